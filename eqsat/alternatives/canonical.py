@@ -16,7 +16,7 @@ from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
-from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.forms import LinearForm, as_term
 from eqsat.theory.linear import LinearArithmetic
 
 #: :attr:`AlternativeLimits.classes`, for the optimiser.
@@ -135,8 +135,7 @@ class CanonicalGraph:
             return False
         found = self._undefined.get(c)
         if found is None:
-            value = self.values[c]
-            term = to_expr(value) if isinstance(value, LinearForm) else value
+            term = as_term(self.values[c])
             if self.theory.is_canonical:
                 found = term in undefined(topological([term]), self.theory)
             else:

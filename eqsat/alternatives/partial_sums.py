@@ -21,7 +21,7 @@ from eqsat.extract.cost import DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
-from eqsat.theory.forms import LinearForm, number
+from eqsat.theory.forms import LinearForm, combination, number
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
@@ -386,14 +386,7 @@ class _Pairing:
 
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
         """The class of a combination, as one node over its products."""
-        found: dict[Expr, int] = {}
-        constant = 0
-        for c, coefficient in terms:
-            form = self._form(c)
-            constant += coefficient * form.constant
-            for atom, k in form.terms.items():
-                found[atom] = found.get(atom, 0) + coefficient * k
-        total = LinearForm({atom: k for atom, k in found.items() if k}, constant)
+        total = combination([(self._form(c), coefficient) for c, coefficient in terms], 0)
         result = self.builder.add_class(total, False)
         products: dict[int, int] = {}
         for c, coefficient in terms:

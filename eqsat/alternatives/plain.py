@@ -18,7 +18,7 @@ from eqsat.extract.graph import Bounds, EGraph, Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.theory.forms import LinearForm, atom_form, number
+from eqsat.theory.forms import LinearForm, atom_form, combination, number
 
 #: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.
 _JUNCTIONS = ("and", "or")
@@ -83,7 +83,7 @@ class PlainClasses:
         if forms and len(forms) == len(parts):
             if op == "sum":
                 constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-                return _combined(forms, coefficients, constant)
+                return combination(zip(forms, coefficients, strict=True), constant)
             if op in ("add", "sub"):
                 return forms[0].plus(forms[1], 1 if op == "add" else -1)
             if op == "neg":
@@ -126,16 +126,6 @@ class PlainClasses:
             return False
         nodes.append(node)
         return True
-
-
-def _combined(forms: Sequence[LinearForm], coefficients: Sequence[int], constant: int) -> LinearForm:
-    """The sum of multiples of forms and a constant."""
-    terms: dict[Expr, int] = {}
-    for form, k in zip(forms, coefficients, strict=True):
-        constant += k * form.constant
-        for atom, coefficient in form.terms.items():
-            terms[atom] = terms.get(atom, 0) + k * coefficient
-    return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
 
 
 def bind_indices(graph: EGraph) -> None:

@@ -19,9 +19,9 @@ from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
 from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topological, var
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.limits import shown
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of
+from eqsat.lang.validation import shown
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]

@@ -22,8 +22,8 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier
 from eqsat.lang.dtypes import LIMITS, select_width, widths
 from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
-from eqsat.lang.limits import list_of
 from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
+from eqsat.lang.validation import list_of
 
 #: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
 #: twin.

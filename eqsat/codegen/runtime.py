@@ -46,9 +46,9 @@ from eqsat.egraph.engine import Budget
 from eqsat.kernels.kernel import DTYPES, KERNEL_BUDGET, Kernel, flattened
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr, extent
-from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import Buffer
 from eqsat.lang.sampling import domain_size
+from eqsat.lang.validation import list_of, require, shown
 from eqsat.theory.facts import late_after
 
 #: What every library is compiled with.

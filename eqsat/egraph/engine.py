@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from numbers import Integral
 
-from eqsat.lang.limits import refuse_below
+from eqsat.lang.validation import refuse_below
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 How the answer was found does not matter here. Operands first, each subterm of the input is brought into the form that
 the answer has for it, or into a shorter one if the theory knows one (:mod:`eqsat.explain.plan`), and
-:mod:`eqsat.explain.derive` looks for a short chain of laws between the two. Then laws are dropped, one after the
+:mod:`eqsat.explain.chains` looks for a short chain of laws between the two. Then laws are dropped, one after the
 other, as long as a derivation by the others remains.
 
 Every step is compared by :func:`eqsat.prove.verify.check_equal` when it is made, wherever its constraints, its gate and
@@ -19,7 +19,7 @@ from functools import reduce
 from typing import Any
 
 from eqsat.egraph.rule import Rule
-from eqsat.explain.derive import READINGS, laws_with
+from eqsat.explain.chains import READINGS, laws_with
 from eqsat.explain.links import ATTEMPTS, Link, coarse_law
 from eqsat.explain.plan import Plan, Task
 from eqsat.explain.roots import Roots
@@ -33,7 +33,7 @@ from eqsat.lang.expr import (
     substitute,
     variables,
 )
-from eqsat.lang.limits import refuse_seconds
+from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation, Step
 from eqsat.prove.verify import Check, check_equal, prove_equal

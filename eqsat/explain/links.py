@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from eqsat.explain.derive import Laws, Move, Search, reading, written
+from eqsat.explain.chains import Laws, Move, Search, reading, written
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.linear import LinearArithmetic

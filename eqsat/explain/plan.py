@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eqsat.alternatives.canonical import Value
-from eqsat.explain.derive import LINEAR, Laws
+from eqsat.explain.chains import LINEAR, Laws
 from eqsat.explain.links import AT_ONCE, ATTEMPTS, Link, coarse_law
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from eqsat.lang.limits import require
 from eqsat.lang.text import split_list
+from eqsat.lang.validation import require
 
 _NAME = r"%?([\w.\-]+)"
 _ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\{[^}]*\})?"

@@ -55,9 +55,9 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.lang.text import numbered, split_list
+from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.definedness import settled, suspects, unsafe_divisions

@@ -21,7 +21,7 @@ from math import prod
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, substitute, var, variables
-from eqsat.lang.limits import integer_of, integers_of, require
+from eqsat.lang.validation import integer_of, integers_of, require
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]

@@ -39,9 +39,9 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.infinity import INFINITY, Infinity
-from eqsat.lang.limits import require
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import facts_on
+from eqsat.lang.validation import require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.multiples import without_multiples

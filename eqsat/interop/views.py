@@ -16,7 +16,7 @@ from operator import index, mul
 from typing import Any
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var, where
-from eqsat.lang.limits import require, shown
+from eqsat.lang.validation import require, shown
 from eqsat.optimizer.front import optimize
 
 #: The index of an access that does not happen; it stands for no number.

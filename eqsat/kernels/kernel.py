@@ -55,10 +55,10 @@ from eqsat.lang.expr import (
     variables,
     where,
 )
-from eqsat.lang.limits import integer_of, require, shown
 from eqsat.lang.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import mentions
+from eqsat.lang.validation import integer_of, require, shown
 from eqsat.optimizer.front import optimize
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic

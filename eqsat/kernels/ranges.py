@@ -48,9 +48,9 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.limits import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
+from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.facts import OverdueError, Work

@@ -41,8 +41,8 @@ from eqsat.lang.expr import (
     topological,
     variables,
 )
-from eqsat.lang.limits import integers_of, list_of, require
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.validation import integers_of, list_of, require
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.limits import list_of
 from eqsat.lang.ops import OWN, SHIFTS
+from eqsat.lang.validation import list_of
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}

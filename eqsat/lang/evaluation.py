@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.lang.expr import VALUES, Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.limits import list_of, require
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
+from eqsat.lang.validation import list_of, require
 
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
 

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.infinity import INFINITY, bits, is_finite
 from eqsat.lang.interning import Identity, Term, interned, known, terms
-from eqsat.lang.limits import list_of, require, shown
 from eqsat.lang.ops import (
     BITWISE,
     DIVISIONS,
@@ -60,6 +59,7 @@ from eqsat.lang.traversal import tree_size as tree_size
 from eqsat.lang.traversal import use_counts as use_counts
 from eqsat.lang.traversal import variables as variables
 from eqsat.lang.traversal import with_users as with_users
+from eqsat.lang.validation import list_of, require, shown
 
 IntLike = SupportsIndex
 

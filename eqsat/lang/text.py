@@ -45,8 +45,8 @@ from eqsat.lang.expr import (
     use_counts,
     var,
 )
-from eqsat.lang.limits import list_of, require
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
+from eqsat.lang.validation import list_of, require
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"

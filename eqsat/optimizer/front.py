@@ -17,13 +17,13 @@ from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of
-from eqsat.optimizer.kept import Input, with_divisions, with_hidden_divisions
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
 from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
+from eqsat.optimizer.unknown_divisors import Input, with_divisions, with_hidden_divisions
 from eqsat.prove.proof import refuse_false
 from eqsat.rules import DEFAULT, REDUCE
 

@@ -43,8 +43,8 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
-from eqsat.lang.limits import list_of, refuse_seconds
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.limits import LIMITS
 from eqsat.rules import DEFAULT
 from eqsat.theory.facts import Work

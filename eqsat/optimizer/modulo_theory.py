@@ -36,7 +36,7 @@ from eqsat.optimizer.snapshot import of_theory
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.facts import OverdueError
-from eqsat.theory.forms import ZERO, LinearForm, read, to_expr, without_quotients
+from eqsat.theory.forms import ZERO, LinearForm, as_term, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
@@ -298,7 +298,7 @@ class ModuloTheory(Optimisation):
             if theory.is_late() and (before or len(self.order) > LIMITS.large):
                 break
             # there is nothing to conjecture of sums of variables
-            terms = {value: _as_term(value) for value in values if not is_affine(value)}
+            terms = {value: as_term(value) for value in values if not is_affine(value)}
             if not terms:
                 break
             more = self._assume_remainders(theory, terms.values())
@@ -328,10 +328,6 @@ class ModuloTheory(Optimisation):
         return values
 
 
-def _as_term(value: Value) -> Expr:
-    return value if isinstance(value, Expr) else to_expr(value)
-
-
 def _is_plain(value: Value) -> bool:
     """Whether a value is a sum of variables, or a condition on such sums."""
     return (
@@ -344,7 +340,7 @@ def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> 
     equations = theory.equations(None if theory is base else base)
     if not equations:
         return value
-    term = _as_term(value)
+    term = as_term(value)
     plain = without_quotients(term, equations)
     if plain is term or (theory is base and term.is_bool):
         return value

@@ -28,7 +28,7 @@ from eqsat.extract.graph import EQUALITY, Payload
 from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.optimizer.limits import LIMITS
-from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.forms import LinearForm, as_term, to_expr
 
 #: Adds a node over classes: its class, or ``None`` if it is no term.
 type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
@@ -119,8 +119,7 @@ class ReductionRules:
                     yield over_classes
 
     def _term(self, c: int) -> Expr:
-        value = self.builder.values[c]
-        return to_expr(value) if isinstance(value, LinearForm) else value
+        return as_term(self.builder.values[c])
 
     def _terms(self, match: Match) -> tuple[dict[str, Expr], dict[int, Expr] | None, list[Expr]]:
         """The terms of letters, the indices by their levels (``None`` if one is a number), the ends of ranges."""

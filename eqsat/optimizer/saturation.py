@@ -33,7 +33,7 @@ from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, Bounds, Op, for_each_own
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match, ReductionRules
-from eqsat.theory.forms import LinearForm, number, to_expr
+from eqsat.theory.forms import LinearForm, as_term, combination, number
 
 _LARGEST = 2**62
 #: Where a bound is infinite, it is about ``_LARGEST`` to egglog, and finite numbers are at most this: what a guard
@@ -611,7 +611,7 @@ class _Run:
         atom = value.single() if isinstance(value, LinearForm) else value
         if atom is None or not atom.args or other is None or other == value or (atom, other) in self.equations:
             return
-        below = topological([_term(other)])
+        below = topological([as_term(other)])
         # other loops would stand between an index and its reduction
         if atom in below or not REDUCTIONS.keys().isdisjoint([term.op for term in below]):
             return
@@ -632,7 +632,7 @@ class _Run:
                 continue
             self.rewritten[c] = len(equations)
             value = self.values[c]
-            below = set(topological([_term(value)]))
+            below = set(topological([as_term(value)]))
             new = [(atom, other) for atom, other in equations[done:] if atom in below]
             found = [self._replaced(value, {atom: other}) for atom, other in new]
             for written in (*found, self._simplified(value)) if new else ():
@@ -667,7 +667,7 @@ class _Run:
     def _replaced(self, value: Value, images: Mapping[Expr, Value]) -> Value:
         """A value with other values for atoms; the value itself where that is no term."""
         try:
-            (term,) = substitute([_term(value)], {atom: _term(other) for atom, other in images.items()})
+            (term,) = substitute([as_term(value)], {atom: as_term(other) for atom, other in images.items()})
             return self.builder.value_of(term)
         except (TooWideError, TypeError, ValueError):
             return value
@@ -762,11 +762,8 @@ class _Run:
             if not all(isinstance(v, LinearForm) for v in values):
                 return None
             constant, coefficients = payload
-            total = LinearForm({}, constant)
-            for value, k in zip(values, coefficients, strict=True):
-                total = total.plus(cast(LinearForm, value), k)
-            return total
-        terms = [*map(_term, values)]
+            return combination(zip(cast(list[LinearForm], values), coefficients, strict=True), constant)
+        terms = [*map(as_term, values)]
         try:
             term = terms[0] if op in CONTAINERS else make(op, *terms)
             for other in terms[1:] if op in CONTAINERS else ():
@@ -847,7 +844,7 @@ class _Run:
         known = self.builder.graph.bounds[c]
         if known[1] < bounds[0] or bounds[1] < known[0]:
             value = self.values[c]
-            term = brief(_term(value))
+            term = brief(as_term(value))
             fired = ", ".join(name for name, count in self.tables.matches.items() if count) or "none"
             raise UnsoundUnionError(
                 f"{term} lies in {[*known]}, and in {[*bounds]} by a false rule; rules that fired: {fired}"
@@ -867,10 +864,6 @@ class _Run:
         for x, y in ((c, other), (other, c)):
             for node in [*self.classes[y]]:
                 self._add(x, node)
-
-
-def _term(value: Value) -> Expr:
-    return to_expr(value) if isinstance(value, LinearForm) else value
 
 
 def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:

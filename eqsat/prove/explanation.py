@@ -40,7 +40,7 @@ class Step:
         The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
         ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
     law : str
-        The name of a rule, of a lemma of :mod:`eqsat.explain.derive`, or of a coarse step
+        The name of a rule, of a lemma of :mod:`eqsat.explain.chains`, or of a coarse step
         (:data:`COARSE`).
     why : str
         The law's reason.

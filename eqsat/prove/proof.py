@@ -38,8 +38,8 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
-from eqsat.lang.limits import require
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
+from eqsat.lang.validation import require
 from eqsat.prove import binding
 from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from eqsat.lang.evaluation import MAX_STEPS, evaluate
 from eqsat.lang.expr import Expr, buffers, extent, topological, variables
-from eqsat.lang.limits import list_of, refuse_seconds, require
 from eqsat.lang.ops import REDUCTIONS, trip_bounds
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
+from eqsat.lang.validation import list_of, refuse_seconds, require
 from eqsat.prove.decide import decide
 from eqsat.prove.smt import unrolled
 from eqsat.prove.sweep import sweep

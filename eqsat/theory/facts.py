@@ -27,7 +27,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topologica
 from eqsat.lang.ops import SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid
 from eqsat.lang.traversal import Simplicity, mentions
-from eqsat.theory.forms import Division, LinearForm, atom_form, factors, number, read, to_expr, without
+from eqsat.theory.forms import Division, LinearForm, atom_form, combination, factors, number, read, to_expr, without
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.witnesses import Witnesses
@@ -238,10 +238,8 @@ class Facts(Intervals):
 
     def _rewritten(self, form: LinearForm, stale: Collection[Expr]) -> LinearForm:
         """``form`` with its ``stale`` atoms normalised again."""
-        total = number(form.constant)
-        for atom, coefficient in form.terms.items():
-            total = total.plus(self.form(atom) if atom in stale else atom_form(atom), coefficient)
-        return total
+        parts = [(self.form(atom) if atom in stale else atom_form(atom), k) for atom, k in form.terms.items()]
+        return combination(parts, form.constant)
 
     def assert_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
         """Add other ways to say conditions in normal form, which the caller has proved under the facts."""

@@ -169,6 +169,21 @@ def to_expr(form: LinearForm) -> Expr:
     return make("sub", total, const(-form.constant)) if form.constant else total
 
 
+def combination(parts: Iterable[tuple[LinearForm, int]], constant: int) -> LinearForm:
+    """The sum of multiples of forms, each with its coefficient, and a constant."""
+    terms: dict[Expr, int] = {}
+    for form, scale in parts:
+        constant += scale * form.constant
+        for atom, coefficient in form.terms.items():
+            terms[atom] = terms.get(atom, 0) + scale * coefficient
+    return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
+
+
+def as_term(value: LinearForm | Expr) -> Expr:
+    """A normal form as a term: of an integer that of its form, of a condition itself."""
+    return to_expr(value) if isinstance(value, LinearForm) else value
+
+
 def factors(atom: Expr) -> list[Expr]:
     """The atoms whose product ``atom`` is."""
     found = []

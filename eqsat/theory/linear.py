@@ -27,7 +27,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, is_wide, make, topological
 from eqsat.lang.ops import DIVISIONS, FLOATS, OWN, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.conditions import is_negative
-from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
+from eqsat.theory.forms import LinearForm, atom_form, combination, factors, number, scale_of, to_expr, without_quotients
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.reduce import Reductions
 
@@ -230,10 +230,7 @@ class LinearArithmetic(Reductions):
         solved = self.solved.get(term)
         if solved is None:
             return atom_form(term)
-        total = number(solved.constant)
-        for atom, coefficient in solved.terms.items():
-            total = total.plus(self.atom(atom), coefficient)
-        return total
+        return combination([(self.atom(atom), k) for atom, k in solved.terms.items()], solved.constant)
 
     def value(self, term: Expr) -> LinearForm | Expr:
         """The normal form of any term: equal for terms that are known to be equal."""

@@ -12,8 +12,8 @@ from reductions import reduction_terms
 
 from eqsat.egraph.rule import Rule
 from eqsat.explain import plan
+from eqsat.explain.chains import LEMMAS, laws_with
 from eqsat.explain.derivation import explain
-from eqsat.explain.derive import LEMMAS, laws_with
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, substitute, var, variables, where

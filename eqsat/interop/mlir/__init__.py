@@ -21,8 +21,8 @@ from eqsat.interop.mlir.program import Program, rewrite_arithmetic
 from eqsat.interop.mlir.text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr
-from eqsat.lang.limits import require
 from eqsat.lang.ops import Bounds
+from eqsat.lang.validation import require
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 _FUNCTION = re.compile(r"(?:\w+\.)?func\b")

@@ -32,7 +32,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("text", "ranges", "wanted"), KEPT)
-def test_kept(text, ranges, wanted):
+def test_unknown_divisors(text, ranges, wanted):
     result = optimize(text, unknown_divisors="keep", **ranges)
     assert str(result.expr) == wanted
     assert result.check(samples=500)
