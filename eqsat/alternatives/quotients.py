@@ -101,6 +101,8 @@ class QuotientNodes(KindNodes):
             if len(form.terms) == 1:
                 for negated in self._negated(form, atom):
                     yield self.sum_node([(negated, -1)], 0)
+            if (node := self._absorbing_some(form, atom, inner)) is not None:
+                yield node
             if len(form.terms) > 2 * len(inner.terms) + 2:
                 # more is left than can cancel
                 continue
@@ -109,6 +111,20 @@ class QuotientNodes(KindNodes):
             # of a minimum the rest may cancel what one operand has
             if len(dividend.terms) <= len(inner.terms) + any(a.op == "min" for a in dividend.terms):
                 yield from self._by_literal(dividend, n)
+
+    def _absorbing_some(self, form: LinearForm, quotient: Expr, dividend: LinearForm) -> Node | None:
+        """The sum with its terms that the dividend has too in the floor: ``(n*n + n)//2 - n`` is ``(n*n - n)//2``."""
+        k, n = form.terms[quotient], cast(int, quotient.args[1].value)
+        entering = {}
+        for atom in form.terms.keys() & dividend.terms.keys():
+            after = dividend.terms[atom] + form.terms[atom] * k * n
+            if abs(after) <= max(1, abs(dividend.terms[atom])):
+                entering[atom] = form.terms[atom] * k
+        if not entering or len(entering) + 1 == len(form.terms):
+            return None
+        whole = LinearForm({quotient: 1} | entering, 0)
+        rest = form.plus(whole, -k)
+        return self.sum_node([(whole, k), *[(atom_form(a), c) for a, c in rest.terms.items()]], form.constant)
 
     def _is_signed_unlike(self, dividend: LinearForm, other: LinearForm) -> bool:
         """Whether a dividend may be negative, which costs more, unlike an ``other``."""
