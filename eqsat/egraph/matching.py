@@ -161,6 +161,8 @@ class _Left:
 
     terms: str
     factor: str = ""
+    #: What letters that are literals have taken of the constant.
+    taken: str = ""
     taker: str = ""
     negative: bool = False
     request: _SubsumRequest | None = None
@@ -175,6 +177,8 @@ class _State:
     sorts: dict[str, str] = field(default_factory=dict)
     #: The class of each letter: a name, or the text that makes it.
     letters: dict[str, str] = field(default_factory=dict)
+    #: The numbers that letters are which stand for the constant of a sum.
+    literals: dict[str, str] = field(default_factory=dict)
     #: Of the letters that are one term of a sum, its coefficient and class.
     terms: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: The terms and constant of the first of two sums that share a letter, and its other letter, by that letter.
@@ -361,13 +365,21 @@ class _Matcher:
     def literal_addend(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """Of two letters below the top each in turn is the constant of the sum, the other all its terms."""
         constant, addends = as_sum(term)
-        letters = [x for k, a in addends if k == const(1) and (x := letter_of(a)) and x not in state.letters]
-        if constant != const(0) or not len(addends) == len({*letters}) == 2:
+        units = (const(1), const(-1))
+        letters = [(k, x) for k, a in addends if k in units and (x := letter_of(a)) and x not in state.letters]
+        if constant != const(0) or not len(addends) == len({x for _, x in letters}) == 2:
             return
         whole, offset, state = self.open_sum(state, at)
         state = state.fact(f"(!= 0 {offset})", f"(< 0 (multiset-length {whole}))")
-        for literal, other in (letters, letters[::-1]):
-            yield state.bind(other, f"(Sum {whole} 0)").bind(literal, f"(Sum (multiset-of) {offset})")
+        for (sign, literal), (scale, other) in (letters, letters[::-1]):
+            value, now = offset, state
+            if sign == units[1]:
+                value, now = state.name("i64")
+                now = now.fact(f"(= {value} (- 0 {offset}))")
+            rest = f"(Sum {whole} 0)"
+            rest = rest if scale == units[0] else f"(Sum (multiset-of (Sc -1 {rest})) 0)"
+            now = now.bind(other, rest).bind(literal, f"(Sum (multiset-of) {value})")
+            yield replace(now, literals={**now.literals, literal: value})
 
     def sharing(self, state: _State, term: Expr, at: str) -> Iterator[_State]:
         """One of two sums that share a letter, which takes all that both have."""
@@ -477,6 +489,9 @@ class _Matcher:
             found = self.again(state, coefficient, letter, whole, left)
             if found is not None:
                 yield from self.lettered(found[0], others, whole, found[1], at_top)
+            if not self.rule.modulo_theory and _open_letter(coefficient, state) is None:
+                now, rest = self.in_constant(state, coefficient, letter, left)
+                yield from self.lettered(now, others, whole, rest, at_top)
             if not others and (left.factor or is_literal_letter(coefficient)):
                 yield self.requested(state, coefficient, state.letters[letter], whole, left)
             return
@@ -489,6 +504,17 @@ class _Matcher:
                     negative = taker[0].vmin < 0
                     yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=negative)
         yield from self.terms(state, addends, whole, left)
+
+    def in_constant(self, state: _State, coefficient: Expr, letter: str, left: _Left) -> tuple[_State, _Left]:
+        """A bound letter that is a literal, as a part of the constant of the sum."""
+        factor = left.factor or "1"
+        times, state = self.times(state, coefficient, factor)
+        value = state.literals.get(letter, "")
+        if not value:
+            value, state = state.name("i64")
+            state = state.fact(f"(= {value} (lit {state.letters[letter]}))", f"(!= 0 {value})")
+        taken = f"(* {times} {value})"
+        return state, replace(left, factor=factor, taken=f"(+ {left.taken} {taken})" if left.taken else taken)
 
     def again(
         self, state: _State, coefficient: Expr, letter: str, whole: str, left: _Left
@@ -555,6 +581,11 @@ class _Matcher:
     def constant(self, state: _State, constant: Expr, offset: str, left: _Left) -> tuple[_State, str] | None:
         """The constant of a pattern against that of the sum: what is left of it."""
         factor = left.factor or "1"
+        if left.taken:
+            whole, state = state.name("i64")
+            # else any sum would have the literal, and what makes up for it
+            state = state.fact(f"(!= 0 {offset})", f"(= {whole} (- {offset} {left.taken}))")
+            offset = whole
         kept = offset
         if (letter := _open_letter(constant, state)) is not None:
             if not is_literal_letter(constant) or left.request is not None:

@@ -112,6 +112,8 @@ OF_8 = Rule("bits-of-8", "own_bits(x*8)", "own_bits(x)")
 SHIFTED = Rule("bits-shifted", "own_bits(x << s)", "own_bits(x)")
 ABSOLUTE = Rule("square-of-absolute", "max(x, -x)*max(x, -x)", "x*x")
 OPPOSITES = Rule("opposites", "tdiv(-x, y) + tdiv(x, y)", "0")
+APART = Rule("apart", "max(x - y, y - x)", "own_distance(x, y)")
+TO_EITHER = Rule("to-either", "x + y - (x & y)", "x | y")
 LOWEST = Rule("without-lowest-bit", "x - (x & -x)", "x & (x - 1)")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
@@ -151,6 +153,11 @@ HIDDEN = [
     ("g + h - ((g + h) & -(g + h))", [LOWEST]),
     ("prod(own_bits(2*r + 2), r, 0, k)", [DOUBLED]),
     ("max_over(own_bits(2*r + 2*k), r, 0, 9)", [DOUBLED]),
+    # literals among addends
+    ("max(g - 3, 3 - g)", [APART]),
+    ("max(g*2 + 5, -5 - g*2)*h", [APART]),
+    ("i + 6 - (i & 6)", [TO_EITHER]),
+    ("i*k + 9 - (i*k & 4)", [TO_EITHER]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]

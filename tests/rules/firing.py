@@ -241,7 +241,7 @@ FIRING = [
     Firing("lt-lift-negative", "x*-2 < -2", "1 < x", {"x": (1, 16)}, besides=["lt-lift-term"]),
     Firing("negative-lt", "5 < x*-8", "x < 0", {"x": (-8, 7)}),
     Firing("eq-lift-negative", "x*-2 == -6", "x == 3", {"x": (0, 9)}),
-    Firing("eq-lift-literal", "x + 6 == 6", "x == 0", {"x": (0, 31)}, besides=["eq-cancel-zero"]),
+    Firing("eq-lift-literal", "x + 3 == 0", "x == -3", {"x": (-9, 31)}),
     Firing("eq-cancel", "x + z == y + z", "x == y", {"x": (4, 5), "y": (4, 5), "z": (0, 3)}),
     Firing("eq-cancel-zero", "x + y == x", "False", {"x": (0, 3), "y": (1, 16)}),
     Firing("lt-scaled", "x*6 + y < 2", "x < 1", {"x": (0, 7), "y": (0, 1)}),
