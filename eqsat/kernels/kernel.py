@@ -645,11 +645,14 @@ class _Pieces:
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
+        bound = {t.args[1] for t in topological([term]) if t.op in REDUCTIONS}
+        # comparisons may have reductions, whose indices are not to capture those around them
+        own = {index: any_var(f"#own{n}", index.vmin, index.vmax) for n, index in enumerate(bound)}
 
         def restore(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
             name = array_of(part).name if part.op == "load" else ""
             if name not in self.hidden:
-                return indices.get(part)
+                return indices.get(part, own.get(part))
             comparison, free = self.hidden[name]
             moved = {index: place for index, place in zip(free, args[1:], strict=False) if index is not place}
             # all at once: a place may speak of another of these indices

@@ -723,6 +723,30 @@ def test_what_is_counted_may_be_a_comparison_of_rounded_values():
     assert count(run.kernel, DIVISIONS) == 0
 
 
+F7, G47, I8 = buffer("F", "f32", (7,)), buffer("G", "f32", (4, 7)), buffer("I", "i32", (8,))
+R7, S7, J4 = var("r", 0, 6), var("s", 0, 6), var("j", 0, 3)
+LARGEST_OF_F = max_over(F7[S7], S7, 0, 7)
+COUNTED = [
+    sum_over(where(F7[R7] >= LARGEST_OF_F, 1, 0), R7, 0, 7),
+    min_over(where(F7[R7].eq(LARGEST_OF_F), R7, 99), R7, 0, 7),
+    sum_over(where(F7[R7] >= max_over(F7[S7], S7, 0, R7 + 1), 1, 0), R7, 0, 7),
+    sum_over(where(F7[R7] < sum_over(F7[S7], S7, 0, 7), R7 * 2, 3), R7, 0, 7),
+    I8[sum_over(where(F7[R7] >= LARGEST_OF_F, 1, 0), R7, 0, 7)],
+    max_over(where(G47[J4, R7] >= max_over(G47[J4, S7], S7, 0, 7), 6 - R7, -1), R7, 0, 7),
+    sum_over(sum_over(where(G47[J4, R7] <= max_over(G47[J4, S7], S7, 0, 7) * 0.5, R7 + J4, 0), R7, 0, 7), J4, 0, 4),
+]
+
+
+@pytest.mark.parametrize("value", COUNTED, ids=str)
+def test_comparisons_with_reductions_of_rounded_values_are_counted(value):
+    over = [J4] if "j" in {v.value for v in variables([value])} else []
+    kernel = Kernel("counted", [Store(buffer("S", "i64", (4 if over else 1,))[over[0] if over else 0], value, over)])
+    rng = np.random.default_rng(1)
+    held = {"F": rng.random(7, np.float32), "G": rng.random((4, 7), np.float32), "I": np.arange(8, dtype=np.int32) * 3}
+    arrays = {b.name: held[b.name] for b in kernel.inputs}
+    assert (eqsat.compile(kernel)(**arrays)["S"] == kernel.reference(arrays)["S"]).all()
+
+
 def test_only_loads_that_nothing_keeps_inside_carry_a_test():
     a, out, i = buffer("V", "i32", (8,)), buffer("Y", "i32", (16,)), var("i", 0, 15)
     assert guards(Kernel("unguarded", [Store(out[i], a[i], [i])])) == 1
