@@ -10,6 +10,7 @@ from reductions import loop_nests, reduction_terms
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
+from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr, buffer, buffers, const, make, sum_over, topological, var, variables, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
@@ -68,6 +69,49 @@ def test_reductions_inside_other_terms(text, cost):
     result = optimize(parse(text, NAMES))
     assert result.check().equal
     assert cost is None or result.cost <= cost
+
+
+I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "expected"),
+    [
+        # ranges that begin anywhere
+        ("sum(A[r], r, i*8, i*8 + 8)", I9, "sum(A[i*8 + r], r, 0, 8)"),
+        ("max_over(A[r], r, i*8, i*8 + 8)", I9, "max_over(A[i*8 + r], r, 0, 8)"),
+        ("sum(where(0 <= r - i and r - i < 3, A[r - i], 0), r, 0, 12)", I9, "sum(A[r], r, 0, 3)"),
+        ("sum(where(i <= r and r < i + 4, A[r]*B[r - i], 0), r, 0, 16)", I9, "sum(A[i + r]*B[r], r, 0, 4)"),
+        ("sum(A[r - 3], r, 3, n + 3)", N5, "sum(A[r], r, 0, n)"),
+        ("sum(where(r < 4, A[r], A[r - 4]), r, 0, 8)", {}, "sum(A[r], r, 0, 4)*2"),
+        # products and extremes, as sums
+        ("prod(prod(A[s*4 + r], s, 0, 4), r, 0, 4)", {}, "prod(A[r], r, 0, 16)"),
+        ("max_over(max_over(A[s*4 + r], s, 0, 4), r, 0, 4)", {}, "max_over(A[r], r, 0, 16)"),
+        ("min_over(min_over(A[s*4 + r], s, 0, 4), r, 0, 4)", {}, "min_over(A[r], r, 0, 16)"),
+        ("max(max_over(A[r], r, 0, n), max_over(A[r], r, n, 16))", {"n": var("n", 0, 16)}, "max_over(A[r], r, 0, 16)"),
+        ("min(min_over(A[r], r, 0, n), min_over(A[r], r, n, 16))", {"n": var("n", 0, 16)}, "min_over(A[r], r, 0, 16)"),
+        ("max(max_over(A[r], r, 0, 8), max_over(B[r], r, 0, 8))", {}, "max_over(max(A[r], B[r]), r, 0, 8)"),
+        ("max_over(max(A[r], 0), r, 0, 8)", {}, "max(max_over(A[r], r, 0, 8), 0)"),
+        ("max_over(min(A[r], x), r, 0, 8)", X, "min(max_over(A[r], r, 0, 8), x)"),
+        ("min_over(max(A[r], x), r, 0, 8)", X, "max(min_over(A[r], r, 0, 8), x)"),
+        ("max_over(A[r]//3, r, 0, 8)", {}, "max_over(A[r], r, 0, 8)//3"),
+        ("min_over(A[r]//3, r, 0, 8)", {}, "min_over(A[r], r, 0, 8)//3"),
+        ("max_over((r + x)%4, r, 0, 4)", X, "3"),
+        ("min_over((r + x)%4, r, 0, 4) + x", X, "x"),
+        ("prod(r, r, 0, n)", N5, "0"),
+        # all but one
+        ("sum(where(r == i, 0, A[r]), r, 0, 16) + A[i]", I9, "sum(A[r], r, 0, 16)"),
+        ("sum(where(r == i, A[r], B[r]), r, 0, 16)", I9, "sum(B[r], r, 0, 16) + A[i] - B[i]"),
+        # a period that is no literal
+        ("sum((r + x)//n, r, 0, n)", N5 | X, "x"),
+        ("sum((r + x)%n, r, 0, n)", N5 | X, "n*(n - 1)//2"),
+    ],
+)
+def test_what_is_expected_of_reductions_is_found(text, names, expected):
+    arrays = {name: buffer(name, "i32", (128,)) for name in "AB"}
+    result = optimize(parse(text, names | arrays))
+    assert result.check().equal
+    assert result.cost <= cost_of([parse(expected, names | arrays)], LATENCY)
 
 
 def test_a_rule_of_ones_own_about_reductions_meets_the_shipped_ones():

@@ -146,7 +146,7 @@ CASES = [
         ("sum-split-multiple", "sum-distributes", "sum-factor", "sum-index"),
     ),
     (
-        "max_over(r%4 + x, r, 0, 16)",
+        "max_over(r%4*3 + r//4 + x, r, 0, 16)",
         {"x": (-5, 9)},
         1,
         1,

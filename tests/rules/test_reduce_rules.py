@@ -33,15 +33,25 @@ FALSE_RULES = [
 ]  # fmt: skip
 
 #: Conjuncts without which a rule is still true: they say when it gains anything, or follow from the others.
+FROM_ZERO = "vmin(u) < vmax(u) or 0 < vmin(u) or vmax(u) < 0"
 IDLE = {(f"lift-{name}", f"free({x})") for name in ("less", "not-less", "equal") for x in "xy"}
 IDLE |= {("count-residues", "d > 0")}
 SPLITS = {f"{name}-split-range" for name in ("sum", "max", "min")} | {"sum-split-multiple"}
 IDLE |= {(name, part) for name in SPLITS for part in ("divides(x, d)", "d < c")}
+IDLE |= {(f"{name}-from-zero", FROM_ZERO) for name in ("sum", "prod", "max", "min")}
 #: Without it a product may be of more elements than there are digits for.
-IDLE |= {("prod-merge", "d > 0")}
+IDLE |= {("prod-merge", "d > 0"), ("prod-swap", "free(w)"), ("prod-swap", "free(z)")}
+#: Without it a bound may lie beyond what an empty range gives: no value that is tried does.
+IDLE |= {("max-below", "u < v"), ("min-above", "u < v")}
+#: With 0 it is another rule.
+IDLE |= {("gather-beside", "(vmin(z) < 0 or 0 < vmax(z))")}
 
 #: Rules that make more loops of one, or fewer: which is cheaper is for extraction to say.
 LEFT_TO_COST = {"sum-split", "prod-distributes", "sum-where-apart", "bound-split", "sum-swap"}
+LEFT_TO_COST |= {f"{name}-{law}" for name in ("sum", "prod", "max", "min") for law in ("from-zero", "swap")}
+#: Rules that say what the theory does not.
+LEFT_TO_COST |= {f"{name}-{law}" for name in ("max", "min") for law in ("distributes", "quotient", "split")}
+LEFT_TO_COST |= {"max-below", "min-above", "gather-beside", "max-remainder", "min-remainder"}
 LEFT_TO_COST |= {*SPLITS, *[f"{name}-merge" for name in ("sum", "prod", "max", "min")]}
 
 
