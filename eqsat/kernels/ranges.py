@@ -48,6 +48,7 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
@@ -74,7 +75,7 @@ class Axis:
     Raises
     ------
     ValueError
-        If ``variable`` is no variable.
+        If ``variable`` is no variable, or one without bounds.
 
     >>> from eqsat.lang.expr import var
     >>> Axis(var("i", 0, 7)).kind
@@ -89,6 +90,8 @@ class Axis:
         require(variable, Expr, "the variable of an axis")
         if variable.op != "var":
             raise ValueError(f"an axis needs a variable, not {brief(variable)!r}")
+        if not is_finite(variable.vmin, variable.vmax):
+            raise ValueError(f"the loop over {brief(variable)!r} has no end: give the variable bounds")
         object.__setattr__(self, "variable", variable)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "scopes", frozenset(scopes))

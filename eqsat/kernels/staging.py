@@ -41,7 +41,7 @@ from eqsat.lang.expr import (
     topological,
     variables,
 )
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import REDUCTIONS, Buffer
 from eqsat.lang.validation import integers_of, list_of, require
 
 
@@ -277,7 +277,7 @@ class Pipeline:
     Raises
     ------
     ValueError
-        If two kernels store to one buffer, or one loads what is only stored behind it.
+        If two kernels store to one buffer, or have one as different arrays, or one loads what is only stored behind it.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("k", 0, 7)
@@ -299,6 +299,15 @@ class Pipeline:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise ValueError(f"two kernels store to {twice[0]!r}: give each buffer to one")
+        known: dict[str, tuple[Kernel, Buffer]] = {}
+        for kernel in self.kernels:
+            for array in (*kernel.inputs, *kernel.outputs):
+                other, first = known.setdefault(array.name, (kernel, array))
+                if array != first:
+                    raise ValueError(
+                        f"kernel {kernel.name!r} has {array.name!r} as {array}, kernel {other.name!r} as {first}: "
+                        "give both one array"
+                    )
 
     def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
         """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernels.kernel.Kernel.reference`."""

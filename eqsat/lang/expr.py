@@ -944,7 +944,8 @@ def to_double(x: ExprLike) -> Expr:
 
 def _require_integer(name: str, term: Expr) -> None:
     if term.is_bool or term.op == "buffer" or term.element:
-        raise TypeError(f"{name} needs an integer where {brief(term)!r} is {_kind_of(term)}")
+        remedy = ": as a number it is where(condition, 1, 0)" if term.is_bool else ""
+        raise TypeError(f"{name} needs an integer where {brief(term)!r} is {_kind_of(term)}{remedy}")
 
 
 def _reduce(name: str, *args: Expr) -> Expr:

@@ -236,6 +236,7 @@ def values(nest: Nest) -> zip:
 
 REFUSED = [
     (lambda: Axis(I + 1), "an axis needs a variable"),
+    (lambda: Axis(var("u", 0, None)), "the loop over 'u' has no end: give the variable bounds"),
     (lambda: Nest((Axis(I), Axis(I)), (I,)), "two axes have the variable 'i'"),
     (lambda: Nest((Axis(I), Axis(var("i", 0, 9))), (I,)), "two axes have the variable 'i'"),
     (lambda: Nest((Axis(I),), (I,), (None, None)), "1 roots and 2 gates"),
