@@ -211,8 +211,9 @@ class Builder:
         terms = self.terms(choice, self.graph.roots)
         for c, term in terms.items():
             value = self.values[c]
-            if term.op == "where" and isinstance(value, LinearForm) and all(atom.op != "where" for atom in value.terms):
-                self.theory.read_as(term, value)
+            is_plain = isinstance(value, LinearForm) and not _has_selections(value)
+            if is_plain and term.op == "where" and _has_selections(self.theory.form(term)):
+                self.theory.read_as(term, cast(LinearForm, value))
         return {root: terms[root] for root in self.graph.roots}
 
     def terms(self, choice: Choice, classes: Iterable[int]) -> dict[int, Expr]:
@@ -222,3 +223,7 @@ class Builder:
         remainders, products could grow beyond what is accepted.
         """
         return terms_of(choice, classes, self.variables, self.input.narrower)
+
+
+def _has_selections(form: LinearForm) -> bool:
+    return any(atom.op == "where" for atom in form.terms)

@@ -55,6 +55,8 @@ class OptimizerLimits:
     needed: int = 3
 
     # the answer
+    #: How often an answer is optimised once more because its normal forms say more than those before.
+    readings: int = 3
     #: E-nodes up to which a second choice is looked for, from what is best without rules.
     second_choice_nodes: int = 2000
     #: Blends of cost and size that are tried, from cost alone to size alone.

@@ -209,19 +209,22 @@ class ModuloTheory(Optimisation):
         terms: list[Expr],
         nodes: int,
     ) -> list[Expr]:
-        """The answer optimised once more, if its own normal forms say more than those of the input."""
-        if not self._has_time():
-            return terms
-        again: list[Value] = [
-            value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
-            for theory, value, term in zip(contexts, values, terms, strict=True)
-        ]
-        if again == values or nodes > MANY_CLASSES:
-            return terms
-        builder = self._insert(base, topological(terms), again)
-        self._saturate(builder)
-        written = builder.root_terms(self._choose(builder)[0])
-        return self._cheapest(terms, [written[builder.add_class(value)] for value in again])
+        """The answer optimised once more, as long as its own normal forms say more than those before."""
+        for _ in range(LIMITS.readings):
+            if not self._has_time():
+                break
+            again: list[Value] = [
+                value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
+                for theory, value, term in zip(contexts, values, terms, strict=True)
+            ]
+            if again == values or nodes > MANY_CLASSES:
+                break
+            builder = self._insert(base, topological(terms), again)
+            self._saturate(builder)
+            written = builder.root_terms(self._choose(builder)[0])
+            terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
+            values, nodes = again, len(builder.graph)
+        return terms
 
     def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""

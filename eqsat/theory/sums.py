@@ -27,6 +27,7 @@ class SumOver(Reducer):
     """Sums over a range."""
 
     def of(self, body: LinearForm) -> LinearForm:
+        body = self._with_clamps_in_order(body)
         outside = LinearForm({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
         total = self._repeated(outside)
         for atom, coefficient in body.terms.items():
@@ -260,6 +261,36 @@ class SumOver(Reducer):
         return total
 
     # minima, maxima
+
+    def _with_clamps_in_order(self, body: LinearForm) -> LinearForm:
+        """The body with each clamp as the extreme that decides at the start of the range.
+
+        ``min(max(x, -c), 0)`` for an ``x`` that falls with the index; for one that grows that is
+        ``-c - min(max(-c - x, -c), 0)``.
+        """
+        for atom, k in body.terms.items():
+            found = self._clamped(atom)
+            if found is not None and found[0].terms.get(self.index, 0) > 0:
+                x, end = found
+                nested = self.theory.least([self.theory.extreme("max", [x.times(-1).plus(end), end]), ZERO])
+                body = body.plus(atom_form(atom), -k).plus(end, k).plus(nested, -k)
+        return body
+
+    def _clamped(self, atom: Expr) -> tuple[LinearForm, LinearForm] | None:
+        """``x`` and the number ``c``, at most 0, of an atom ``min(max(x, c), 0)``; ``None`` if it is no such."""
+        if atom.op != "min" or atom.args[1] is not const(0):
+            return None
+        whole = self.theory.inner(atom.args[0])
+        inner = [a for a, k in whole.terms.items() if k == -1 and a.op == "min" and a.args[1] is const(0)]
+        if len(inner) != 1:
+            return None
+        # x - min(y, 0) is the larger one of x and x - y
+        one = whole.plus(atom_form(inner[0]))
+        other = one.plus(self.theory.inner(inner[0].args[0]), -1)
+        for x, end in ((one, other), (other, one)):
+            if not end.terms and end.constant <= 0:
+                return x, end
+        return None
 
     def _of_extreme(self, inside: Sequence[Expr]) -> LinearForm | None:
         """A sum of a smaller or larger value: it is one operand up to where it becomes the other."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from audited import unequal_nodes
 from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 from reductions import loop_nests, reduction_terms
 
 from eqsat.egraph.engine import Budget
@@ -16,6 +18,7 @@ from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
+from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 
 NAMES = {"n": var("n", 0, 16), "m": var("m", 0, 9), "x": var("x", -4, 9), "A": buffer("A")}
@@ -102,6 +105,13 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         # all but one
         ("sum(where(r == i, 0, A[r]), r, 0, 16) + A[i]", I9, "sum(A[r], r, 0, 16)"),
         ("sum(where(r == i, A[r], B[r]), r, 0, 16)", I9, "sum(B[r], r, 0, 16) + A[i] - B[i]"),
+        # clamps, whichever end is written first
+        ("sum(max(0, min(4, x - r*4)), r, 0, 10)", X, "x"),
+        ("sum(min(4, max(0, x - r*4)), r, 0, 10)", X, "x"),
+        ("sum(max(0, min(4, x - r*4))*3 + r, r, 0, 10)", X, "x*3 + 45"),
+        ("sum(max(0, min(4, r*4 - x)), r, 0, 10)", X, "36 - x"),
+        ("sum(min(4, max(0, r*4 - x)), r, 0, 10)", X, "36 - x"),
+        ("sum(max(0, min(r - x, 1)), r, 0, 12)", X, "11 - x"),
         # a period that is no literal
         ("sum((r + x)//n, r, 0, n)", N5 | X, "x"),
         ("sum((r + x)%n, r, 0, n)", N5 | X, "n*(n - 1)//2"),
@@ -142,3 +152,21 @@ def test_what_is_known_of_an_index_says_nothing_of_another_of_its_name():
     body = make("sum_over", index, index, const(0), const(2))
     theory = LinearArithmetic()
     assert theory.value(where(index < 1, body, 0)) == theory.value(where(index < 1, 1, 0))
+
+
+CLAMPS = ["max({a}, min({b}, {x}))", "min({b}, max({a}, {x}))", "{b} - max(0, min({b} - {a}, {b} - ({x})))"]
+
+
+@given(
+    st.sampled_from(CLAMPS),
+    st.tuples(st.integers(-3, 3), st.integers(0, 5)),
+    st.tuples(st.integers(-3, 3).filter(bool), st.integers(-5, 5)),
+    st.tuples(st.integers(-2, 2), st.integers(0, 6)),
+)
+def test_sums_of_clamps_keep_their_values(clamp, ends, slope, steps):
+    (a, width), (k, c), (low, count) = ends, slope, steps
+    text = clamp.format(a=f"({a})", b=f"({a + width})", x=f"r*({k}) + n + ({c})")
+    (total,) = [parse(f"sum({text}, r, {low}, {low + count})", {"n": var("n", -8, 8)})]
+    found = to_expr(LinearArithmetic().form(total))
+    points = {"n": np.arange(-8, 9)}
+    assert (total.evaluate(points) == found.evaluate(points)).all()
