@@ -357,7 +357,8 @@ def simplified(
 
     Notes
     -----
-    Loads become loads from flat arrays, so that splitting a flat index and putting it together again cancels. Loops are
+    Arrays of the kernel become flat ones, inputs and outputs: what runs it is to be given them reshaped. Loads are of
+    flat arrays then, so that splitting a flat index and putting it together again cancels. Loops are
     split and merged where that saves enough (:mod:`eqsat.kernels.ranges`); elements are stored in the same order.
 
     >>> from eqsat.lang.expr import buffer, var
