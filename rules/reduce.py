@@ -69,7 +69,6 @@ REDUCE = [
     Rule("sum-quotient",       "sum((i + x) // d, i, u, u + d)",             "u + x",                                         "free(x) and d > 0",     "Hermite: over one period the floors add up to u + x"),
     Rule("sum-remainder",      "sum((i + x) % d, i, u, u + d)",              "d*(d - 1) // 2",                                "free(x) and d > 0",     "over one period every residue once"),
     Rule("sum-quotient-by",     "sum((i + x) // y, i, u, u + y)",             "u + x",                                         "free(x) and 0 < y",     "Hermite, of a period that is no literal"),
-    Rule("sum-remainder-by",    "sum((i + x) % y, i, u, u + y)",              "y*(y - 1) // 2",                                "free(x) and 0 < y",     "over one period every residue once"),
     Rule("max-remainder",       "max_over((i + x) % d, i, u, u + d)",         "d - 1",                                         "free(x) and d > 0",     "over one period every residue once"),
     Rule("min-remainder",       "min_over((i + x) % d, i, u, u + d)",         "0",                                             "free(x) and d > 0",     "over one period every residue once"),
     Rule("prod-index",          "prod(i, i, u, v)",                           "0",                                             "u < 1 and 0 < v",       "0 is among the factors"),
