@@ -628,7 +628,7 @@ class _Run:
         pairs: list[tuple[int, int]] = []
         for c in range(len(self.values) if equations else 0):
             done = self.rewritten.get(c, 0)
-            if done == len(equations) or self.builder.classes.may_be_undefined(c):
+            if done >= len(equations) or self.builder.classes.may_be_undefined(c):
                 continue
             self.rewritten[c] = len(equations)
             value = self.values[c]
