@@ -10,6 +10,7 @@ from eqsat.lang.ops import SUMS
 
 
 def is_literal_letter(term: Expr) -> bool:
+    """Whether a part of a pattern is a letter that stands for a literal."""
     return term.op == "var" and str(term.value) in LITERALS
 
 
@@ -83,6 +84,7 @@ def letter_of(term: Expr) -> str | None:
 
 
 def has_terms(term: Expr) -> bool:
+    """Whether a part of a pattern has letters of terms or conditions."""
     return any(str(v.value) in TERMS + CONDITIONS for v in variables([term]))
 
 

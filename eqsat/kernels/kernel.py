@@ -357,9 +357,9 @@ def simplified(
 
     Notes
     -----
-    Arrays of the kernel become flat ones, inputs and outputs: what runs it is to be given them reshaped. Loads are of
-    flat arrays then, so that splitting a flat index and putting it together again cancels. Loops are
-    split and merged where that saves enough (:mod:`eqsat.kernels.ranges`); elements are stored in the same order.
+    Arrays of the kernel become flat ones, inputs and outputs: what runs it is to be given them reshaped. So splitting a
+    flat index and putting it together again cancels. Loops are split and merged where that saves enough
+    (:mod:`eqsat.kernels.ranges`); elements are stored in the same order.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
@@ -646,7 +646,7 @@ class _Pieces:
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
         """``term`` with its indices and comparisons again."""
-        bound = {t.args[1] for t in topological([term]) if t.op in REDUCTIONS}
+        bound = dict.fromkeys(t.args[1] for t in topological([term]) if t.op in REDUCTIONS)
         # comparisons may have reductions, whose indices are not to capture those around them
         own = {index: any_var(f"#own{n}", index.vmin, index.vmax) for n, index in enumerate(bound)}
 
