@@ -44,11 +44,14 @@ class Conjecture:
         Terms in normal form, both integers or both conditions; ``after`` is not larger than ``before``.
     facts : tuple of Expr
         The conditions under which they are equal.
+    proof : str
+        How that was decided: ``"exhaustive"``, by evaluation at every point, or at every one of a period.
     """
 
     before: Expr
     after: Expr
     facts: tuple[Expr, ...]
+    proof: str = "exhaustive"
 
 
 @dataclass
