@@ -45,7 +45,8 @@ def assert_equal_where(conditions: list[Expr], before: Expr, after: Expr) -> Non
 
 def sound(result: Result, **options: object) -> Explanation:
     """The explanation, once its steps are known to hold, and to lead from the input to the output."""
-    found = explain(result, **options)
+    # a busy machine shall not stop what is to be found
+    found = explain(result, **{"seconds": 60.0} | options)
     roots = list(result.before)
     for step in found.steps:
         assert step.before is not step.after
