@@ -25,7 +25,7 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
 from eqsat.egraph.shapes import as_sum, is_number, is_sum, letter_of
 from eqsat.extract.graph import EQUALITY, Payload
-from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, variables
+from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, topological, variables
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, as_term, to_expr
@@ -95,7 +95,7 @@ class ReductionRules:
         if key in self._done:
             return
         self._done.add(key)
-        if not self._is_free(match, letters, bound) or not self._is_defined(match):
+        if not self._is_free(match, letters, bound) or not self._is_defined(match) or _captures(match, letters, bound):
             return
         if match.has_own_loops and term_count(letters.values()) > LIMITS.moved_terms:
             self.is_cut = True
@@ -282,3 +282,17 @@ def _divided(form: LinearForm, divisor: int) -> LinearForm | None:
     if form.constant % divisor or any(k % divisor for k in form.terms.values()):
         return None
     return LinearForm({atom: k // divisor for atom, k in form.terms.items()}, form.constant // divisor)
+
+
+def _captures(match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
+    """Whether a letter stands in a loop over an index that a reduction in it binds too.
+
+    No term is like that, but a class may be that was found to equal such a reduction.
+    """
+    for name, levels in levels_around(match.rule.pattern.left).items():
+        around = {bound[level] for level in levels if level in bound}
+        # what stands in ends alone is not known yet, and speaks of no index
+        parts = topological([letters[name]]) if around and name in letters else ()
+        if any(t.args[1] in around for t in parts if t.op in REDUCTIONS):
+            return True
+    return False

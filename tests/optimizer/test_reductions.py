@@ -143,6 +143,19 @@ def test_a_node_that_speaks_of_another_index_is_left_out_of_an_empty_class(text)
     assert optimize(parse(text, NAMES)).check().equal
 
 
+@pytest.mark.parametrize("rounds", [2, 3, 6])
+def test_a_reduction_that_a_part_of_a_body_equals_does_not_capture_its_index(rounds):
+    # the first sum has one addend, which equals the sum: in the body of a loop it is not the sum
+    text = (
+        "where(i*2//6 < 5 + i, sum(where((1 + r*3)//6 == i, -2 + i*3, 0)%100, r, 1, 6),"
+        " sum(sum((i + s*6)%6%100, r, -1, 6)%100, s, 0, 2))%1000"
+    )
+    term = parse(text, {"i": var("i", 0, 3)})
+    result = optimize(term, budget=Budget(seconds=60, rounds=rounds))
+    assert result.check().equal
+    assert not unequal_nodes(result.graph, {"i": var("i", 0, 3)})
+
+
 def test_what_is_known_of_an_index_says_nothing_of_another_of_its_name():
     # a branch where the outer index is 0 has a sum over one that shares its leaf: it was taken for 0 there
     result = optimize("sum((p*r*3 + r*3 - 1) % 100, r, 0, 2)", p=(0, 2))
