@@ -650,7 +650,7 @@ class _Run:
                 for node in [*self.classes[other]]:
                     self._add(c, node)
                 continue
-            node = sum_of([(other, 1)] if value.terms else [], 0 if value.terms else value.constant)
+            node = _itself(other, value)
             self._add(c, node)
             self.apart.add((c, node))
 
@@ -858,12 +858,17 @@ class _Run:
             self._assert_equation(c, two)
             self._assert_equation(other, one)
         if isinstance(one, LinearForm) and isinstance(two, LinearForm):
-            self._add(c, sum_of([(other, 1)] if two.terms else [], two.constant if not two.terms else 0))
-            self._add(other, sum_of([(c, 1)] if one.terms else [], one.constant if not one.terms else 0))
+            self._add(c, _itself(other, two))
+            self._add(other, _itself(c, one))
             return
         for x, y in ((c, other), (other, c)):
             for node in [*self.classes[y]]:
                 self._add(x, node)
+
+
+def _itself(c: int, form: LinearForm) -> Node:
+    """The node that says that its class equals the class ``c`` of a form; of a number that number."""
+    return sum_of([(c, 1)], 0) if form.terms else sum_of([], form.constant)
 
 
 def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:
