@@ -140,7 +140,8 @@ class Latency:
     Only ratios matter. Additions, comparisons, selections, shifts and masks take a cycle, a multiplication three. Floor
     division and remainder by ``2**k`` are one shift or mask for either sign. By another constant a quotient is a
     widening multiplication and a shift, with a fix-up if the numerator may be negative; the remainder multiplies back,
-    by a shift and a sum where that is quicker, and subtracts. By a variable the divider takes 20 cycles to a remainder
+    by a shift and a sum where that is quicker, and subtracts; what takes more than 32 bits costs ``widening`` more, as
+    its product needs 128 bits, of which there are no vectors. By a variable the divider takes 20 cycles to a remainder
     and 4 more to a floor quotient; operands that may be negative need a fix-up, and 64-bit operands take twice as long.
     Loads are issued early, so that little is waited for; a stored result is forwarded after four cycles. A step of a
     reduction takes its operation and one cycle for the loop. Source: Agner Fog's instruction tables (2022), rounded;
@@ -154,6 +155,7 @@ class Latency:
     simple: int = 1
     multiply: int = 3
     divide_by_constant: int = 5
+    widening: int = 3
     sign_fix_up: int = 2
     remainder_by_variable: int = 20
     quotient_by_variable: int = 24
@@ -190,6 +192,8 @@ class Latency:
             if is_power_of_two(abs(y[0])):
                 return self.simple * (1 + (y[0] < 0)) + (self.sign_fix_up if truncates and signed else 0)
             quotient = self.divide_by_constant + (self.sign_fix_up if signed else 0)
+            if width((x,)) == 64:
+                quotient += self.widening
             if op in ("floordiv", "tdiv"):
                 return quotient
             return quotient + min(self.multiply, self.simple * shifts_and_sums(abs(y[0]))) + self.simple
@@ -215,6 +219,7 @@ class Throughput(Latency):
     simple: int = 1
     multiply: int = 4
     divide_by_constant: int = 6
+    widening: int = 4
     sign_fix_up: int = 2
     remainder_by_variable: int = 24
     quotient_by_variable: int = 26

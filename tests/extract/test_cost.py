@@ -68,6 +68,10 @@ LATENCY = [
     # times 7 is a shift and a difference, times 10 takes one operation more, as long as a multiplication
     ("mod", [BYTE, literal(10)], 9),
     ("mod", [SIGNED, literal(7)], 10),
+    # which have no vectors beyond 32 bits
+    ("floordiv", [WIDE, literal(7)], 8),
+    ("mod", [WIDE, literal(7)], 11),
+    ("mod", [WIDE, literal(8)], 1),
     # by a variable: a sign costs two fix-ups, 64 bits twice as much
     ("mod", [BYTE, FREE], 20),
     ("floordiv", [BYTE, FREE], 24),

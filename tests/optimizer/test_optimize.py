@@ -16,7 +16,7 @@ from eqsat.extract import COST_MODELS, OpCount
 from eqsat.extract.cost import Latency, LoopAware, Throughput
 from eqsat.interop.indexing import Affine
 from eqsat.lang.costs import cost_of
-from eqsat.lang.dtypes import misfits
+from eqsat.lang.dtypes import misfits, widths
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, buffer, const, term_count, topological, var, variables
 from eqsat.lang.terms import written_sum
@@ -734,6 +734,26 @@ def test_what_the_input_writes_is_bracketed_before_it_is_compared():
     a, b = var("a", 0, 4), var("b", 0, 5)
     result = sound(optimize((16 - a * 14 - b * 7) // 12))
     assert result.cost <= cost_of([(16 - (a * 2 + b) * 7) // 12], Latency())
+
+
+@pytest.mark.parametrize("cost", ["latency", "throughput"])
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("x - x//3*3", 32),
+        ("x % 7", 32),
+        ("x//5//9", 32),
+        ("(x%10 + y//10)//1000", 32),
+        ("y//4 + y%1000//10", 32),
+        # one quotient less pays
+        ("x%3 + x//3", 64),
+    ],
+)
+def test_answers_to_32_bits_need_no_more_unless_that_pays(text, width, cost):
+    names = {"x": var("x", -(2**31), 2**31 - 1), "y": var("y", 0, 2**31 - 1)}
+    result = optimize(parse(text, names), cost=cost)
+    assert result.check().equal
+    assert max(widths(result.exprs).values()) == width
 
 
 def test_roots_that_share_more_as_given_are_simplified_each_as_a_tree():
