@@ -32,7 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from eqsat.cli.cases import one_line
 from eqsat.cli.settings import Row
-from eqsat.codegen.runtime import cache_directory
+from eqsat.codegen.libraries import cache_directory
 from eqsat.extract.calibrated import cost_model
 from eqsat.lang.errors import CompileError
 

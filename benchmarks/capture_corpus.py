@@ -24,7 +24,7 @@ from peers.spelling import from_nodes
 
 from eqsat.cli.cases import read_case
 from eqsat.cli.settings import Row
-from eqsat.codegen.runtime import cache_directory
+from eqsat.codegen.libraries import cache_directory
 from eqsat.lang.expr import Expr, topological, var
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import to_program

@@ -34,7 +34,7 @@ from eqsat.optimizer.result import EXPLAINED, SHOWN, Result
 
 if TYPE_CHECKING:
     from eqsat.cli.experiment import experiment
-    from eqsat.codegen.runtime import compile_kernel as compile
+    from eqsat.codegen.programs import compile_kernel as compile
     from eqsat.prove.explanation import Explanation
 
     __version__: str
@@ -44,7 +44,7 @@ else:
         # looked up when it is asked for: either takes as long as many a kernel
         match name:
             case "compile":
-                from eqsat.codegen.runtime import compile_kernel
+                from eqsat.codegen.programs import compile_kernel
 
                 return compile_kernel
             case "experiment":

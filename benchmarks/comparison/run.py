@@ -28,7 +28,7 @@ from eqsat.cli.cases import Case, case_of, kind_of, load
 from eqsat.cli.experiment import MOST_TERMS, measure
 from eqsat.cli.experiment import Row as Measurement
 from eqsat.cli.settings import Row
-from eqsat.codegen.runtime import compiler_version
+from eqsat.codegen.libraries import compiler_version
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import division_count, term_count

@@ -19,7 +19,8 @@ from statistics import median
 
 import numpy as np
 
-from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, compile_many, compiler_version
+from eqsat.codegen.libraries import compiler_version
+from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, compile_many
 from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
 from eqsat.lang.expr import Expr, const, maximum, minimum, tdiv, tmod, topological, var, where
 

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import time
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
-from eqsat.cli.cases import load, one_line, read_corpus, reason
-from eqsat.cli.corpus import id_of_line, record, run
+from eqsat.cli.cases import one_line, read_corpus, reason
+from eqsat.cli.corpus import record, run
+from eqsat.cli.earlier_rows import Comparison, rows_kept
+from eqsat.cli.files import Terminated, lines_of, naming, opened, progress, standard_input, termination_raised
+from eqsat.cli.rule_listing import details, fires_line, matched_in, proof_line, proved, rule_line, shown_in_detail
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
 from eqsat.egraph.engine import Budget
@@ -42,7 +43,6 @@ from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
 
 if TYPE_CHECKING:
-    from eqsat.egraph.rule import Rule
     from eqsat.optimizer.pareto import Answer
     from eqsat.optimizer.result import Result
     from eqsat.prove.explanation import Explanation
@@ -132,8 +132,6 @@ _SECONDS = click.option(
     help="How long one optimisation may take; the best found by then is the answer.",
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
-#: The number of cases that are named in which a rule matches.
-_MOST_PLACES = 5
 #: What to do about a variable without a range.
 _REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH"
 #: What arrays of index expressions hold; floating-point values are for kernels.
@@ -254,7 +252,7 @@ def optimize(
             raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
     rules = rule_set(rule_files, without)
     names = _names(ranges, variables, buffers)
-    texts = _lines(_standard_input()) if expressions == ("-",) else expressions
+    texts = lines_of(standard_input()) if expressions == ("-",) else expressions
     roots = [parse(text, names, _REMEDY) for text in texts]
     known = [parse(text, names, _REMEDY) for text in constraints]
 
@@ -280,7 +278,7 @@ def optimize(
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
     derivation = result.explain(prove=prove) if explain else None
     if html is not None:
-        with _named(html):
+        with naming(html):
             result.show(html)
     if as_json:
         found = _record(result, check, names, as_c, derivation)
@@ -459,9 +457,9 @@ def corpus(
     )
     if output is not None and output.exists() and source.exists() and output.samefile(source):
         raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
-    data = _standard_input() if str(source) == "-" else source.read_bytes()
+    data = standard_input() if str(source) == "-" else source.read_bytes()
     lines: list[str | bytes] = [*data.split(b"\n")]
-    kept = _kept(output, lines) if resume else []
+    kept = rows_kept(output, lines) if resume else []
     if scheduler is None:
         started = partial(run, jobs=jobs)
     else:
@@ -469,15 +467,15 @@ def corpus(
 
         started = partial(cluster.run, address=scheduler)
     errors = sum("error" in row for row in kept)
-    comparison = None if baseline is None else _Comparison(baseline)
+    comparison = None if baseline is None else Comparison(baseline)
     if comparison:
         for row in kept:
             comparison.add(row)
     written = len(kept)
     total = sum(1 for line in lines if line.strip()) - written
-    with _opened(output, "a" if resume else "w") as stream, _progress(total) as advance:
+    with opened(output, "a" if resume else "w") as stream, progress(total) as advance:
         try:
-            with _termination_raised(), closing(started(lines, settings, skip=written)) as rows:
+            with termination_raised(), closing(started(lines, settings, skip=written)) as rows:
                 for row in rows:
                     text = json.dumps(row) + "\n"
                     # counted before a signal can come: what is begun of a row is ended when the file is closed
@@ -488,142 +486,13 @@ def corpus(
                     if comparison:
                         comparison.add(row)
                     advance()
-        except _Terminated:
+        except Terminated:
             _fail(f"terminated after {written} rows", 143)
         except KeyboardInterrupt:
             raise click.exceptions.Abort(f"interrupted after {written} rows") from None
     click.echo(f"# {written} cases, {errors} errors", err=True)
     if comparison:
         comparison.say()
-
-
-class _Comparison:
-    """Rows beside those of an earlier release, by their ids."""
-
-    def __init__(self, path: Path) -> None:
-        rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
-        if not any("cost" in row or "error" in row for row in rows):
-            raise click.UsageError(f"{path} has no rows of 'eqsat corpus', which have a cost: give what -o wrote")
-        self.path, self.before = path, {str(row.get("id")): row for row in rows}
-        self.worse: list[str] = []
-        self.costs = [0, 0]
-        self.less = self.compared = 0
-
-    def add(self, row: Row) -> None:
-        """Compare one more row."""
-        old = self.before.get(str(row["id"]))
-        if old is None or "error" in old:
-            return
-        self.compared += 1
-        if "error" in row:
-            self.worse.append(f"{row['id']}: {one_line(row['error'])}")
-        elif "cost" in row and "cost" in old:
-            self.costs = [self.costs[0] + old["cost"], self.costs[1] + row["cost"]]
-            self.less += row["cost"] < old["cost"]
-            if row["cost"] > old["cost"]:
-                self.worse.append(f"{row['id']}: cost {old['cost']} -> {row['cost']}")
-
-    def say(self) -> None:
-        """Say what is worse, and the sums."""
-        for line in self.worse:
-            click.echo(f"# worse: {line}", err=True)
-        count, (old, new) = len(self.worse), self.costs
-        click.echo(
-            f"# beside {self.path}: {self.compared} rows, {count} worse, {self.less} better, cost {old} -> {new}",
-            err=True,
-        )
-
-
-def _kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:
-    """The rows that an earlier run over ``lines`` wrote whole; what it was writing when it ended is cut off."""
-    if output is None:
-        raise click.UsageError("--resume goes on with a file: name it by -o")
-    if not output.exists():
-        return []
-    with output.open("rb+") as stream:
-        written = stream.read()
-        whole = written[: written.rfind(b"\n") + 1]
-        kept: list[Row] = []
-        cases = [(line, number) for number, line in enumerate(lines, start=1) if line.strip()]
-        for at, written_row in enumerate(whole.splitlines()):
-            try:
-                kept.append(load(written_row))
-            except ValueError:
-                raise click.UsageError(f"{output}: row {at + 1} is none of a corpus: give -o another file") from None
-            if at >= len(cases) or kept[at].get("id") != id_of_line(*cases[at]):
-                raise click.UsageError(f"{output}: row {at + 1} is of no such case of the input: give -o another file")
-        stream.truncate(len(whole))
-    return kept
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM has come."""
-
-
-@contextmanager
-def _termination_raised() -> Iterator[None]:
-    """Raise :class:`_Terminated` where SIGTERM comes, so that what was begun is ended."""
-
-    def terminate(number: int, frame: object) -> None:
-        raise _Terminated
-
-    previous = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise click.UsageError("standard input is closed: give it a file, or name one")
-    return sys.stdin.buffer.read()
-
-
-def _lines(data: bytes) -> list[str]:
-    """The lines of standard input that are not blank."""
-    try:
-        lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
-    except UnicodeDecodeError:
-        raise ValueError("standard input is no text in UTF-8: give expressions, one a line") from None
-    return [line for line in lines if line]
-
-
-@contextmanager
-def _opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
-    if output is None and sys.stdout is None:
-        raise click.UsageError("standard output is closed: give -o a file")
-    with _named(output):
-        if output is None:
-            yield sys.stdout
-            return
-        with cast(TextIO, output.open(mode, encoding="utf-8")) as stream:
-            yield stream
-
-
-@contextmanager
-def _named(output: Path | None) -> Iterator[None]:
-    """Errors name the file that is written: what fails to be written does not say where."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(output or "standard output")
-        raise
-
-
-@contextmanager
-def _progress(total: int | None, what: str = "optimising") -> Iterator[Any]:
-    """A function to call once per step; it moves a bar if standard error is a terminal. The total may be unknown."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda: progress.advance(task)
 
 
 @app.command()
@@ -638,13 +507,13 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
     """
     from eqsat.interop.mlir import rewriting
 
-    data = _standard_input() if str(source) == "-" else source.read_bytes()
+    data = standard_input() if str(source) == "-" else source.read_bytes()
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
     found = rewriting(text, cost=cost_model(cost), budget=Budget(seconds=seconds))
-    with _opened(output) as stream:
+    with opened(output) as stream:
         stream.write(found.text)
     click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
 
@@ -726,7 +595,7 @@ def calibrate(output: Path, repeats: int) -> None:
 
     if output.suffix != ".json":
         raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
-    with _progress(repeats, "measuring") as advance:
+    with progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
 
@@ -778,10 +647,10 @@ def experiment(
 
     cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, leave_out)
     output.mkdir(parents=True, exist_ok=True)
-    with _progress(len(cases)) as advance:
+    with progress(len(cases)) as advance:
         rows = experiments.answers(cases, models, extracts, advance, leave_out, rules=chosen, lower=bool(repeats))
     if repeats:
-        with _progress(repeats, "compiling and measuring") as advance:
+        with progress(repeats, "compiling and measuring") as advance:
             experiments.measure(rows, repeats, seed, advance)
     found = experiments.Experiment(tuple(rows))
     found.to_csv(output / "measurements.csv")
@@ -842,8 +711,8 @@ def discover(
         read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
         cases += [Case(tuple(case.exprs), tuple(case.constraints), tuple(case.gates)) for case in read]
     # opened first: a file that cannot be written is said before the search
-    with _opened(output) as stream:
-        with _progress(None, "fragments") as advance:
+    with opened(output) as stream:
+        with progress(None, "fragments") as advance:
             found = search(
                 cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
             )
@@ -886,97 +755,22 @@ def rules(
     listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]
     listed = named(listed, names) if names else listed
     in_detail = len(names) == len(listed) == 1
-    matches = {} if fires is None else _places(fires, rule_set(rule_files, without))
+    matches = {} if fires is None else matched_in(fires, rule_set(rule_files, without))
     rows: list[Row] = []
     for rule in listed:
         row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
-        row |= _details(rule) if in_detail else {}
+        row |= details(rule) if in_detail else {}
         row |= {} if fires is None else {"fires": matches.get(rule.name, {})}
-        rows.append(row | _proved(rule) if prove else row)
+        rows.append(row | proved(rule) if prove else row)
         if not as_json:
-            shown = _shown_in_detail if in_detail else _proof_line if prove else _rule_line
-            places = "" if fires is None or in_detail else f"; fires {_fires(rows[-1])}"
+            shown = shown_in_detail if in_detail else proof_line if prove else rule_line
+            places = "" if fires is None or in_detail else f"; fires {fires_line(rows[-1])}"
             click.echo(shown(rows[-1]) + places)
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif prove:
         kinds = Counter(" and ".join(row["proof"]) for row in rows)
         click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
-
-
-def _places(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
-    """By the names of rules, the cases of a corpus in which they match, and how often."""
-    cases = read_corpus(corpus, lambda line: click.echo(f"# left out: {line}", err=True))
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    with _progress(len(cases)) as advance:
-        for case in cases:
-            result = optimise(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules)
-            for name, use in result.trace.rules.items():
-                found[name][str(case.id)] = use.matches
-            advance()
-    return found
-
-
-def _fires(row: Row) -> str:
-    """Where a rule matches, most often first."""
-    often = sorted(row["fires"].items(), key=lambda place: -place[1])
-    shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
-    more = f", and {len(often) - _MOST_PLACES} more" if len(often) > _MOST_PLACES else ""
-    return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
-
-
-def _details(rule: Rule) -> Row:
-    """What is said of a rule that is shown alone."""
-    from eqsat.prove.proof import instance
-    from eqsat.rules import FAMILIES, REDUCE
-
-    families = {**FAMILIES, "reduce": REDUCE}
-    family = next((name for name, members in families.items() if rule in members), None)
-    example = instance(rule)
-    return {
-        "family": family,
-        "source": rule.source,
-        "example": None if example is None else {"values": example.values, "both sides": example.value},
-    }
-
-
-def _shown_in_detail(row: Row) -> str:
-    lines = {"rule": f"{row['name']}  ({row['family'] or 'of your own'})"}
-    lines["rewrites"] = _rewrite(row)
-    lines |= {"guard": row["when"] or "none", "why": row["why"], "source": row["source"]}
-    if example := row["example"]:
-        values = ", ".join(f"{name} = {value}" for name, value in example["values"].items())
-        lines["example"] = f"with {values} both sides are {example['both sides']}"
-    if "fires" in row:
-        lines["fires"] = _fires(row)
-    if "proof" in row:
-        lines["proof"] = f"{' and '.join(row['proof'])}: {row['how']} ({row['ms']} ms)"
-    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
-
-
-def _proved(rule: Rule) -> Row:
-    """The proof of ``rule`` as columns."""
-    from eqsat.prove.proof import prove_rule
-
-    started = time.perf_counter()
-    proof = prove_rule(rule)
-    if proof.counterexample is not None:
-        raise ValueError(str(proof.counterexample))
-    elapsed = round(1000 * (time.perf_counter() - started), 1)
-    return {"proof": list(proof.kinds), "how": proof.how, "ms": elapsed}
-
-
-def _proof_line(row: Row) -> str:
-    return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}"
-
-
-def _rule_line(row: Row) -> str:
-    guard = f"  when {row['when']}" if row["when"] else ""
-    return f"{row['name']:<28} {_rewrite(row)}{guard}  # {row['why']}"
-
-
-def _rewrite(row: Row) -> str:
-    return f"{row['left']} {'<->' if row['both_ways'] else '->'} {row['right']}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

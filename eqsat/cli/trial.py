@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.codegen.runtime import Program, compile_kernel
+from eqsat.codegen.programs import Program, compile_kernel
 from eqsat.kernels.kernel import DTYPES, Kernel
 
 Reference = Callable[..., Any]

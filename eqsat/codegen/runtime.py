@@ -1,70 +1,35 @@
 """Compile expressions with the system's C compiler and run them.
 
-A library holds any number of kernels, so that hundreds cost one start of the compiler. It is built by the compiler that
-``CC`` names, or else the first of cc, gcc and clang, and loaded through cffi. It is kept in a cache
-(:func:`cache_directory`) under a name made of its source, its flags and the compiler's version. One atomic rename puts
-it there, so any number of processes may build the same library at once. It ends with a digest of itself, by which a
-damaged one is found and built again. A library is loaded only if this user built it where nobody else may write.
-
+A library (:mod:`eqsat.codegen.libraries`) holds any number of kernels, so that hundreds cost one start of the compiler.
 By default the code is scalar (vectorisation is off): :meth:`CompiledExprs.measure` times one evaluation, not a vector
 lane.
 """
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import signal
-import stat
-import subprocess
-import tempfile
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
-from hashlib import blake2b
+from functools import cache, partial
 from math import prod
-from pathlib import Path
 from statistics import median
-from time import thread_time_ns, time
+from time import thread_time_ns
 from typing import Any, cast
 
 import cffi
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from platformdirs import user_cache_dir
 
-from eqsat.codegen.elements import C_TYPES
 from eqsat.codegen.expressions import Function, arguments, function, points_function, preamble
-from eqsat.codegen.nests import function as loop_function
-from eqsat.codegen.schedule import optimized
-from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
-from eqsat.egraph.engine import Budget
-from eqsat.kernels.kernel import DTYPES, KERNEL_BUDGET, Kernel, flattened
-from eqsat.lang.errors import CompileError, MiscompilationWarning
+from eqsat.codegen.libraries import build, load
 from eqsat.lang.expr import Expr, extent
-from eqsat.lang.ops import Buffer
 from eqsat.lang.sampling import domain_size
-from eqsat.lang.validation import list_of, require, shown
-from eqsat.theory.facts import late_after
+from eqsat.lang.validation import list_of
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
 
 #: The same with vector instructions, as many as this machine has.
 VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
-
-#: What kernels over arrays are compiled with: vectorised, and every operation rounded as it is written.
-ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
-
-#: What keeps gcc from changing the order of loops, which it does at the expense of vectors; clang does not.
-GCC_FLAGS = ("-fno-loop-interchange", "-fno-loop-unroll-and-jam")
-
-#: What a kernel is compiled with that comes out wrong with those: no option that compilers are known to get wrong.
-SAFE_FLAGS = ("-std=c99", "-O1", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-ffp-contract=off")
 
 #: Points computed at a time over a domain.
 BLOCK = 1024
@@ -74,18 +39,6 @@ SAMPLE = 2048
 
 #: Nanoseconds that one repetition of a measurement lasts at least.
 LEAST_NS = 1_000_000
-
-#: Seconds after which the C compiler is stopped, as one that hangs.
-COMPILE_SECONDS = 600
-
-#: Seconds after which a directory that a build left behind is removed: no build takes as long.
-ABANDONED_SECONDS = 24 * 3600
-
-#: The rights by which others than its owner write a file.
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-#: Bytes of the digest that ends a library; the loader does not look behind the last section.
-DIGEST_SIZE = 16
 
 _DECLARATIONS = """
 typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
@@ -122,19 +75,6 @@ void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const i
         points(0, count, in, out);
 }
 """
-
-#: A forked process has none of the threads that OpenMP waits for: it goes on without them.
-_ALONE = """
-void omp_set_num_threads(int threads);
-
-void eqsat_alone(void)
-{
-    omp_set_num_threads(1);
-}
-"""
-
-#: The process that is no fork of another that has this module.
-_PROCESS = os.getpid()
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +125,7 @@ class CompiledExprs:
         ValueError
             If a value lies outside its variable's range, or the shapes do not broadcast.
         """
-        columns = np.broadcast_arrays(*[_checked(v, values) for v in self.variables])
+        columns = np.broadcast_arrays(*[values_of(v, values) for v in self.variables])
         shape = columns[0].shape if columns else ()
         results = self._results(shape)
         inputs = [np.ascontiguousarray(c) for c in columns]
@@ -311,11 +251,6 @@ class CompiledExprs:
         return columns[::-1]
 
 
-def _holds(variable: Expr, value: Expr) -> bool:
-    """Whether ``variable`` can take every value of ``value``."""
-    return not value.is_bool and variable.vmin <= value.vmin and value.vmax <= variable.vmax
-
-
 def compile_exprs(
     roots: Sequence[Expr], variables: Sequence[Expr] | None = None, *, flags: Sequence[str] = FLAGS
 ) -> CompiledExprs:
@@ -373,11 +308,16 @@ def compile_many(
         function(roots, f"kernel{index}", order, storage="static ")
         for index, (roots, order) in enumerate(zip(programs, orders, strict=True))
     ]
-    library = _load(_build(_unit(programs, orders, functions), tuple(flags)), _ffi(), "eqsat_kernels")
+    library = load(build(_unit(programs, orders, functions), tuple(flags)), _ffi(), "eqsat_kernels")
     return [
         CompiledExprs(tuple(roots), tuple(order), written.text, tuple(flags), library, library.eqsat_kernels[index])
         for index, (roots, order, written) in enumerate(zip(programs, orders, functions, strict=True))
     ]
+
+
+def _holds(variable: Expr, value: Expr) -> bool:
+    """Whether ``variable`` can take every value of ``value``."""
+    return not value.is_bool and variable.vmin <= value.vmin and value.vmax <= variable.vmax
 
 
 def _unit(programs: Sequence[Sequence[Expr]], orders: Sequence[Sequence[Expr]], functions: Sequence[Function]) -> str:
@@ -390,533 +330,7 @@ def _unit(programs: Sequence[Sequence[Expr]], orders: Sequence[Sequence[Expr]], 
     return "\n".join(parts)
 
 
-def find_compiler() -> list[str]:
-    """The command of the C compiler: ``CC``, or else the first of cc, gcc and clang that is installed.
-
-    Raises
-    ------
-    CompileError
-        If there is none, or ``CC`` is no command.
-    """
-    named = os.environ.get("CC", "")
-    try:
-        chosen = shlex.split(named)
-    except ValueError as error:
-        raise CompileError(f"CC is {named!r}, which is no command ({error}): set it to that of the compiler") from None
-    for command in [chosen] if chosen else [["cc"], ["gcc"], ["clang"]]:
-        if shutil.which(command[0]):
-            return command
-    if chosen:
-        raise CompileError(f"the C compiler that CC names, {chosen[0]!r}, is not installed: install it or set CC")
-    raise CompileError("no C compiler (cc, gcc or clang) is installed: install one, or set CC to the command of yours")
-
-
-@cache
-def _version(command: tuple[str, ...]) -> str:
-    """What the compiler says of itself: a new version makes new libraries."""
-    return _run([*command, "--version"])
-
-
-@cache
-def _machine(command: tuple[str, ...]) -> str:
-    """What the compiler takes this machine for: a cache may be shared by several, which run different instructions."""
-    return _run([*command, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
-
-
-def compiler_version() -> str:
-    """The first line of what the C compiler says of itself.
-
-    Raises
-    ------
-    CompileError
-        If there is none.
-    """
-    return _version(tuple(find_compiler())).partition("\n")[0]
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """What Ctrl-C raises in Python is raised at the end of the block, and so is what SIGTERM raises."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    raising = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number in raising:
-        signal.signal(number, lambda number, _: held.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in raising.items():
-            signal.signal(number, handler)
-        if held:
-            signal.raise_signal(held[0])
-
-
-def _kill_if_failed(process: subprocess.Popen[str], failure: object, *_: object) -> None:
-    if failure is not None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _run(command: Sequence[str], scratch: str | None = None) -> str:
-    """What the compiler prints; its own files go to the directory ``scratch``."""
-    environment = os.environ if scratch is None else {**os.environ, "TMPDIR": scratch}
-    try:
-        with ExitStack() as ending:
-            # an interrupt within Popen would leave the compiler running
-            with _interrupts_held():
-                # a group of its own, so that what the compiler has started ends with it
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    errors="replace",
-                    env=environment,
-                    process_group=0,
-                )
-                ending.enter_context(process)
-                ending.push(partial(_kill_if_failed, process))
-            printed, complaints = process.communicate(timeout=COMPILE_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise CompileError(
-            f"the C compiler {command[0]!r} did not end within {COMPILE_SECONDS} seconds: check CC, or split the kernel"
-        ) from None
-    except OSError as error:
-        raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): set CC to another") from None
-    if process.returncode:
-        lines = complaints.splitlines() or [f"it ended with status {process.returncode}"]
-        # collect2 only says that the linker failed, which has said why
-        errors = [line for line in lines if "error" in line and not line.startswith("collect2")]
-        reason = (errors or lines)[0].strip()
-        raise CompileError(f"the C compiler {command[0]!r} failed: {reason}: check CC and the flags")
-    return printed
-
-
-def cache_directory() -> Path:
-    """Where libraries are kept: ``EQSAT_CACHE_DIR``, or the user's cache directory. It may be deleted at any time.
-
-    Whoever can write there decides what this process runs. So the directory is made for this user alone. If other users
-    own it or a directory above it, or may write one of them, a temporary directory is used instead, and a warning says
-    why; so it is, without a warning, if the user's cache directory cannot be written, as in many containers.
-    """
-    chosen = os.environ.get("EQSAT_CACHE_DIR")
-    # the loader of libraries looks for a name without a directory in other places
-    wanted = Path(chosen).absolute() if chosen else Path(user_cache_dir("eqsat", appauthor=False))
-    # a user without a home has a path from `~`, which is no directory
-    if wanted.is_absolute():
-        try:
-            _make_private(wanted)
-            # a link on the way may be changed by whoever owns it
-            directory = wanted.resolve(strict=True)
-            reason = _why_not_private(directory)
-        except OSError:
-            if chosen:
-                # the first library to be written says why it cannot be
-                return wanted
-        else:
-            if reason is None and (chosen or os.access(directory, os.W_OK)):
-                return directory
-            if reason is not None:
-                _warn_once(
-                    f"the cache directory {str(wanted)!r} is not used, as {reason}: take the right to write away from "
-                    "others, or set EQSAT_CACHE_DIR to a directory of your own"
-                )
-    return Path(_directory_of_process().name)
-
-
-@cache
-def _warn_once(message: str) -> None:
-    # what the module of warnings counts begins anew when some other module sets a filter
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
-
-
-def _make_private(directory: Path) -> None:
-    """Make a directory and those above it for this user alone; those that exist stay as they are."""
-    for missing in [d for d in (directory, *directory.parents) if not d.exists()][::-1]:
-        missing.mkdir(mode=0o700, exist_ok=True)
-
-
-def _why_not_private(directory: Path) -> str | None:
-    """Who but this user and root could change what is in a directory, as a clause; None if nobody could.
-
-    ``directory`` has no links in it. In a sticky directory, such as /tmp, others cannot remove what they do not own.
-    """
-    for place in (directory, *directory.parents):
-        status = place.stat()
-        above = place != directory
-        if status.st_uid != os.geteuid() and not (above and status.st_uid == 0):
-            return f"{str(place)!r} belongs to another user"
-        if status.st_mode & OTHERS_WRITE and not (above and status.st_mode & stat.S_ISVTX):
-            return f"other users may write {str(place)!r}"
-    return None
-
-
-@cache
-def _directory_of_process() -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(prefix="eqsat-")
-    except OSError as error:
-        raise CompileError(
-            f"no directory for compiled libraries can be written ({error.strerror}): set EQSAT_CACHE_DIR to one"
-        ) from None
-
-
-def _build(source: str, flags: tuple[str, ...]) -> Path:
-    """The library compiled from ``source``, from the cache if it is there."""
-    compiler = find_compiler()
-    machine = [_machine(tuple(compiler))] if "-march=native" in flags else []
-    identity = "\0".join([source, *flags, *compiler, _version(tuple(compiler)), *machine])
-    directory = cache_directory()
-    library = directory / (blake2b(identity.encode(), digest_size=16).hexdigest() + ".so")
-    try:
-        if _is_whole(library):
-            return library
-        _make_private(directory)
-        _remove_abandoned(directory)
-        with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
-            file, built = Path(scratch, "kernels.c"), Path(scratch, "kernels.so")
-            file.write_text(source, encoding="utf-8")
-            _run([*compiler, *flags, "-shared", "-fPIC", "-o", str(built), str(file)], scratch)
-            if not built.exists():
-                raise CompileError(f"the C compiler {compiler[0]!r} made no library: check CC and the flags")
-            code = built.read_bytes()
-            built.write_bytes(code + _digest(code))
-            built.chmod(0o700)
-            if library.is_dir() and not library.is_symlink():
-                # a file cannot replace a directory: move that to the scratch, which is removed
-                with suppress(FileNotFoundError):
-                    library.rename(Path(scratch, "other"))
-            os.replace(built, library)
-    except OSError as error:
-        raise CompileError(
-            f"cannot write the cache directory {str(directory)!r} ({error.strerror}): set EQSAT_CACHE_DIR to another"
-        ) from None
-    return library
-
-
-def _digest(code: bytes) -> bytes:
-    return blake2b(code, digest_size=DIGEST_SIZE).digest()
-
-
-def _is_whole(library: Path) -> bool:
-    """Whether a library is there as this user built it."""
-    code = _own_file(library)
-    return len(code) > DIGEST_SIZE and code.endswith(_digest(code[:-DIGEST_SIZE]))
-
-
-def _own_file(path: Path) -> bytes:
-    """The content of a file that belongs to this user and that nobody else may write; empty if there is none."""
-    try:
-        # follow no link, and wait for no writer if it is a FIFO
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE:
-                return file.read()
-    except OSError:
-        pass
-    return b""
-
-
-def _remove_abandoned(directory: Path) -> None:
-    """Remove the directories of builds that were killed."""
-    for scratch in directory.glob("build-*"):
-        with suppress(OSError):
-            if time() - scratch.stat().st_mtime > ABANDONED_SECONDS:
-                shutil.rmtree(scratch, ignore_errors=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    """A compiled kernel over arrays.
-
-    Attributes
-    ----------
-    given, kernel : eqsat.kernels.kernel.Kernel
-        The kernel as stated, and as compiled.
-    source : str
-        Its C text.
-    options : dict
-        How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
-    """
-
-    given: Kernel
-    kernel: Kernel
-    source: str
-    options: dict[str, Any]
-    _library: Any = field(repr=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(compile_kernel, **self.options), (self.given,)
-
-    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
-        """The outputs by name.
-
-        Parameters
-        ----------
-        out : mapping from str to ndarray, optional
-            Arrays to store to; others are made, filled with 0.
-        **arguments
-            The inputs, by the names of their buffers, and the parameters. Arrays of other libraries are read where they
-            are, by ``__array__`` or DLPack.
-
-        Raises
-        ------
-        TypeError
-            If an array or a parameter is missing or unknown, or has another element type.
-        ValueError
-            If an array has another shape, an output is not contiguous, not aligned, read-only or shares memory, or a
-            parameter is out of range.
-        """
-        if arguments.keys() != self._wanted:
-            raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
-        arrays = [_of_buffer(b, _array(b.name, arguments[b.name])) for b in self.given.inputs]
-        # C has only the bytes 0 and 1 for conditions, a view of other elements may have more
-        arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
-        arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in arrays]
-        results = self._results({} if out is None else out, arrays)
-        numbers = [_number(v, arguments) for v in self.given.parameters]
-        _call(self._library, [*arrays, *results.values()], numbers, self.options["parallel"])
-        return results
-
-    @cached_property
-    def _wanted(self) -> set[str]:
-        """The names of the arguments."""
-        return {b.name for b in self.given.inputs} | {str(v.value) for v in self.given.parameters}
-
-    def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The arrays to store to: those given, which nothing else may use, and new ones."""
-        if not isinstance(out, Mapping):
-            raise TypeError(f"out is a {type(out).__name__}, not a mapping from the names of outputs to arrays")
-        results: dict[str, NDArray[Any]] = {}
-        for b in self.given.outputs:
-            given = out.get(b.name)
-            if given is None:
-                results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
-                continue
-            if not _of_buffer(b, given).flags.carray:
-                raise ValueError(f"the output {b.name!r} is not contiguous, aligned and writable: give a plain array")
-            if any(np.may_share_memory(given, other) for other in (*inputs, *results.values())):
-                raise ValueError(f"the output {b.name!r} shares memory with another array: give it its own")
-            results[b.name] = given
-        if not out.keys() <= results.keys():
-            unknown = sorted(map(str, out.keys() - results.keys()))
-            raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}")
-        return results
-
-
-def _difference(wanted: Set[str], given: Set[str]) -> str:
-    missing, unknown = sorted(wanted - given), sorted(given - wanted)
-    return f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
-
-
-def compile_kernel(
-    kernel: Kernel,
-    *,
-    optimize: bool = True,
-    parallel: bool = False,
-    reassociate: bool = False,
-    lanes: int = 1,
-    verify: bool = True,
-    budget: Budget = KERNEL_BUDGET,
-) -> Program:
-    """Compile a kernel into a function on NumPy arrays: :func:`eqsat.compile`.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        What to compute.
-    optimize : bool
-        Whether to simplify it and choose its loops first (:func:`eqsat.codegen.schedule.optimized`).
-    parallel : bool
-        Whether its outermost loops run in parallel (OpenMP); in a process that was forked, on one thread.
-    reassociate : bool
-        Whether floating-point sums may be taken in another order, which rounds differently.
-    lanes : int
-        How many elements an innermost loop without a reduction stores at a time, 1 to 16 and a power of two; with 1
-        that is left to the C compiler.
-    verify : bool
-        Whether a new library is run on random arrays and compared with the evaluator, as :mod:`eqsat.codegen.trusted`
-        says. That takes some milliseconds; the verdict is kept beside the library. What differs is compiled again with
-        ``SAFE_FLAGS``.
-    budget : Budget
-        What optimising may use; the C compiler and ``verify`` take their time beside it.
-
-    Warns
-    -----
-    MiscompilationWarning
-        If the C compiler got the kernel wrong, and right with safer options.
-
-    Raises
-    ------
-    ValueError
-        If an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called ``out``.
-    TypeError
-        If ``kernel`` is no kernel.
-    CompileError
-        If there is no C compiler, it fails, or what it makes is wrong with every option.
-
-    >>> from eqsat.lang.expr import buffer, var
-    >>> from eqsat.kernels.kernel import Kernel, Store
-    >>> a, b, k = buffer("A", "f32", (2, 3)), buffer("B", "f32", (3, 2)), var("k", 0, 5)
-    >>> turn = compile_kernel(Kernel("turn", [Store(b[k // 2, k % 2], a[k % 2, k // 2], [k])]))
-    >>> turn(A=np.arange(6, dtype=np.float32).reshape(2, 3))["B"]
-    array([[0., 3.],
-           [1., 4.],
-           [2., 5.]], dtype=float32)
-    """
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"{shown(kernel)} is no kernel: give an eqsat.Kernel")
-    if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
-        raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
-    require(budget, Budget, "a budget")
-    unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
-    with late_after(budget.ends()):
-        compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)
-        text, source = unit(kernel, compiled)
-    order = () if "clang" in compiler_version() else GCC_FLAGS
-    flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
-    part = shortened(compiled) if verify else None
-    if part is not None:
-        owner = kernel if part is compiled else part
-        check = partial(_Check, source, source if part is compiled else unit(part, part)[1], owner, part, parallel)
-        flags = _trusted(check, flags, (*SAFE_FLAGS, *["-fopenmp"] * parallel, "-lm"))
-    library = _load(_build(source, flags), _array_ffi(), "eqsat_call")
-    options = {
-        "optimize": optimize,
-        "parallel": parallel,
-        "reassociate": reassociate,
-        "lanes": lanes,
-        "verify": verify,
-        "budget": budget,
-    }
-    return Program(kernel, compiled, text, options, library)
-
-
-def _array_unit(given: Kernel, compiled: Kernel, parallel: bool, reassociate: bool, lanes: int) -> tuple[str, str]:
-    """The C function of a kernel, and the file of its library."""
-    written = loop_function(compiled, parallel, reassociate, lanes, storage="static ")
-    calls = [_array_call(given, compiled, written.name), *[_ALONE] * parallel]
-    return written.text, "\n".join(["#include <math.h>\n" + preamble([written]), written.text, *calls])
-
-
-def _trusted(
-    check: Callable[[tuple[str, ...]], _Check], fast: tuple[str, ...], safe: tuple[str, ...]
-) -> tuple[str, ...]:
-    """The flags with which the compiled kernel is right."""
-    first = check(fast)
-    if first.is_right():
-        return fast
-    second = check(safe)
-    if second.is_right():
-        warnings.warn(
-            f"the C compiler {find_compiler()[0]!r} got kernel {first.owner.name!r} wrong, which is compiled without "
-            "vector instructions instead: use another version of it, or set CC to another compiler",
-            MiscompilationWarning,
-            stacklevel=3,
-        )
-        return safe
-    if rounds_at_will(first.part) and not differs(first.part, first.run, second.run):
-        # two compilations agree: C's library rounds otherwise than NumPy, and a comparison depends on it
-        first.note(True)
-        return fast
-    raise CompileError(
-        f"the C compiler {find_compiler()[0]!r} gets kernel {first.owner.name!r} wrong with every option: set CC to "
-        "another compiler, or give verify=False to use it as it is"
-    )
-
-
-@dataclass(frozen=True)
-class _Check:
-    """What a library computes, and whether it is right; the verdict is kept in a file beside the library.
-
-    Attributes
-    ----------
-    source, shorter : str
-        The C of the library, and of the one that is run to judge it.
-    owner, part : eqsat.kernels.kernel.Kernel
-        The kernel whose arguments the latter takes, and the one that it computes.
-    """
-
-    source: str
-    shorter: str
-    owner: Kernel
-    part: Kernel
-    parallel: bool
-    flags: tuple[str, ...]
-
-    @cached_property
-    def _verdict(self) -> Path:
-        return _build(self.source, self.flags).with_suffix(".verdict")
-
-    @cached_property
-    def _digest(self) -> str:
-        return self._verdict.with_suffix(".so").read_bytes()[-DIGEST_SIZE:].hex()
-
-    def is_right(self) -> bool:
-        """Whether the library computes what the kernel says, as far as it was compared."""
-        stated = _own_file(self._verdict)
-        for right in (True, False):
-            if stated == self._statement(right):
-                return right
-        right = not differs(self.part, self.run)
-        self.note(right)
-        return right
-
-    def note(self, right: bool) -> None:
-        """Keep a verdict on this very library."""
-        with suppress(OSError), tempfile.TemporaryDirectory(dir=self._verdict.parent, prefix="build-") as scratch:
-            file = Path(scratch, "verdict")
-            file.write_bytes(self._statement(right))
-            file.chmod(0o600)
-            os.replace(file, self._verdict)
-
-    def _statement(self, right: bool) -> bytes:
-        return f"{self._digest} {'right' if right else 'wrong'}\n".encode()
-
-    @cached_property
-    def _library(self) -> Any:
-        return _load(_build(self.shorter, self.flags), _array_ffi(), "eqsat_call")
-
-    def run(self, arrays: Arrays, parameters: Mapping[str, int]) -> None:
-        """Run it; an array that it does not use may be missing."""
-        named = [arrays.get(b.name) for b in (*self.owner.inputs, *self.owner.outputs)]
-        numbers = [parameters.get(str(v.value), v.vmin) for v in self.owner.parameters]
-        _call(self._library, named, numbers, self.parallel)
-
-
-def _call(library: Any, arrays: Sequence[NDArray[Any] | None], numbers: Sequence[int], parallel: bool) -> None:
-    """Call a kernel on its arrays and parameters, in order."""
-    address, new, nothing = _array_ffi().from_buffer, _array_ffi().new, _array_ffi().NULL
-    pointers = new("void *[]", [nothing if a is None else address(a) for a in arrays])
-    if parallel and os.getpid() != _PROCESS:
-        library.eqsat_alone()
-    library.eqsat_call(pointers, new("int64_t[]", numbers))
-
-
-def _array_call(given: Kernel, compiled: Kernel, name: str) -> str:
-    """A function of the same type for every kernel: the arrays and parameters of ``given``, inputs first.
-
-    The compiled kernel, which C calls ``name``, may do without some of them.
-    """
-    arrays = [b.name for b in (*given.inputs, *given.outputs)]
-    numbers = [v.value for v in given.parameters]
-    arguments = [
-        *[f"(const {C_TYPES[b.element]} *)eqsat_arrays[{arrays.index(b.name)}]" for b in compiled.inputs],
-        *[f"({C_TYPES[b.element]} *)eqsat_arrays[{arrays.index(b.name)}]" for b in compiled.outputs],
-        *[f"eqsat_numbers[{numbers.index(v.value)}]" for v in compiled.parameters],
-    ]
-    # names that no kernel has
-    head = "void eqsat_call(void *const *eqsat_arrays, const int64_t *eqsat_numbers)"
-    lines = [head, "{", "    (void)eqsat_numbers;"]
-    return "\n".join([*lines, f"    {name}({', '.join(arguments)});", "}", ""])
-
-
-def _array(name: str, given: ArrayLike) -> NDArray[Any]:
+def as_array(name: str, given: ArrayLike) -> NDArray[Any]:
     """``given`` as an array, without a copy where it is one of another library."""
     only_dlpack = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
     try:
@@ -926,54 +340,12 @@ def _array(name: str, given: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"the input {name!r} is no array ({reason}): give a NumPy array") from None
 
 
-def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
-    """``array`` itself, refused where its type or shape is not the buffer's."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{declared.name!r} is a {type(array).__name__}, not a NumPy array")
-    if array.dtype != DTYPES[declared.element]:
-        raise TypeError(
-            f"array {declared.name!r} has elements of type {array.dtype}, not {declared.element}: convert it"
-        )
-    if array.shape != declared.shape:
-        raise ValueError(f"array {declared.name!r} has shape {array.shape}, not {declared.shape}: reshape it")
-    return array
-
-
-@cache
-def _array_ffi() -> Any:
-    ffi = cffi.FFI()
-    ffi.cdef("void eqsat_call(void *const *arrays, const int64_t *numbers); void eqsat_alone(void);")
-    return ffi
-
-
-@cache
-def _ffi() -> Any:
-    ffi = cffi.FFI()
-    ffi.cdef(_DECLARATIONS)
-    return ffi
-
-
-def _load(library: Path, ffi: Any, symbol: str) -> Any:
-    """The library, which defines ``symbol``."""
-    try:
-        loaded = ffi.dlopen(str(library))
-        getattr(loaded, symbol)
-    except (OSError, AttributeError, KeyError, UnicodeError) as error:
-        # only what the system says, before what cffi tried next
-        reason = str(error if isinstance(error, UnicodeError) else error.args[0]).partition(".  ")[0]
-        raise CompileError(
-            f"cannot load the compiled library {str(library)!r}: {reason}: delete it, and if that does not help, "
-            "set CC or EQSAT_CACHE_DIR to another"
-        ) from None
-    return loaded
-
-
-def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
+def values_of(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
     """The values of one variable as int64, refused where its range does not hold them."""
     name = cast(str, variable.value)
     if name not in values:
         raise KeyError(f"no value for variable {name!r}")
-    given = _array(name, values[name])
+    given = as_array(name, values[name])
     if not given.size:
         return given.astype(np.int64)
     # integers of more than 64 bits are objects
@@ -988,15 +360,14 @@ def _checked(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int6
     return given.astype(np.int64)
 
 
-def _number(parameter: Expr, arguments: Mapping[str, ArrayLike]) -> int:
-    """The value of one parameter, refused where it is several."""
-    value = _checked(parameter, arguments)
-    if value.ndim:
-        raise TypeError(f"parameter {str(parameter.value)!r} has shape {value.shape}: give one integer")
-    return int(value)
-
-
 def _pointers(c_type: str, arrays: Sequence[NDArray[Any]]) -> Any:
     """A C array of pointers to ``arrays``, which the caller keeps alive."""
     ffi = _ffi()
     return ffi.new(c_type, [ffi.cast("void *", array.ctypes.data) for array in arrays])
+
+
+@cache
+def _ffi() -> Any:
+    ffi = cffi.FFI()
+    ffi.cdef(_DECLARATIONS)
+    return ffi

@@ -35,11 +35,12 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
 from eqsat.lang.strength_reduction import plain, reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
+from eqsat.optimizer.insertion import present
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
-from eqsat.optimizer.saturation import Saturated, present, saturate
+from eqsat.optimizer.saturation import Saturated, saturate
 from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.conjectures import Conjecture

@@ -179,6 +179,11 @@ def combination(parts: Iterable[tuple[LinearForm, int]], constant: int) -> Linea
     return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
 
 
+def literal(value: LinearForm | Expr) -> int | None:
+    """The number that a value is; ``None`` if it is not one."""
+    return value.constant if isinstance(value, LinearForm) and not value.terms else None
+
+
 def as_term(value: LinearForm | Expr) -> Expr:
     """A normal form as a term: of an integer that of its form, of a condition itself."""
     return to_expr(value) if isinstance(value, LinearForm) else value

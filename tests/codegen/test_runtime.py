@@ -24,8 +24,10 @@ from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
 from eqsat import Kernel, Store
-from eqsat.codegen import runtime
-from eqsat.codegen.runtime import FLAGS, cache_directory, compile_exprs, compile_kernel, compile_many, find_compiler
+from eqsat.codegen import libraries, runtime
+from eqsat.codegen.libraries import cache_directory, find_compiler
+from eqsat.codegen.programs import compile_kernel
+from eqsat.codegen.runtime import FLAGS, compile_exprs, compile_many
 from eqsat.lang.errors import CompileError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, var, variables
@@ -351,7 +353,7 @@ def test_what_is_no_library_of_ours_is_built_again(kind: str, tmp_path: Path, mo
     before = library.stat().st_ino
     library.rename(tmp_path / "kept")
     if kind == "only a digest":
-        library.write_bytes(runtime._digest(b""))
+        library.write_bytes(libraries.digest(b""))
     elif kind == "FIFO":
         os.mkfifo(library)
     elif kind == "directory":
@@ -421,7 +423,7 @@ def test_a_library_planted_where_others_may_write_is_not_loaded(
     if used == "link":
         directory.symlink_to(tmp_path / "cache")
     library = plant(directory.resolve(), tmp_path / "built")
-    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: str(directory))
+    monkeypatch.setattr(libraries, "user_cache_dir", lambda name, appauthor: str(directory))
     monkeypatch.setenv("EQSAT_CACHE_DIR", str(directory) if chosen else "")
     # what was planted is loaded where only this user may write
     assert compile_exprs([const(5)], flags=QUICK)({})[0] == 666
@@ -519,7 +521,7 @@ def test_an_interrupt_while_the_compiler_starts_leaves_nothing(tmp_path: Path, m
 def test_a_compiler_that_hangs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", str(waiting_compiler(tmp_path)))
     monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(runtime, "COMPILE_SECONDS", 1)
+    monkeypatch.setattr(libraries, "COMPILE_SECONDS", 1)
     with pytest.raises(CompileError, match=r"compiler' did not end within 1 seconds: check CC"):
         compile_exprs([const(1)])
     assert not goes_on(tmp_path / "started")
@@ -582,7 +584,7 @@ def test_a_library_that_is_another_is_one_line_with_the_remedy(tmp_path: Path, m
     monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
     (tmp_path / "other.c").write_text("int other;")
     subprocess.run([*find_compiler(), "-shared", "-o", tmp_path / "other.so", tmp_path / "other.c"], check=True)
-    monkeypatch.setattr(runtime, "_build", lambda source, flags: tmp_path / "other.so")
+    monkeypatch.setattr(runtime, "build", lambda source, flags: tmp_path / "other.so")
     with pytest.raises(CompileError, match=r"undefined symbol: eqsat_kernels: delete it"):
         compile_exprs([const(1)])
 
@@ -590,7 +592,7 @@ def test_a_library_that_is_another_is_one_line_with_the_remedy(tmp_path: Path, m
 def test_a_cache_for_several_machines_has_libraries_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQSAT_CACHE_DIR", str(tmp_path))
     for machine in ("one", "another"):
-        monkeypatch.setattr(runtime, "_machine", lambda command, machine=machine: machine)
+        monkeypatch.setattr(libraries, "_machine", lambda command, machine=machine: machine)
         compile_exprs([const(1)], flags=QUICK)
         compile_exprs([const(1)], flags=runtime.VECTOR_FLAGS)
     assert len(list(tmp_path.iterdir())) == 3
@@ -615,7 +617,7 @@ def test_an_unwritable_cache_is_one_line_with_the_remedy(tmp_path: Path, monkeyp
 def test_the_cache_is_the_users_if_it_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EQSAT_CACHE_DIR")
     usual = tmp_path / "home" / "eqsat"
-    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: str(usual))
+    monkeypatch.setattr(libraries, "user_cache_dir", lambda name, appauthor: str(usual))
     assert cache_directory() == usual
     usual.rmdir()
     usual.parent.rmdir()
@@ -628,15 +630,15 @@ def test_the_cache_is_the_users_if_it_can_be_written(tmp_path: Path, monkeypatch
 def test_a_user_without_a_home_has_no_directory_called_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EQSAT_CACHE_DIR")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: "~/.cache/eqsat")
+    monkeypatch.setattr(libraries, "user_cache_dir", lambda name, appauthor: "~/.cache/eqsat")
     assert cache_directory().is_absolute()
     assert not list(tmp_path.iterdir())
 
 
 def test_no_directory_at_all_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EQSAT_CACHE_DIR")
-    monkeypatch.setattr(runtime, "user_cache_dir", lambda name, appauthor: "/proc/none")
-    monkeypatch.setattr(runtime, "_directory_of_process", cache(runtime._directory_of_process.__wrapped__))
+    monkeypatch.setattr(libraries, "user_cache_dir", lambda name, appauthor: "/proc/none")
+    monkeypatch.setattr(libraries, "_directory_of_process", cache(libraries._directory_of_process.__wrapped__))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with pytest.raises(CompileError, match=r"can be written \(No such file or directory\): set EQSAT_CACHE_DIR to one"):
         compile_exprs([const(1)])

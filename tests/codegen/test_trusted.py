@@ -18,7 +18,7 @@ import eqsat
 from eqsat.codegen import trusted
 from eqsat.codegen.expressions import preamble
 from eqsat.codegen.nests import function
-from eqsat.codegen.runtime import ARRAY_FLAGS, GCC_FLAGS, _array_call
+from eqsat.codegen.programs import ARRAY_FLAGS, GCC_FLAGS, _array_call
 from eqsat.codegen.schedule import optimized
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, flattened
 from eqsat.lang.errors import CompileError, MiscompilationWarning
@@ -264,7 +264,7 @@ def test_the_kernel_runs_for_its_verdict_only_once(tmp_path, monkeypatch):
     (verdict,) = tmp_path.glob("*.verdict")
     assert verdict.stem == library.stem
     with monkeypatch.context() as patched:
-        patched.setattr("eqsat.codegen.runtime.differs", lambda *_: pytest.fail("it ran again"))
+        patched.setattr("eqsat.codegen.programs.differs", lambda *_: pytest.fail("it ran again"))
         eqsat.compile(DOUBLED)
     # one for another library, or none at all, does not count
     for text in (f"{'0' * 32} wrong\n", "", "right"):

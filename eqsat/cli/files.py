@@ -1,0 +1,84 @@
+"""What commands read and write: standard input, output files, progress, and an end by SIGTERM."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import click
+
+
+def standard_input() -> bytes:
+    """All of standard input."""
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed: give it a file, or name one")
+    return sys.stdin.buffer.read()
+
+
+def lines_of(data: bytes) -> list[str]:
+    """The lines of standard input that are not blank."""
+    try:
+        lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
+    except UnicodeDecodeError:
+        raise ValueError("standard input is no text in UTF-8: give expressions, one a line") from None
+    return [line for line in lines if line]
+
+
+@contextmanager
+def opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
+    """A file to write to, or standard output if none is named."""
+    if output is None and sys.stdout is None:
+        raise click.UsageError("standard output is closed: give -o a file")
+    with naming(output):
+        if output is None:
+            yield sys.stdout
+            return
+        with cast(TextIO, output.open(mode, encoding="utf-8")) as stream:
+            yield stream
+
+
+@contextmanager
+def naming(output: Path | None) -> Iterator[None]:
+    """Errors name the file that is written: what fails to be written does not say where."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(output or "standard output")
+        raise
+
+
+@contextmanager
+def progress(total: int | None, what: str = "optimising") -> Iterator[Any]:
+    """A function to call once per step; it moves a bar if standard error is a terminal. The total may be unknown."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come."""
+
+
+@contextmanager
+def termination_raised() -> Iterator[None]:
+    """Raise :class:`Terminated` where SIGTERM comes, so that what was begun is ended."""
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    previous = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

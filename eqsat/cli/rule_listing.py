@@ -1,0 +1,97 @@
+"""What ``eqsat rules`` says of a rule: a line, its details, its proof, and where it fires."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from eqsat.cli.cases import read_corpus
+from eqsat.cli.files import progress
+from eqsat.cli.settings import Row
+from eqsat.egraph.rule import Rule
+from eqsat.optimizer.front import optimize
+
+#: The number of cases that are named in which a rule matches.
+_MOST_PLACES = 5
+
+
+def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
+    """By the names of rules, the cases of a corpus in which they match, and how often."""
+    cases = read_corpus(corpus, lambda line: click.echo(f"# left out: {line}", err=True))
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    with progress(len(cases)) as advance:
+        for case in cases:
+            result = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules)
+            for name, use in result.trace.rules.items():
+                found[name][str(case.id)] = use.matches
+            advance()
+    return found
+
+
+def fires_line(row: Row) -> str:
+    """Where a rule matches, most often first."""
+    often = sorted(row["fires"].items(), key=lambda place: -place[1])
+    shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
+    more = f", and {len(often) - _MOST_PLACES} more" if len(often) > _MOST_PLACES else ""
+    return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
+
+
+def details(rule: Rule) -> Row:
+    """What is said of a rule that is shown alone."""
+    from eqsat.prove.proof import instance
+    from eqsat.rules import FAMILIES, REDUCE
+
+    families = {**FAMILIES, "reduce": REDUCE}
+    family = next((name for name, members in families.items() if rule in members), None)
+    example = instance(rule)
+    return {
+        "family": family,
+        "source": rule.source,
+        "example": None if example is None else {"values": example.values, "both sides": example.value},
+    }
+
+
+def shown_in_detail(row: Row) -> str:
+    """All that is said of a rule, a line each."""
+    lines = {"rule": f"{row['name']}  ({row['family'] or 'of your own'})"}
+    lines["rewrites"] = _rewrite(row)
+    lines |= {"guard": row["when"] or "none", "why": row["why"], "source": row["source"]}
+    if example := row["example"]:
+        values = ", ".join(f"{name} = {value}" for name, value in example["values"].items())
+        lines["example"] = f"with {values} both sides are {example['both sides']}"
+    if "fires" in row:
+        lines["fires"] = fires_line(row)
+    if "proof" in row:
+        lines["proof"] = f"{' and '.join(row['proof'])}: {row['how']} ({row['ms']} ms)"
+    return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
+
+
+def proved(rule: Rule) -> Row:
+    """The proof of ``rule`` as columns."""
+    from eqsat.prove.proof import prove_rule
+
+    started = time.perf_counter()
+    proof = prove_rule(rule)
+    if proof.counterexample is not None:
+        raise ValueError(str(proof.counterexample))
+    elapsed = round(1000 * (time.perf_counter() - started), 1)
+    return {"proof": list(proof.kinds), "how": proof.how, "ms": elapsed}
+
+
+def proof_line(row: Row) -> str:
+    """How a rule was proved, as a line."""
+    return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}"
+
+
+def rule_line(row: Row) -> str:
+    """A rule as a line."""
+    guard = f"  when {row['when']}" if row["when"] else ""
+    return f"{row['name']:<28} {_rewrite(row)}{guard}  # {row['why']}"
+
+
+def _rewrite(row: Row) -> str:
+    return f"{row['left']} {'<->' if row['both_ways'] else '->'} {row['right']}"

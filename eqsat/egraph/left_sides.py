@@ -1,0 +1,511 @@
+"""The left sides of rules as queries: matching modulo associativity and commutativity.
+
+A sum in a pattern matches some of the terms of a longer one. At the top of the left side the others are kept, and the
+match may be up to a literal factor, as ``x - (x//n)*n`` is in ``a*5 - (a//8)*40 + b``; further down, a letter that
+stands nowhere else takes all the others. Products, junctions, minima and maxima match in the same way. A letter that is
+bound elsewhere to a sum of several terms matches these terms wherever a sum has them, or more of them (``ask`` and
+``piece``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+from eqsat.egraph.patterns import Pattern, places_of_letters, reductions_of
+from eqsat.egraph.program import CONTAINERS, PLAIN
+from eqsat.egraph.queries import Query, SubsumRequest
+from eqsat.egraph.rule import Rule
+from eqsat.egraph.shapes import as_sum, is_literal_letter, is_number, is_sum, letter_of, operands_of
+from eqsat.lang.expr import Expr, const, index_level, is_index, topological
+from eqsat.lang.ops import REDUCTIONS
+
+#: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
+#: would make, and the less each is worth.
+MOST_LEFT = 5
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What is left of a sum: its terms, the factor of the match, and the letter that takes them, if one does."""
+
+    terms: str
+    factor: str = ""
+    #: What letters that are literals have taken of the constant.
+    taken: str = ""
+    taker: str = ""
+    negative: bool = False
+    request: SubsumRequest | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a match at the top leaves of its class: of a sum its terms, constant and factor, of a container members."""
+
+    op: str = ""
+    members: str = ""
+    constant: str = "0"
+    factor: str = "1"
+    #: The class that is equal to the right side, or makes it.
+    of: str = "e"
+
+
+class LeftSide:
+    """The left side of one rule: :meth:`top` yields each way to match it."""
+
+    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+        self.rule = rule
+        self.pattern = pattern
+        #: The letter that each of two operands of one node adds to another, by these operands.
+        self.shared = _shared(pattern.left) if rule.modulo_theory else {}
+        self.reduces = pattern.binds_index
+        #: The operators of terms that are looked up with their operands.
+        self.addends: set[str] = set()
+        #: The ends of ranges that are more than a letter: what is in them is found from the terms.
+        self.ends = tuple(
+            dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
+        )
+
+    def match(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
+        """``term``, below the top, against the class ``at``."""
+        letter = letter_of(term)
+        if letter is not None:
+            yield query.letter(letter, at)
+        elif term.op == "var" and is_index(term):
+            yield query.letter(f"i{index_level(term)}", at)
+        elif term.op == "const" or is_literal_letter(term):
+            yield self.number_at(query, term, at)
+        elif is_number(term):
+            number, query = query.number(term)
+            yield query.fact(f"(= {number} (lit {at}))")
+        elif term.op == "bool":
+            yield query.fact(f"(= {at} ({'Yes' if term.value else 'No'}))")
+        elif term in self.shared:
+            yield from self.sharing(query, term, at)
+        elif is_sum(term):
+            yield from self.sum(query, term, at)
+        elif term.op in CONTAINERS:
+            for matched, rest in self.container(query, term, at, at_top=False):
+                yield matched.fact(f"(= 0 (multiset-length {rest}))") if rest else matched
+        else:
+            yield from self.plain(query, term, at)
+
+    def number_at(self, query: Query, term: Expr, at: str) -> Query:
+        """A literal, or a letter for one, that the class ``at`` is."""
+        if term.op == "const":
+            return query.fact(f"(= {term.value} (lit {at}))")
+        return query.literal(str(term.value), f"(lit {at})")
+
+    def plain(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
+        """A node with a fixed number of operands."""
+        op, args, negated = term.op, list(term.args), False
+        if op in ("le", "ne"):
+            op, args, negated = ("lt", args[::-1], True) if op == "le" else ("eq", args, True)
+        if op not in PLAIN:
+            raise query.fail(f"{term.op!r} cannot be matched")
+        if negated:
+            inner, query = query.name("E")
+            query = query.fact(f"(= {at} (Not {inner}))")
+            at = inner
+        orders = [args, args[::-1]] if op == "eq" else [args]
+        for ordered in orders:
+            names = []
+            now = query
+            for _ in ordered:
+                name, now = now.name("E")
+                names.append(name)
+            operands = " ".join(names)
+            if at in query.places:
+                whole, term_name, scale = query.places[at]
+                now = now.fact(f"(at-{PLAIN[op][0]} {whole} {term_name} {at} {scale} {operands})")
+            else:
+                now = now.fact(f"(= {at} ({PLAIN[op][0]} {operands}))")
+            if op in REDUCTIONS:
+                for end, name in zip(ordered[2:], names[2:], strict=True):
+                    if end in self.ends:
+                        now = now.letter(f"end{self.ends.index(end)}", name)
+                # a body, or an index, may be what is an end too
+                kept = [at < 2 or part not in self.ends for at, part in enumerate(ordered)]
+                ordered, names = list(compress(ordered, kept)), list(compress(names, kept))
+            # what is written out is matched before letters, which may stand in it
+            pairs = sorted(zip(ordered, names, strict=True), key=lambda pair: letter_of(pair[0]) is not None)
+            yield from self.all_of(now, pairs)
+
+    def all_of(self, query: Query, pairs: Sequence[tuple[Expr, str]]) -> Iterator[Query]:
+        if not pairs:
+            yield query
+            return
+        for matched in self.match(query, *pairs[0]):
+            yield from self.all_of(matched, pairs[1:])
+
+    def sum(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
+        """A sum below the top against the class ``at``."""
+        for now, left, offset, constant in self.matched_sum(query, term, at, at_top=False):
+            kept = self.constant(now, constant, offset, left)
+            if kept is None:
+                continue
+            end, rest = kept
+            if left.taker:
+                if self.reduces:
+                    # else a body of n addends is split into two in 2**n ways
+                    end = end.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
+                text = f"(Sum {left.terms} {rest})"
+                yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
+            else:
+                yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
+        if not self.rule.modulo_theory:
+            yield from self.literal_addend(query, term, at)
+
+    def literal_addend(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
+        """Of two letters below the top each in turn is the constant of the sum, the other all its terms."""
+        constant, addends = as_sum(term)
+        units = (const(1), const(-1))
+        letters = [(k, x) for k, a in addends if k in units and (x := letter_of(a)) and x not in query.letters]
+        if constant != const(0) or not len(addends) == len({x for _, x in letters}) == 2:
+            return
+        whole, offset, query = self.open_sum(query, at)
+        query = query.fact(f"(!= 0 {offset})", f"(< 0 (multiset-length {whole}))")
+        for (sign, literal), (scale, other) in (letters, letters[::-1]):
+            value, now = offset, query
+            if sign == units[1]:
+                value, now = query.name("i64")
+                now = now.fact(f"(= {value} (- 0 {offset}))")
+            rest = f"(Sum {whole} 0)"
+            rest = rest if scale == units[0] else f"(Sum (multiset-of (Sc -1 {rest})) 0)"
+            now = now.bind(other, rest).bind(literal, f"(Sum (multiset-of) {value})")
+            yield replace(now, literals={**now.literals, literal: value})
+
+    def sharing(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
+        """One of two sums that share a letter, which takes all that both have."""
+        letter, other = self.shared[term]
+        whole, offset, query = self.open_sum(query, at)
+        if letter not in query.first:
+            yield replace(query, first={**query.first, letter: (whole, offset, other)})
+            return
+        first, constant, one = query.first[letter]
+        (common, away, both), query = query.named("MT", "i64", "i64")
+        query = query.fact(
+            f"(= {common} (multiset-intersection {first} {whole}))",
+            f"(= {away} (- {constant} {offset}))",
+            # the constant if both have the same, else 0
+            f"(= {both} (* {constant} (- 1 (min 1 (max {away} (- 0 {away}))))))",
+            f"(< 0 (+ (multiset-length {common}) (max {both} (- 0 {both}))))",
+        )
+        query = replace(query.bind(letter, f"(Sum {common} {both})"), common={**query.common, letter: (common, both)})
+        query = query.bind(one, f"(Sum (multiset-subtract {first} {common}) (- {constant} {both}))")
+        yield query.bind(other, f"(Sum (multiset-subtract {whole} {common}) (- {offset} {both}))")
+
+    def matched_sum(self, query: Query, term: Expr, at: str, at_top: bool) -> Iterator[tuple[Query, Rest, str, Expr]]:
+        """The addends of a pattern among the terms of the class ``at``: what is left, the constants of both."""
+        constant, addends = as_sum(term)
+        whole, offset, query = self.open_sum(query, at)
+        written = [(c, a) for c, a in addends if letter_of(a) is None]
+        letters = [(c, x) for c, a in addends if (x := letter_of(a)) is not None]
+        for now, left in self.written(query, written, whole, Rest(whole, "" if at_top else "1")):
+            for end, rest in self.lettered(now, letters, whole, left, at_top):
+                yield end, rest, offset, constant
+
+    def open_sum(self, query: Query, at: str) -> tuple[str, str, Query]:
+        """The terms and the constant of a sum of the class ``at`` that rules match."""
+        (whole, offset), query = query.named("MT", "i64")
+        return whole, offset, query.fact(f"(open {at} {whole} {offset})")
+
+    def one_term(
+        self, query: Query, whole: str, left: Rest, at: str = "", op: str = ""
+    ) -> tuple[Query, Rest, str, str]:
+        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient.
+
+        Of a term whose operator ``op`` has a fixed number of operands, its node says where it stands.
+        """
+        (term, scale, rest), query = query.named("T", "i64", "MT")
+        if not at:
+            at, query = query.name("E")
+        query = self.term_at(query, whole, term, at, scale, op)
+        query = query.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
+        return query, replace(left, terms=rest), at, scale
+
+    def term_at(self, query: Query, whole: str, term: str, at: str, scale: str, op: str = "") -> Query:
+        """A term of a sum: its class and coefficient, said together with its node if it has the operator ``op``."""
+        if op not in PLAIN:
+            return query.fact(f"(at {whole} {term} {at} {scale})")
+        self.addends.add(op)
+        return replace(query, places={**query.places, at: (whole, term, scale)})
+
+    def written(
+        self, query: Query, addends: Sequence[tuple[Expr, Expr]], whole: str, left: Rest
+    ) -> Iterator[tuple[Query, Rest]]:
+        """Addends with an operator, each one of the terms."""
+        if not addends:
+            yield query, left
+            return
+        (coefficient, addend), *others = addends
+        query, left, atom, scale = self.one_term(query, whole, left, op=addend.op)
+        for matched in self.match(query, addend, atom):
+            found = self.coefficient(matched, coefficient, scale, left)
+            if found is not None:
+                yield from self.written(found[0], others, whole, found[1])
+
+    def coefficient(self, query: Query, wanted: Expr, scale: str, left: Rest) -> tuple[Query, Rest] | None:
+        """``scale`` is ``wanted`` times the factor, which the first addend with a known coefficient gives."""
+        if letter := _open_letter(wanted, query):
+            if left.factor not in ("", "1"):
+                query = query.fact(f"(= {left.factor} 1)")
+            is_negative = wanted.op == "mul" and const(-1) in wanted.args and any(map(is_literal_letter, wanted.args))
+            if not is_negative and not is_literal_letter(wanted):
+                return None
+            text = f"(- 0 {scale})" if is_negative else scale
+            return query.literal(letter, text), replace(left, factor="1")
+        number, query = query.number(wanted)
+        if left.factor == "1":
+            return query.fact(f"(= {scale} {number})"), left
+        if left.factor:
+            return query.fact(f"(= {scale} (* {left.factor} {number}))"), left
+        if number == "1":
+            return query, replace(left, factor=scale)
+        factor, query = query.name("i64")
+        facts = ["(= 0 (% {scale} {number}))", "(= {factor} (/ {scale} {number}))"]
+        if number == "-1":
+            facts = ["(= {factor} (- 0 {scale}))"]
+        elif not number.lstrip("-").isdigit():
+            facts.insert(0, "(!= 0 {number})")
+        query = query.fact(*[f.format(scale=scale, number=number, factor=factor) for f in facts])
+        return query, replace(left, factor=factor)
+
+    def lettered(
+        self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest, at_top: bool
+    ) -> Iterator[tuple[Query, Rest]]:
+        """Addends that are letters: bound ones as one term or as several, open ones as one term or as all the rest."""
+        if bound := next((pair for pair in addends if pair[1] in query.letters), None):
+            coefficient, letter = bound
+            others = [pair for pair in addends if pair is not bound]
+            found = self.again(query, coefficient, letter, whole, left)
+            if found is not None:
+                yield from self.lettered(found[0], others, whole, found[1], at_top)
+            if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
+                now, rest = self.in_constant(query, coefficient, letter, left)
+                yield from self.lettered(now, others, whole, rest, at_top)
+            if not others and (left.factor or is_literal_letter(coefficient)):
+                yield self.requested(query, coefficient, query.letters[letter], whole, left)
+            return
+        left = replace(left, factor=left.factor or "1")
+        # each letter in turn takes all the rest; at the top that is kept instead
+        for taker in () if at_top else addends:
+            stands_once = sum(letter == taker[1] for _, letter in addends) == 1
+            if stands_once and taker[0].op == "const" and abs(taker[0].vmin) == 1:
+                for end, rest in self.terms(query, [pair for pair in addends if pair is not taker], whole, left):
+                    negative = taker[0].vmin < 0
+                    yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=negative)
+        yield from self.terms(query, addends, whole, left)
+
+    def in_constant(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
+        """A bound letter that is a literal, as a part of the constant of the sum."""
+        factor = left.factor or "1"
+        times, query = query.times(coefficient, factor)
+        value = query.literals.get(letter, "")
+        if not value:
+            value, query = query.name("i64")
+            query = query.fact(f"(= {value} (lit {query.letters[letter]}))", f"(!= 0 {value})")
+        taken = f"(* {times} {value})"
+        return query, replace(left, factor=factor, taken=f"(+ {left.taken} {taken})" if left.taken else taken)
+
+    def again(self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest) -> tuple[Query, Rest] | None:
+        """A bound letter as one term of the sum."""
+        if letter not in query.terms:
+            query, left, _, scale = self.one_term(query, whole, left, query.letters[letter])
+            return self.coefficient(query, coefficient, scale, left)
+        times, atom = query.terms[letter]
+        query, left, _, scale = self.one_term(query, whole, left, atom)
+        share, query = query.name("i64")
+        query = query.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+        return self.coefficient(query, coefficient, share, left)
+
+    def requested(self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest) -> tuple[Query, Rest]:
+        """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
+        is_open = _open_letter(coefficient, query) is not None
+        if is_open and left.factor not in ("", "1"):
+            # the multiple is the letter's value only then
+            query = query.fact(f"(= {left.factor} 1)")
+        cut, columns = len(query.facts), tuple(query.sorts)
+        if is_open:
+            times = str(coefficient.value)
+            query = query.declare(times, "i64")
+        else:
+            times, query = query.times(coefficient, left.factor)
+            cut, columns = len(query.facts), tuple(query.sorts)
+        (rest, inside, taken), query = query.named("MT", "i64", "MT")
+        # what was matched before is not in the letter's terms
+        request = SubsumRequest(whole, letter, times, rest, inside, cut, columns, is_open)
+        matched = f"(multiset-subtract {whole} {left.terms})"
+        # subtraction leaves out what is not there: all that was matched must be left
+        removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
+        query = replace(query.fact(*removed), requests=(*query.requests, request))
+        return query, replace(left, terms=taken, request=request, factor=left.factor or "1")
+
+    def terms(
+        self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest
+    ) -> Iterator[tuple[Query, Rest]]:
+        """Open letters, each as one term of the sum."""
+        if not addends:
+            yield query, left
+            return
+        (coefficient, letter), *others = addends
+        if letter in query.letters:
+            # the letter stands twice: both are of one class
+            if (found := self.again(query, coefficient, letter, whole, left)) is not None:
+                yield from self.terms(found[0], others, whole, found[1])
+            return
+        query, left, atom, scale = self.one_term(query, whole, left)
+        if (open_letter := _open_letter(coefficient, query)) is not None:
+            if left.factor != "1" or not is_literal_letter(coefficient):
+                return
+            query = query.literal(open_letter, scale).bind(letter, atom)
+        else:
+            times, query = query.times(coefficient, left.factor)
+            share = scale
+            if times != "1":
+                share, query = query.name("i64")
+                query = query.fact(f"(!= 0 {times})", f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+            query = query.bind_term(letter, share, atom)
+        yield from self.terms(query, others, whole, left)
+
+    def constant(self, query: Query, constant: Expr, offset: str, left: Rest) -> tuple[Query, str] | None:
+        """The constant of a pattern against that of the sum: what is left of it."""
+        factor = left.factor or "1"
+        if left.taken:
+            whole, query = query.name("i64")
+            # else any sum would have the literal, and what makes up for it
+            query = query.fact(f"(!= 0 {offset})", f"(= {whole} (- {offset} {left.taken}))")
+            offset = whole
+        kept = offset
+        if (letter := _open_letter(constant, query)) is not None:
+            if not is_literal_letter(constant) or left.request is not None:
+                return None
+            if factor != "1":
+                query = query.fact(f"(= {factor} 1)")
+            query, kept = query.literal(letter, offset).fact(f"(!= 0 {offset})"), "0"
+            if self.rule.modulo_theory:
+                query = query.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
+        elif constant.op != "const" or constant.vmin:
+            times, query = query.times(constant, factor)
+            query, kept = query.fact(f"(= {offset} {times})"), "0"
+        if left.request is not None:
+            whole, query = query.name("i64")
+            query = query.fact(f"(= {whole} (- {kept} (* {left.request.times} {left.request.inside})))")
+            kept = whole
+        return query, kept
+
+    def container(self, query: Query, term: Expr, at: str, at_top: bool) -> Iterator[tuple[Query, str]]:
+        """A product, junction, minimum or maximum against the class ``at``, and what is left if no letter takes it."""
+        members = operands_of(term, term.op)
+        whole, query = query.name("ME")
+        query = query.fact(f"(= {at} ({CONTAINERS[term.op]} {whole}))")
+        written = [m for m in members if letter_of(m) is None]
+        letters = [x for m in members if (x := letter_of(m)) is not None]
+        for now, left in self.members(query, written, whole, whole):
+            bound, free = [[x for x in letters if (x in now.letters) is known] for known in (True, False)]
+            for x in bound:
+                rest, now = now.name("ME")
+                now = now.fact(
+                    f"(in {whole} {now.letters[x]})", f"(= {rest} (multiset-remove {left} {now.letters[x]}))"
+                )
+                left = rest
+            takers = [] if at_top or len(set(free)) < len(free) else free
+            for taker in takers:
+                for end, rest in self.free(now, [x for x in free if x != taker], whole, left):
+                    yield end.fact(f"(< 1 (multiset-length {rest}))").bind(taker, f"({CONTAINERS[term.op]} {rest})"), ""
+            yield from self.free(now, free, whole, left)
+            if len(free) == len(members) > 1 and len(set(free)) == 1 and not at_top:
+                # a power of several members
+                root, now = now.name("ME")
+                power = root
+                for _ in free[1:]:
+                    power = f"(multiset-sum {power} {root})"
+                now = now.fact(f"(= {root} (multiset-reset-counts {whole}))", f"(= {whole} {power})")
+                yield now.fact(f"(< 1 (multiset-length {root}))").bind(free[0], f"({CONTAINERS[term.op]} {root})"), ""
+
+    def members(self, query: Query, members: Sequence[Expr], whole: str, left: str) -> Iterator[tuple[Query, str]]:
+        if not members:
+            yield query, left
+            return
+        member, query = query.name("E")
+        rest, query = query.name("ME")
+        query = query.fact(f"(in {whole} {member})", f"(= {rest} (multiset-remove {left} {member}))")
+        for now in self.match(query, members[0], member):
+            yield from self.members(now, members[1:], whole, rest)
+
+    def free(self, query: Query, letters: Sequence[str], whole: str, left: str) -> Iterator[tuple[Query, str]]:
+        """Open letters, each as one member."""
+        for x in letters:
+            member = query.letters.get(x)
+            if member is None:
+                member, query = query.name("E")
+                query = query.fact(f"(in {whole} {member})").bind(x, member)
+            rest, query = query.name("ME")
+            query = query.fact(f"(= {rest} (multiset-remove {left} {member}))")
+            left = rest
+        yield query, left
+
+    def top(self) -> Iterator[tuple[Query, Kept]]:
+        """The left side matched, and what is kept of the class."""
+        left = self.pattern.left
+        query = Query(self.rule.name).declare("e", "E")
+        if is_sum(left) and _is_one_term(left):
+            yield from self.one_addend(query, left)
+        elif is_sum(left):
+            for matched, rest, offset, constant in self.matched_sum(query, left, "e", at_top=True):
+                if (kept := self.constant(matched, constant, offset, rest)) is not None:
+                    yield kept[0], Kept("sum", rest.terms, kept[1], rest.factor or "1")
+        elif left.op in CONTAINERS:
+            for matched, members in self.container(query, left, "e", at_top=True):
+                yield matched, Kept(left.op, members)
+        else:
+            for matched in self.plain(query, left, "e"):
+                yield matched, Kept()
+
+    def one_addend(self, query: Query, left: Expr) -> Iterator[tuple[Query, Kept]]:
+        """A left side with one addend and no constant: a term of any sum, for itself.
+
+        What is found of the term then holds in every sum that has it, without a node for each of them.
+        """
+        [(coefficient, addend)] = as_sum(left)[1]
+        query = replace(query, sorts={})
+        (whole, term, atom, scale), query = query.named("MT", "T", "E", "i64")
+        query = self.term_at(query, whole, term, atom, scale, addend.op)
+        for matched in self.match(query, addend, atom):
+            found = self.coefficient(matched, coefficient, scale, Rest(whole, "1"))
+            if found is not None:
+                yield found[0], Kept(of=f"(Sum (multiset-of {term}) 0)")
+
+
+def _is_one_term(term: Expr) -> bool:
+    """Whether a sum in a pattern is a multiple of one term with an operator."""
+    constant, addends = as_sum(term)
+    return len(addends) == 1 and constant.op == "const" and not constant.vmin and letter_of(addends[0][1]) is None
+
+
+def _open_letter(term: Expr, query: Query) -> str | None:
+    """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
+    found = [t for t in topological([term]) if is_literal_letter(t) and str(t.value) not in query.sorts]
+    return str(found[0].value) if found else None
+
+
+def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:
+    """The operands of a node such as ``min(x + z, y + z)``: each with the letter that both have, and its own.
+
+    None if a letter of theirs stands elsewhere too.
+    """
+    found = {}
+    for term in left.args:
+        constant, addends = as_sum(term)
+        letters = [x for k, a in addends if k == const(1) and (x := letter_of(a))]
+        if len(letters) == len(addends) == 2 and constant == const(0):
+            found[term] = letters
+    if len(found) != 2:
+        return {}
+    one, two = found.values()
+    letter = next(iter({*one} & {*two}), "")
+    places = places_of_letters(left)
+    if any(len(places[x]) != (2 if x == letter else 1) for x in one + two):
+        return {}
+    return {term: (letter, next(x for x in letters if x != letter)) for term, letters in found.items()}

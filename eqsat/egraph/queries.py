@@ -1,0 +1,198 @@
+"""Queries of egglog rules, written fact by fact; numbers that facts compute, where overflow means no match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from eqsat.egraph.patterns import MEASURES, Conjunct
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import OPS
+from eqsat.lang.text import to_text
+
+_COMPARISONS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
+
+
+@dataclass(frozen=True)
+class SubsumRequest:
+    """A letter whose terms a sum is asked for: what is left then, and the constant of the letter's normal form.
+
+    ``after`` facts and ``columns`` names came before.
+    """
+
+    whole: str
+    letter: str
+    times: str
+    left: str
+    inside: str
+    after: int
+    columns: tuple[str, ...]
+    #: Whether any multiple will do that cancels a term.
+    is_open: bool
+
+    @property
+    def action(self) -> str:
+        """The action that asks."""
+        return (
+            f"(seek {self.whole} {self.letter})" if self.is_open else f"(ask {self.whole} {self.letter} {self.times})"
+        )
+
+    @property
+    def fact(self) -> str:
+        """The fact that something is left."""
+        return f"(piece {self.whole} {self.letter} {self.times} {self.left} {self.inside})"
+
+
+@dataclass(frozen=True)
+class Query:
+    """The query of a rule in egglog as far as it is written; branches share what they began with."""
+
+    #: The name of the rule.
+    rule: str
+    facts: tuple[str, ...] = ()
+    #: Every name of the query by its sort.
+    sorts: dict[str, str] = field(default_factory=dict)
+    #: The class of each letter: a name, or the text that makes it.
+    letters: dict[str, str] = field(default_factory=dict)
+    #: The numbers that letters are which stand for the constant of a sum.
+    literals: dict[str, str] = field(default_factory=dict)
+    #: Of the letters that are one term of a sum, its coefficient and class.
+    terms: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: The terms and constant of the first of two sums that share a letter, and its other letter, by that letter.
+    first: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    #: Of the letters that are all that two sums share, the terms and the constant.
+    common: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: Numbers that were computed, by what they are.
+    numbers: dict[Expr, str] = field(default_factory=dict)
+    requests: tuple[SubsumRequest, ...] = ()
+    #: The sum, the term and its coefficient, of classes that are looked up together with the node that they have.
+    places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    fresh: int = 0
+
+    def fact(self, *texts: str) -> Query:
+        """With more facts."""
+        return replace(self, facts=(*self.facts, *texts))
+
+    def named(self, *sorts: str) -> tuple[tuple[str, ...], Query]:
+        """Fresh names of these sorts."""
+        names = tuple([f"_{self.fresh + i}" for i in range(len(sorts))])
+        sorted_names = {**self.sorts, **dict(zip(names, sorts, strict=True))}
+        return names, replace(self, fresh=self.fresh + len(sorts), sorts=sorted_names)
+
+    def name(self, sort: str) -> tuple[str, Query]:
+        """A fresh name of this sort."""
+        (name,), query = self.named(sort)
+        return name, query
+
+    def bind(self, letter: str, text: str) -> Query:
+        """A letter that stands for the class that a name is, or a text makes."""
+        return replace(self, letters={**self.letters, letter: text})
+
+    def bind_term(self, letter: str, coefficient: str, atom: str) -> Query:
+        """A letter that is one term of a sum."""
+        query = self.bind(letter, f"(Sum (multiset-of (Sc {coefficient} {atom})) 0)")
+        return replace(query, terms={**self.terms, letter: (coefficient, atom)})
+
+    def declare(self, name: str, sort: str) -> Query:
+        """A name of this sort that facts bind."""
+        return replace(self, sorts={**self.sorts, name: sort})
+
+    def letter(self, letter: str, at: str) -> Query:
+        """A letter that stands for the class ``at``."""
+        known = self.letters.get(letter)
+        if known is None:
+            return self.bind(letter, at)
+        return self.fact(f"(= {known} {at})")
+
+    def literal(self, letter: str, text: str) -> Query:
+        """A letter for a literal, which is this number."""
+        return self.declare(letter, "i64").fact(f"(= {letter} {text})")
+
+    def number(self, term: Expr) -> tuple[str, Query]:
+        """The name of a computed literal, bound by facts of the query, where overflow means no match."""
+        if term in self.numbers:
+            return self.numbers[term], self
+        if term.op == "const":
+            return str(term.value), self
+        if term.op == "var":
+            return self._measure(str(term.value))
+        args, query = [], self
+        for arg in term.args:
+            text, query = query.number(arg)
+            args.append(text)
+        name, query = query.name("i64")
+        match term.op:
+            case "floordiv" | "mod":
+                facts, quotient, remainder = floor_parts(name, *args)
+                query = query.fact(facts).declare(quotient, "i64").declare(remainder, "i64")
+                name = quotient if term.op == "floordiv" else remainder
+            case "neg":
+                query = query.fact(f"(= {name} (- 0 {args[0]}))")
+            case "add" | "sub" | "mul" | "min" | "max":
+                symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
+                query = query.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
+            case "bitand" | "bitor" | "bitxor":
+                symbol = OPS[term.op].symbol
+                query = query.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
+            case "shl":
+                query = query.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")
+            case _:
+                raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
+        return name, replace(query, numbers={**query.numbers, term: name})
+
+    def _measure(self, name: str) -> tuple[str, Query]:
+        """A literal letter, or what is known of the class of a letter."""
+        if name not in MEASURES:
+            return name, self
+        fact = f"_{name}"
+        if fact in self.sorts:
+            return fact, self
+        function, letter, *others = name.split("_")
+        at = self.letters[letter]
+        query = self.declare(fact, "i64")
+        if function == "gcd":
+            first, query = query._measure(f"factor_{letter}")
+            return fact, query.fact(f"(= {fact} {common_divisor(first, others[0])})")
+        if function == "remainder":
+            first, query = query._measure(f"modulus_{letter}")
+            return fact, query.fact(f"(= {fact} (remainder {at} {first}))")
+        table = {"vmin": "lo", "vmax": "hi", "factor": "fac", "modulus": "modulus"}[function]
+        query = query.fact(f"(= {fact} ({table} {at}))")
+        return fact, query.fact(f"(> {fact} 0)") if function == "modulus" else query
+
+    def times(self, term: Expr, factor: str) -> tuple[str, Query]:
+        """A computed literal times a factor."""
+        number, query = self.number(term)
+        if factor == "1" or number == "0":
+            return number, query
+        if number == "1":
+            return factor, query
+        name, query = query.name("i64")
+        return name, query.fact(f"(= {name} (* {factor} {number}))")
+
+    def guarded(self, conjunct: Conjunct) -> Query:
+        """A comparison of numbers in the guard."""
+        op, x, y = conjunct
+        left, query = self.number(x)
+        right, query = query.number(y)
+        return query.fact(f"({_COMPARISONS[op]} {left} {right})")
+
+    def fail(self, what: str) -> ValueError:
+        """The error that says why the rule cannot be compiled."""
+        return ValueError(f"rule {self.rule!r}: {what}")
+
+
+def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]:
+    """Floor division of egglog numbers, whose ``/`` and ``%`` truncate: facts, quotient, remainder."""
+    remainder, quotient = f"{fresh}r", f"{fresh}q"
+    facts = (
+        f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
+        f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
+    )
+    return facts, quotient, remainder
+
+
+def common_divisor(left: str, right: str) -> str:
+    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 0."""
+    # a fraction in lowest terms has been divided by it; a zero denominator would panic
+    larger = f"(max {left} (abs {right}))"
+    return f"(/ {larger} (denom (rational (min {left} (abs {right})) (max 1 {larger}))))"

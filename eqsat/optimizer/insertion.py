@@ -1,0 +1,281 @@
+"""What egglog has of an e-graph modulo the theory: its classes and e-nodes as rows, each once.
+
+A class is a row with what the theory knows of its values: a literal, an atom, or its normal form, a sum of multiples of
+atoms. Of its other nodes egglog gets those that rules may match; of sums these are a few of each class, the first and
+shorter ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from math import gcd
+from typing import Any, cast
+
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import sum_of
+from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
+from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
+from eqsat.egraph.tables import Tables
+from eqsat.extract.graph import Node
+from eqsat.lang.expr import FALSE, TRUE
+from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import DIVISIONS, Op, for_each_own
+from eqsat.optimizer.demand import Demand
+from eqsat.optimizer.limits import LIMITS
+from eqsat.theory.forms import LinearForm, literal
+
+_LARGEST = 2**62
+#: Where a bound is infinite, it is about ``_LARGEST`` to egglog, and finite numbers are at most this: what a guard
+#: computes of two of them is far from infinite, and what it computes of an infinite one lies beyond them all.
+_LARGEST_FINITE = 2**30
+_CONSTRUCTOR = {
+    **{op: name for op, (name, _) in PLAIN.items()},
+    **CONTAINERS,
+    "sum": "Sum",
+    "le": "Not",
+    "ne": "Not",
+}
+#: What stands below ``Not`` in a comparison that is written with it.
+_BELOW_NOT = {"le": "Lt", "ne": "Eq"}
+
+
+@for_each_own
+def _add_operator(op: Op) -> None:
+    _CONSTRUCTOR[op.name], _ = PLAIN[op.name]
+
+
+def present(builder: Builder) -> frozenset[str]:
+    """The constructors of the nodes of a canonical e-graph."""
+    ops = {node[0] for nodes in builder.graph.classes.values() for node in nodes}
+    return frozenset(
+        [_CONSTRUCTOR[op] for op in ops if op in _CONSTRUCTOR] + [_BELOW_NOT[op] for op in ops if op in _BELOW_NOT]
+    )
+
+
+class Insertion:
+    """What egglog has of a canonical e-graph, and what it is to be given.
+
+    Attributes
+    ----------
+    demand : Demand or None
+        What bounds the sums that rules match, if no normal form does.
+    live : frozenset of str
+        The constructors of what egglog has.
+    count : int
+        How many classes egglog has.
+    normal : dict from int to Node
+        By class its normal form, if that is a sum.
+    apart : set of (int, Node)
+        Nodes of classes that egglog is not given.
+    containers : int
+        How many products, junctions, minima and maxima egglog was given.
+    """
+
+    def __init__(self, builder: Builder, tables: Tables, demand: Demand | None, has_own_rules: bool) -> None:
+        self.builder, self.tables, self.demand, self.has_own_rules = builder, tables, demand, has_own_rules
+        self.classes, self.values = builder.graph.classes, builder.values
+        self.live: frozenset[str] = frozenset({"Sum"})
+        self.count = 0
+        self.normal: dict[int, Node] = {}
+        self.apart: set[tuple[int, Node]] = set()
+        self.containers = 0
+        # of each class the nodes that egglog has
+        self._held: list[set[Node]] = []
+        # how many sums of a class rules match, and of how few terms
+        self._opened: dict[int, tuple[int, int]] = {}
+        self._most_open = LIMITS.open_sums_of_own_rules if has_own_rules else LIMITS.open_sums
+        # the classes whose own sums are not matched yet, and the nodes that are not matched any more
+        self._waiting: set[int] = set()
+        self._retired: set[tuple[int, Node]] = set()
+        # whether egglog is to be told what its own nodes are, and whether it has nodes that rules have not seen
+        self._has_links = False
+        self._has_rows = False
+        bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
+        # numbers from here on are not given to egglog
+        self._largest = _LARGEST if bounded else _LARGEST_FINITE
+
+    def insert(self) -> bool:
+        """Give egglog the classes and nodes that it does not have; whether rules have anything new to match."""
+        any_new = self.count < len(self.values) or self._has_links
+        self._has_links = False
+        for c in range(self.count, len(self.values)):
+            self._class(c)
+            self._held.append(set())
+        self.count = len(self.values)
+        any_new |= self._open_needed()
+        self._retire_long()
+        live = set(self.live)
+        for c, nodes in self.classes.items():
+            held = self._held[c]
+            if self.demand is not None and c not in self.demand.needed:
+                continue
+            if len(nodes) > len(held) and not literal(self.values[c]) is not None:
+                for node in nodes:
+                    if node not in held:
+                        held.add(node)
+                        any_new = True
+                        if (constructor := self._node(c, node)) is not None:
+                            live.add(constructor)
+                            if node[0] in _BELOW_NOT:
+                                live.add(_BELOW_NOT[node[0]])
+        self.live = frozenset(live)
+        if any_new:
+            self.tables.insert()
+        any_new |= self._has_rows
+        self._has_rows = False
+        return any_new
+
+    def add_equal(self, c: int, op: str, payload: Any, operands: Sequence[int]) -> None:
+        """A row that says which class a node has that rules made; they do not match it as one of that class yet."""
+        self.add_row(c, op, payload, operands, EQUAL)
+        self._has_links = True
+
+    def unite(self, c: int, other: int) -> None:
+        """Rows for two classes that are equal: what rules match of sums each of them has."""
+        if isinstance(self.values[c], LinearForm):
+            self.tables.add_sum(c, 0, [(1, other)], EQUAL)
+        self._has_links = True
+
+    def note_held(self, c: int, node: Node) -> None:
+        """Note that egglog has a node as one of a class, if rules match all that it says."""
+        if (
+            c < self.count
+            and node in self.classes[c]
+            and (node[0] != "sum" or not self._may_open(c, len(node[2])))
+            and node not in self._held[c]
+        ):
+            self._held[c].add(node)
+            self._has_rows |= node[0] != "sum"
+
+    def _class(self, c: int) -> None:
+        """A row for a class, with what is known of its values."""
+        value, add = self.values[c], self.tables.add
+        if not isinstance(value, LinearForm):
+            add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
+            return
+        if self.builder.classes.may_be_undefined(c):
+            # rules know it by its number alone: what they say of one of its nodes need not hold of the others
+            add("condition", c)
+            return
+        low, high = self.builder.graph.bounds[c]
+        if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
+            least, most = self.builder.theory.bounds(value)
+            low, high = max(low, least), min(high, most)
+        numbers = (value.constant, low, high, *value.terms.values())
+        if max(map(abs, numbers)) >= self._largest and max(map(abs, filter(is_finite, numbers))) >= self._largest:
+            add("condition", c)
+        elif not value.terms:
+            add("literal", c, value.constant)
+        else:
+            modulus, rest = self.builder.theory.alignment(value)
+            if modulus >= self._largest:
+                modulus, rest = 1, 0
+            known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(modulus, rest))
+            if value.single() is not None or self._is_wide(value.terms):
+                add("atom", c, *known)
+            else:
+                atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
+                kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
+                if self.demand is not None and c not in self.demand.needed:
+                    self._waiting.add(c)
+                    kind = EQUAL
+                self.tables.add_sum(c, value.constant, atoms, kind)
+                self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
+                add("known", c, *known)
+            if modulus > 1:
+                add("aligned", c, modulus, rest)
+
+    def _open_needed(self) -> bool:
+        """Let rules match the sums of classes that are needed by now; whether there are any."""
+        if self.demand is None:
+            return False
+        found = self._waiting & self.demand.needed
+        self._waiting -= found
+        for c in sorted(found):
+            constant, coefficients = cast(tuple[int, tuple[int, ...]], self.normal[c][1])
+            terms = list(zip(coefficients, self.normal[c][2], strict=True))
+            self.tables.add_sum(c, constant, terms, NORMAL)
+        return bool(found)
+
+    def _retire_long(self) -> None:
+        """Let rules match no nodes that are much longer than the shortest of their class."""
+        if self.demand is None:
+            return
+        for c, nodes in self.classes.items():
+            if self.values[c] in (TRUE, FALSE):
+                # guards ask for what is known
+                continue
+            for node in nodes:
+                if node[2] and not self.demand.is_short(c, node) and (c, node) not in self._retired:
+                    self._retired.add((c, node))
+                    op, payload, operands = node
+                    if op in CONTAINERS:
+                        operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
+                    self.tables.retire(op, payload, operands)
+
+    def _node(self, c: int, node: Node) -> str | None:
+        """Insert one node, if rules may match it: its constructor, if there is one for such nodes."""
+        op, payload, operands = node
+        if self.builder.classes.may_be_undefined(c) or (c, node) in self.apart:
+            return None
+        if op in DIVISIONS:
+            low, high = self.builder.graph.bounds[operands[1]]
+            if low <= 0 <= high:
+                # it counts only where the divisor is not zero, and a rule would take it out of there
+                return None
+        if op in CONTAINERS:
+            operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
+        if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
+            self.add_row(c, op, payload, operands, OPEN)
+        elif self.demand is not None and node != self.normal.get(c):
+            # what else is that sum is equal to the class
+            self.add_row(c, op, payload, operands, EQUAL)
+        return _CONSTRUCTOR.get(op)
+
+    def add_row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
+        """A row for a node of the class ``c``; ``kind`` says what a sum is for."""
+        if op == "sum":
+            constant, coefficients = payload
+            if max(map(abs, (constant, *coefficients))) < self._largest:
+                self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), kind)
+        elif op in CONTAINERS:
+            self.containers += 1
+            self.tables.add_container(op, c, operands)
+        elif op in _CONSTRUCTOR:
+            self.tables.add(op, c, *operands)
+
+    def _is_atom(self, c: int) -> bool:
+        value = self.values[c]
+        return isinstance(value, LinearForm) and value.single() is not None
+
+    def _is_matched(self, c: int, node: Node) -> bool:
+        """Whether rules match a sum: in a long one what stands for a sum itself hides no term from them."""
+        operands = node[2]
+        if self._is_wide(operands):
+            return False
+        if self.demand is not None and not self.demand.is_short(c, node):
+            return False
+        return self.has_own_rules or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
+
+    def _is_wide(self, terms: Sized) -> bool:
+        """Whether a sum of these is one value to rules, unless these are a user's own or there is no theory."""
+        return self.demand is None and len(terms) > ALTERNATIVES.wide_sum and not self.has_own_rules
+
+    def _may_open(self, c: int, length: int) -> bool:
+        count, shortest = self._opened.get(c, (0, length))
+        return count < self._most_open or length < shortest
+
+    def _opens(self, c: int, length: int) -> bool:
+        """Whether rules match one more sum of a class: one of the first, or a shorter one than those before."""
+        count, shortest = self._opened.get(c, (0, length))
+        if not self._may_open(c, length):
+            return False
+        self._opened[c] = count + 1, min(shortest, length)
+        return True
+
+    def _members(self, op: str, c: int, depth: int) -> list[int]:
+        """The members of a class for a container of ``op``: those of its own node of that operator, or itself."""
+        for kind, _, operands in self.classes[c] if depth else ():
+            if kind == op:
+                return [m for a in operands for m in self._members(op, a, depth - 1)]
+        return [c]
