@@ -51,6 +51,8 @@ class CanonicalGraph:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
+        # the nodes of classes that have many
+        self._nodes_of_large: dict[int, set[Node]] = {}
         # how many classes have been narrowed
         self._narrowed = 0
         # whether a node divides by what may be zero, and the classes that are asked whether they do
@@ -110,16 +112,28 @@ class CanonicalGraph:
             self._has_suspects |= low <= 0 <= high
             if self.allowed is not None:
                 node = self._safe(node, self.allowed)
-        nodes = self.graph.classes[c]
-        if node in nodes:
+        if self.has_node(c, node):
             return True
+        nodes = self.graph.classes[c]
         if c in node[2] or (self._extents and not self._binds_all(c, node)):
             return False
         nodes.append(node)
+        if c in self._nodes_of_large:
+            self._nodes_of_large[c].add(node)
         self.size += 1
         if node[0] == "mul":
             self._narrow(c, node)
         return True
+
+    def has_node(self, c: int, node: Node) -> bool:
+        """Whether a class has a node."""
+        nodes = self.graph.classes[c]
+        if len(nodes) < LIMITS.listed_nodes:
+            return node in nodes
+        known = self._nodes_of_large.get(c)
+        if known is None or len(known) != len(nodes):
+            known = self._nodes_of_large[c] = set(nodes)
+        return node in known
 
     def narrow(self) -> None:
         """Narrow the bounds of the classes since the last time by their nodes, operands first."""

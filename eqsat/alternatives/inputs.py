@@ -84,11 +84,11 @@ class InputNodes(KindNodes):
     @provides("input", otherwise=lambda self, term, value: False)
     def _is_worth_adding(self, term: Expr, value: Value) -> bool:
         """Whether a term with an operator of those that are worth it says more than its normal form ``value``."""
-        if self._all_terms:
-            return True
         if term.op in REDUCTIONS:
             # the form of an index with one value is that value, which binds nothing
             return term.args[1].vmin < term.args[1].vmax
+        if self._all_terms:
+            return True
         if isinstance(value, LinearForm):
             return not value.is_affine()
         return term.op == "where" or any(self._has_quotient(a) for a in term.args)

@@ -14,6 +14,8 @@ class AlternativeLimits:
     late_classes: int = 100
 
     # e-nodes of one class
+    #: Nodes of a class up to which a list is searched for one of them.
+    listed_nodes: int = 64
     #: A sum of more terms is wide: rules take it for one value, none of its quotients is looked for in the others, and
     #: its partial sums are no classes. Else time and nodes grow with the square of its terms.
     wide_sum: int = 64

@@ -263,8 +263,10 @@ def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tu
 def _cases(before: Expr, after: Expr) -> list[Expr]:
     """Conditions in whose cases less is left: of selections, the outermost of ``after`` first, and of two values."""
     parts = [t for end in (after, before) for t in reversed(topological([end]))]
-    selections = [t.args[0] for t in parts if t.op == "where"]
-    values = [t < t.vmax for t in parts if t.op == "var" and t.vmax == t.vmin + 1]
+    # what speaks of their indices holds in some steps alone
+    bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+    selections = [t.args[0] for t in parts if t.op == "where" and bound.isdisjoint(topological([t.args[0]]))]
+    values = [t < t.vmax for t in parts if t.op == "var" and t.vmax == t.vmin + 1 and t not in bound]
     return list(dict.fromkeys([*selections, *values]))[:MAX_CASES]
 
 

@@ -362,7 +362,11 @@ class IndexingMap(Displayed):
             before, constraints = constraints, _simpler(constraints, options, until)
             if constraints == [FALSE]:
                 return self._emptied()
-            ranges = narrowed(narrow.values(), constraints, until)
+            try:
+                ranges = narrowed(narrow.values(), constraints, until)
+            except ContradictionError:
+                # which the conditions did not show before the time was up
+                return self._emptied()
             narrow = {given: ranges[v] for given, v in narrow.items()}
             constraints = replaced(constraints, ranges)
             if constraints == before or time.perf_counter() > until:
@@ -502,7 +506,9 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
 
 def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: float) -> list[Expr]:
     """What :func:`simplify_constraints` finds until the time is up."""
-    given = chain_members(_all(_conditions(constraints)), "and")
+    given = [c for c in chain_members(_all(_conditions(constraints)), "and") if c is not TRUE]
+    if FALSE in given:
+        return [FALSE]
     found: list[Expr] = []
     try:
         for some in _in_order(given):

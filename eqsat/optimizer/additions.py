@@ -9,7 +9,7 @@ from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.egraph.program import CONTAINERS
 from eqsat.extract.graph import EQUALITY, Node
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
-from eqsat.lang.expr import brief, make
+from eqsat.lang.expr import brief, is_index, make
 from eqsat.lang.ops import Bounds
 from eqsat.optimizer.equations import Equations
 from eqsat.optimizer.insertion import Insertion
@@ -27,6 +27,8 @@ class Additions:
         # what rules found is carried to what is around it for a user's own: those that are shipped gain nothing by that
         is_canonical = builder.theory.is_canonical
         self.equations = Equations(builder) if self.has_own_rules and is_canonical else None
+        #: By class the sums that a user's own rules found since these were last combined.
+        self.found_sums: dict[int, list[Node]] = {}
         #: Whether a multiple of a term was found to equal something else since this was last set.
         self.has_multiples = False
 
@@ -107,6 +109,8 @@ class Additions:
         high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
         self._check(c, (low, high))
         self.add_node(c, node, is_held)
+        if self.has_own_rules and len(coefficients) > 1:
+            self.found_sums.setdefault(c, []).append(node)
         if self.has_own_rules and len(coefficients) == 1 and not constant:
             # a term that longer sums have: what it equals may stand there
             multiple = self.builder.add_class(cast(LinearForm, self.value(*node)))
@@ -130,10 +134,11 @@ class Additions:
 
     def add_node(self, c: int, node: Node, is_held: bool = False) -> None:
         """Add a node to a class, unless that is a number; egglog has it if it ``is_held``."""
-        if literal(self.values[c]) is not None:
+        if literal(self.values[c]) is not None or self._is_index(c):
+            # an index that is always the same number keeps its name, by which reductions bind it
             return
         nodes = self.classes[c]
-        if node not in nodes:
+        if not self.builder.classes.has_node(c, node):
             self.builder.add_node(c, node)
             if node[0] != "sum" and nodes[-1:] == [node] and isinstance(self.values[c], LinearForm):
                 # of equal prices the first wins: an operator reads better than the sum that it stands for
@@ -143,6 +148,11 @@ class Additions:
             nodes.insert(0, node)
         if is_held:
             self.insertion.note_held(c, node)
+
+    def _is_index(self, c: int) -> bool:
+        value = self.values[c]
+        atom = value.single() if isinstance(value, LinearForm) else None
+        return atom is not None and atom.op == "var" and is_index(atom)
 
     def equate(self, c: int, other: int) -> None:
         """Two classes that the rules found equal add each other's nodes."""

@@ -72,6 +72,30 @@ class Derived:
                 else:
                     self.additions.add_node(c, flat)
 
+    def combined_sums(self) -> None:
+        """Add to classes the sum in which all parts are replaced at once that a user's own rules replaced each alone.
+
+        Of parts that share terms the first is replaced, those that leave the fewest terms before others.
+        """
+        found, self.additions.found_sums = self.additions.found_sums, {}
+        for c, nodes in found.items():
+            if c not in self.additions.insertion.normal or len(nodes) < 2:
+                continue
+            first_constant, first = _terms(self.additions.insertion.normal[c])
+            constant, terms = first_constant, dict(first)
+            count = 0
+            for node in sorted(nodes, key=_shortest_first):
+                offset, others = _terms(node)
+                gone = [a for a, k in first.items() if others.get(a) != k]
+                if gone and all(terms.get(a) == first[a] for a in gone):
+                    # what is added and taken away is zero together
+                    constant += offset - first_constant
+                    for a in {*gone, *others}:
+                        terms[a] = terms.get(a, 0) + others.get(a, 0) - first.get(a, 0)
+                    count += 1
+            if count > 1:
+                self.additions.add_node(c, sum_of([(a, k) for a, k in terms.items() if k], constant))
+
     def shared_terms(self) -> None:
         """Add sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""
         with self.builder.adding("rules"):
@@ -161,3 +185,15 @@ class Derived:
         for c in {operands[0] for _, _, operands in divisions}:
             if bounds[c][0] >= 0:
                 self.classes[c].sort(key=may_be_negative)
+
+
+def _terms(node: Node) -> tuple[int, dict[int, int]]:
+    """The constant of a sum, and its coefficients by classes."""
+    constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
+    return constant, dict(zip(node[2], coefficients, strict=True))
+
+
+def _shortest_first(node: Node) -> tuple[int, int]:
+    """The order of sums by their terms, and by those that are subtracted."""
+    _, terms = _terms(node)
+    return len(terms), sum(k < 0 for k in terms.values())

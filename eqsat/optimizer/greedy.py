@@ -597,6 +597,9 @@ class _Rewriter(Matcher):
             self.stop = "time"
         if term.args:
             args = [self.final[a] for a in term.args]
+            if late and term.op in REDUCTIONS:
+                # an index of one value keeps its name: the reduction binds it
+                args[1] = term.args[1]
             try:
                 # a chain in order has new chains below it, each to be put in order
                 rebuilt = make(term.op, *args) if late else canonical(term.op, *args)

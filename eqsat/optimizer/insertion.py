@@ -7,7 +7,7 @@ shorter ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from math import gcd
 from typing import Any, cast
 
@@ -69,21 +69,31 @@ class Insertion:
         Nodes of classes that egglog is not given.
     containers : int
         How many products, junctions, minima and maxima egglog was given.
+    is_cut : bool
+        Whether there was no time to match a wide sum.
     """
 
-    def __init__(self, builder: Builder, tables: Tables, demand: Demand | None, has_own_rules: bool) -> None:
-        self.builder, self.tables, self.demand, self.has_own_rules = builder, tables, demand, has_own_rules
+    def __init__(
+        self,
+        builder: Builder,
+        tables: Tables,
+        demand: Demand | None,
+        is_late: Callable[[float], bool],
+        has_own_rules: bool,
+    ) -> None:
+        self.builder, self.tables, self.demand = builder, tables, demand
+        self.is_late, self.has_own_rules = is_late, has_own_rules
         self.classes, self.values = builder.graph.classes, builder.values
         self.live: frozenset[str] = frozenset({"Sum"})
         self.count = 0
         self.normal: dict[int, Node] = {}
         self.apart: set[tuple[int, Node]] = set()
         self.containers = 0
+        self.is_cut = False
         # of each class the nodes that egglog has
         self._held: list[set[Node]] = []
         # how many sums of a class rules match, and of how few terms
         self._opened: dict[int, tuple[int, int]] = {}
-        self._most_open = LIMITS.open_sums_of_own_rules if has_own_rules else LIMITS.open_sums
         # the classes whose own sums are not matched yet, and the nodes that are not matched any more
         self._waiting: set[int] = set()
         self._retired: set[tuple[int, Node]] = set()
@@ -140,7 +150,7 @@ class Insertion:
         """Note that egglog has a node as one of a class, if rules match all that it says."""
         if (
             c < self.count
-            and node in self.classes[c]
+            and self.builder.classes.has_node(c, node)
             and (node[0] != "sum" or not self._may_open(c, len(node[2])))
             and node not in self._held[c]
         ):
@@ -258,12 +268,20 @@ class Insertion:
         return self.has_own_rules or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
 
     def _is_wide(self, terms: Sized) -> bool:
-        """Whether a sum of these is one value to rules, unless these are a user's own or there is no theory."""
-        return self.demand is None and len(terms) > ALTERNATIVES.wide_sum and not self.has_own_rules
+        """Whether a sum of these is one value to rules, unless these are a user's own, or there is no theory."""
+        if self.demand is not None or len(terms) <= ALTERNATIVES.wide_sum:
+            return False
+        if not self.has_own_rules:
+            return True
+        # a rule that matches every two terms makes a sum of the others of each
+        is_late = self.is_late(LIMITS.seconds_per_pair * len(terms) ** 3)
+        self.is_cut |= is_late
+        return is_late
 
     def _may_open(self, c: int, length: int) -> bool:
         count, shortest = self._opened.get(c, (0, length))
-        return count < self._most_open or length < shortest
+        has_many = self.has_own_rules and length <= LIMITS.long_sum
+        return count < (LIMITS.open_sums_of_own_rules if has_many else LIMITS.open_sums) or length < shortest
 
     def _opens(self, c: int, length: int) -> bool:
         """Whether rules match one more sum of a class: one of the first, or a shorter one than those before."""

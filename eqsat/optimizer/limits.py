@@ -16,6 +16,8 @@ class OptimizerLimits:
     grace: float = 0.01
     #: The seconds that inserting an e-node into egglog takes, about: what cannot be matched in time is not inserted.
     seconds_per_node: float = 1e-5
+    #: The seconds that replacing two terms of a wide sum takes, for each of its terms.
+    seconds_per_pair: float = 4e-7
 
     # the input
     #: Inputs of more terms are large: what takes long is left out, or comes later.
@@ -28,10 +30,14 @@ class OptimizerLimits:
     paths: int = 10_000
 
     # saturation
+    #: Rows that are read from one look at the clock to the next.
+    rows_per_look: int = 64
     #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
     open_sums: int = 3
-    #: The same with rules of a user's own, which may need each other's results.
+    #: The same with rules of a user's own, which may need each other's results, of sums that are not long.
     open_sums_of_own_rules: int = 40
+    #: Sums of more terms are long.
+    long_sum: int = 8
     #: Terms up to which rules match sums that have other sums among their terms.
     derived_terms: int = 3
     #: From this number of products, junctions, minima and maxima on broad rules are left out.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from eqsat.egraph.program import CONTAINERS, PLAIN
 from eqsat.egraph.tables import Tables
 from eqsat.lang.ops import Op, for_each_own
+from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match
 
 _BY_CONSTRUCTOR = {name: op for op, (name, _) in PLAIN.items()}
@@ -40,14 +41,19 @@ class WrittenSum(NamedTuple):
 class Reader:
     """Reads the rows of one saturation."""
 
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
+    def __init__(self, tables: Tables, is_late: Callable[[float], bool]) -> None:
+        self.tables, self.is_late = tables, is_late
         self._seen: set[tuple[Any, ...]] = set()
 
     def nodes(self, rows: Mapping[str, Any]) -> tuple[list[Row], list[WrittenSum]]:
-        """The nodes that were not read before, and the sums among them that are not simplified."""
+        """The nodes that were not read before, in time, and the sums among them that are not simplified."""
         sums: list[WrittenSum] = []
-        return list(self._nodes(rows, sums)), sums
+        nodes: list[Row] = []
+        for node in self._nodes(rows, sums):
+            if len(nodes) % LIMITS.rows_per_look == 0 and self.is_late(0):
+                break
+            nodes.append(node)
+        return nodes, sums
 
     def _nodes(self, rows: Mapping[str, Any], sums: list[WrittenSum]) -> Iterator[Row]:
         below: dict[Any, list[tuple[str, Any]]] = {}

@@ -25,10 +25,14 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
 from eqsat.egraph.shapes import as_sum, is_number, is_sum, letter_of
 from eqsat.extract.graph import EQUALITY, Payload
-from eqsat.lang.expr import TRUE, Expr, const, index_level, is_index, term_count, topological, variables
+from eqsat.lang.expr import TRUE, Expr, any_var, const, index_level, is_index, term_count, topological, variables
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, as_term, to_expr
+
+#: What infinite bounds are beyond.
+_LARGE = 2**64
 
 #: Adds a node over classes: its class, or ``None`` if it is no term.
 type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
@@ -208,7 +212,9 @@ class ReductionRules:
             if function in ("free", "divides"):
                 found[name] = const(1)
             elif name in MEASURES:
-                found[name] = const(self._measure(function, letter, known))
+                found[name] = _bound(name, self._measure(function, letter, known))
+        if any(found.get(str(v.value), v).op == "var" for v in variables([pattern.right]) if str(v.value) in MEASURES):
+            raise ValueError("the right side has a bound that is infinite")
         return found
 
     def _measure(self, function: str, letter: str, known: Mapping[str, Expr]) -> int:
@@ -218,10 +224,10 @@ class ReductionRules:
         content = form.content()
         if function in ("vmin", "vmax"):
             return theory.bounds(form)[function == "vmax"]
-        if function == "modulus":
-            return content
-        if function == "remainder":
-            return form.constant % max(1, content)
+        if function in ("modulus", "remainder"):
+            if not content:
+                raise ValueError("a number has no modulus")
+            return content if function == "modulus" else form.constant % content
         factor = max(1, gcd(content, form.constant))
         return factor if function == "factor" else gcd(factor, known[other].vmin)
 
@@ -275,6 +281,13 @@ class _OverClasses:
             return None
         operands = [self.of(body, scope | {level}), self.of(index, scope), self.of(low, scope), self.of(high, scope)]
         return self._node(part.op, None, operands)
+
+
+def _bound(name: str, value: int) -> Expr:
+    """A measure as a term: an infinite one as some large number, so that a guard must hold for all of these."""
+    if is_finite(value):
+        return const(value)
+    return any_var(f"#{name}", _LARGE, value) if value > 0 else any_var(f"#{name}", value, -_LARGE)
 
 
 def _divided(form: LinearForm, divisor: int) -> LinearForm | None:

@@ -57,10 +57,10 @@ def saturate(
     shipped rules does not hold where a caller ``has_own_rules``: they match wide sums and sums that rules have made,
     and rules of letters under one operator match always.
     """
-    run = _Run(builder, tables, has_own_rules)
+    run = _Run(builder, tables, is_late, has_own_rules)
     tables.begin()
     try:
-        stop = run.steps(budget, is_late)
+        stop = run.steps(budget)
         run.derived.shared_terms()
         run.derived.moved_terms()
         run.derived.sort_dividends()
@@ -72,26 +72,27 @@ def saturate(
 class _Run:
     """One saturation of a canonical e-graph."""
 
-    def __init__(self, builder: Builder, tables: Tables, has_own_rules: bool) -> None:
+    def __init__(self, builder: Builder, tables: Tables, is_late: Callable[[float], bool], has_own_rules: bool) -> None:
         self.builder, self.tables, self.has_own_rules = builder, tables, has_own_rules
+        self.is_late = is_late
         self.classes, self.values = builder.graph.classes, builder.values
         is_canonical = builder.theory.is_canonical
         self.congruent = CongruentRemainders(builder) if is_canonical else None
         # what bounds the sums that rules match, where no normal form does
         self.demand = None if is_canonical else Demand(builder.graph)
-        self.insertion = Insertion(builder, tables, self.demand, has_own_rules)
+        self.insertion = Insertion(builder, tables, self.demand, is_late, has_own_rules)
         self.additions = Additions(builder, self.insertion)
         self.derived = Derived(self.additions)
-        self.reader = Reader(tables)
+        self.reader = Reader(tables, is_late)
         self.reductions = ReductionRules(builder)
         # the matches of rules about reductions that wait, and those that merge, split and swap loops, which wait longer
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
         self.rounds: list[Round] = []
 
-    def steps(self, budget: Budget, is_late: Callable[[float], bool]) -> str:
+    def steps(self, budget: Budget) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
-        if is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
+        if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
         began = time.perf_counter()
         is_new = self.insert()
@@ -102,7 +103,7 @@ class _Run:
             if not is_new:
                 break
             # a round cannot be interrupted, and may take twice as long as the last, or as inserting did
-            if is_late(2 * self.rounds[-1].seconds):
+            if self.is_late(2 * self.rounds[-1].seconds):
                 return "time"
             began, matched = time.perf_counter(), self.tables.matches.total()
             with_broad = self.has_own_rules or self.insertion.containers < LIMITS.containers
@@ -110,6 +111,8 @@ class _Run:
             changed = self.tables.round(self.insertion.live, with_broad)
             if changed:
                 self.read()
+                if self.is_late(0):
+                    return "time"
                 self.apply(self.matched)
                 is_new = self.insert()
             if self.reindexing and len(self.builder.graph) > LIMITS.reindexed_nodes:
@@ -128,6 +131,8 @@ class _Run:
         else:
             if is_new:
                 return "iterations"
+        if self.insertion.is_cut:
+            return "time"
         return "saturated" if is_whole and not self.reductions.is_cut else "nodes"
 
     def insert(self) -> bool:
@@ -167,9 +172,13 @@ class _Run:
             for match in self.reader.matches(rows, home):
                 (self.reindexing if match.has_own_loops else self.matched).append(match)
             self.additions.rewrite()
+            self.derived.combined_sums()
 
     def _add_rows(self, rows: Sequence[Row], home: dict[Any, int]) -> None:
-        """Add the nodes whose operands are known; ``home``, the classes by egglog's names, gains theirs."""
+        """Add the nodes whose operands are known, until the time is up.
+
+        ``home``, the classes by egglog's names, gains theirs.
+        """
         known = set(home)
         waiting = rows
         while waiting:
@@ -179,7 +188,9 @@ class _Run:
                 break
             # egglog's order of rows depends on what the session did before
             found = [_sorted(op, payload, [home[a] for a in args], output) for output, op, payload, args in ready]
-            for op, payload, args, output in sorted(found, key=itemgetter(0, 1, 2)):
+            for count, (op, payload, args, output) in enumerate(sorted(found, key=itemgetter(0, 1, 2))):
+                if count % LIMITS.rows_per_look == 0 and self.is_late(0):
+                    return
                 c = home.get(output)
                 if c is None:
                     value = self.additions.value(op, payload, args)

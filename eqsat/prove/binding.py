@@ -1,18 +1,21 @@
 """The truth of rules that bind an index, such as ``sum(x + y, i, u, v) == sum(x, i, u, v) + sum(y, i, u, v)``.
 
 A letter of a body stands for anything that may speak of the index: here for a load ``X[i]`` from an array of its own
-(``X[i, j]`` in two reductions), whose elements are arbitrary. Over a range with fixed ends a rule is then an identity
-of finitely many unknowns. Every small range is tried, empty and backward ones included: by evaluation, and on request
-by z3, for all elements at once.
+(``X[i, j]`` in two reductions), whose elements are arbitrary, or as the measures in the guard say: with ``modulus(x)``
+and ``vmin(x)`` a multiple of the modulus plus the remainder, and not below the bound. Over a range with fixed ends a
+rule is then an identity of finitely many unknowns. Every small range is tried, empty and backward ones included: by
+evaluation, and on request by z3, for all elements at once.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from operator import and_
+from operator import and_, mul
+from typing import Self
 
 from eqsat.egraph.patterns import (
     CONDITIONS,
@@ -28,7 +31,21 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, index_level, make, substitute, topological, var, variables
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    buffer,
+    const,
+    index_level,
+    make,
+    maximum,
+    minimum,
+    substitute,
+    topological,
+    var,
+    variables,
+)
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.prove.verify import check_equal, prove_equal
 
@@ -36,12 +53,15 @@ from eqsat.prove.verify import check_equal, prove_equal
 ENDS = range(-2, 5)
 VALUES = (-3, 5)
 LITERAL_VALUES = range(-1, 4)
-#: Of rules that ask what a body is divided by, these too: a divisor that is not 1, of a number that is not itself.
+#: Of rules that ask what a body is divided by, or has in common with a literal, these too: a divisor that is not 1, of
+#: a number that is not itself.
 DIVIDED_VALUES = (4,)
 #: The number of values next to the literals of a rule that are tried too.
 MOST_FURTHER = 6
 #: The greatest of them that is an end of a range.
 MOST_TRIPS = 64
+#: The points at which an instance is compared.
+MOST_POINTS = 100_000
 #: The values of measures.
 MEASURED = {
     "vmin": (-MOST_TRIPS, MOST_TRIPS),
@@ -49,7 +69,49 @@ MEASURED = {
     "factor": (1, 8),
     "modulus": (1, 8),
     "remainder": (0, 7),
+    "gcd": (1, 8),
 }
+#: The bounds of bodies.
+BODY_BOUNDS = (-6, 6)
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What a letter that may speak of indices stands for: an element of an array, changed so that its measures hold.
+
+    ``levels`` are those of the indices; the term is ``scale`` times what is at least ``low`` and at most ``high``, plus
+    ``offset``.
+    """
+
+    array: Expr
+    levels: tuple[int, ...]
+    scale: Expr
+    offset: Expr
+    low: Expr | None = None
+    high: Expr | None = None
+
+    @classmethod
+    def of(
+        cls, letter: str, levels: tuple[int, ...], measures: Mapping[str, Mapping[str, Expr]], ends: Collection[str]
+    ) -> Self:
+        """The body of a letter; where it is the end of a range these are short."""
+        array = buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32")
+        known = measures.get(letter, {})
+        scale = reduce(mul, [m for name, m in known.items() if name not in ("vmin", "vmax", "remainder")], const(1))
+        offset = known.get("remainder", const(0))
+        low = -((offset - known["vmin"]) // scale) if "vmin" in known else None
+        high = (known["vmax"] - offset) // scale if "vmax" in known else None
+        if letter in ends:
+            low, high = (const(end) if bound is None else bound for bound, end in ((low, ENDS[0]), (high, ENDS[-1])))
+        return cls(array, levels, scale, offset, low, high)
+
+    def element(self, indices: Sequence[Expr]) -> Expr:
+        """The term at these values of the indices."""
+        loaded = self.array[tuple(indices)]
+        if loaded.is_bool:
+            return loaded
+        least = loaded if self.low is None else maximum(self.low, loaded)
+        return (least if self.high is None else minimum(self.high, least)) * self.scale + self.offset
 
 
 @dataclass(frozen=True)
@@ -65,23 +127,23 @@ class Instance:
 def instances(rule: Rule) -> Iterator[Instance]:
     """``rule`` for every small range and every small value of its literals."""
     pattern = rule.pattern
-    inside, ends = _inside(pattern), _ends(pattern)
-    arrays = {
-        letter: (buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32"), levels)
-        for letter, levels in inside.items()
-    }
+    inside = _inside(pattern)
+    ends = [letter for letter in _ends(pattern) if letter not in inside]
+    measures = _measures(pattern)
+    bodies = {letter: _Body.of(letter, levels, measures, _ends(pattern)) for letter, levels in inside.items()}
     divisors = {divisor for _, divisor in divided(pattern)}
     literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | divisors)
     further = mentioned(pattern)
     near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
     far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
-    more = DIVIDED_VALUES if divisors else ()
+    shared = any(name.startswith("gcd") for known in measures.values() for name in known)
+    more = DIVIDED_VALUES if divisors or shared else ()
     choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *more, *far]] * len(literals)
     for values in product(*choices):
         fixed = dict(zip([*ends, *literals], values, strict=True))
         try:
-            parts = (pattern.left, pattern.right, reduce(and_, _defined_measures(pattern, arrays), pattern.when))
-            left, right, when = [_instance(part, arrays, fixed) for part in parts]
+            when = reduce(and_, _defined_measures(pattern, measures, bodies), pattern.when)
+            left, right, when = [_instance(part, bodies, fixed) for part in (pattern.left, pattern.right, when)]
         except ValueError:
             # a divisor that is zero for these literals
             continue
@@ -98,7 +160,7 @@ def check(rule: Rule) -> Counterexample | None:
     """
     for instance in instances(rule):
         given = [instance.left, instance.right]
-        found = check_equal(given[:1], given[1:], gates=[instance.when])
+        found = check_equal(given[:1], given[1:], gates=[instance.when], most=MOST_POINTS)
         if found.counterexample is not None:
             left, right = [str(int(side)) for side in evaluate(given, found.counterexample, total=True)]
             values = {shown(name): value for name, value in (instance.fixed | found.counterexample).items()}
@@ -130,41 +192,62 @@ def _ends(pattern: Pattern) -> list[str]:
     return [str(v.value) for v in variables([end for t in reductions for end in t.args[2:]]) if str(v.value) in TERMS]
 
 
-def _defined_measures(pattern: Pattern, arrays: Collection[str]) -> list[Expr]:
-    """What the guard's measures are, of letters with one value; those of a body may be anything, which proves less."""
-    letters = {str(v.value): v for v in variables([pattern.left])}
-    found: list[Expr] = []
+def _measures(pattern: Pattern) -> dict[str, dict[str, Expr]]:
+    """By letter, what the guard and the right side measure of it: ``vmin``, ``gcd_d``, ..."""
+    found: dict[str, dict[str, Expr]] = defaultdict(dict)
     for measure in variables([pattern.right, pattern.when]):
-        function, _, letter = str(measure.value).partition("_")
-        if function not in MEASURED or letter in arrays:
-            continue
-        value = letters[letter]
-        if function == "vmin":
-            found.append(measure <= value)
-        elif function == "vmax":
-            found.append(value <= measure)
-        elif function == "factor":
-            found.append((value % measure).eq(0))
-        else:
-            modulus, remainder = MEASURES[f"modulus_{letter}"], MEASURES[f"remainder_{letter}"]
-            found.append((value % modulus).eq(remainder))
+        function, _, rest = str(measure.value).partition("_")
+        if function in MEASURED:
+            letter, *divisors = rest.split("_")
+            found[letter]["_".join([function, *divisors])] = measure
+            if function in ("modulus", "remainder"):
+                # one says nothing without the other
+                found[letter] |= {f: MEASURES[f"{f}_{letter}"] for f in ("modulus", "remainder")}
     return found
 
 
-def _instance(part: Expr, arrays: Mapping[str, tuple[Expr, tuple[int, ...]]], fixed: dict[str, int]) -> Expr:
+def _defined_measures(
+    pattern: Pattern, measures: Mapping[str, Mapping[str, Expr]], bodies: Mapping[str, _Body]
+) -> Iterator[Expr]:
+    """What measures are: of a letter with one value by that value, of a body how they go together."""
+    letters = {str(v.value): v for v in variables([pattern.left])}
+    for letter, known in measures.items():
+        body = bodies.get(letter)
+        value = letters[letter] if body is None else body.offset
+        for name, measure in known.items():
+            function, _, divisor = name.partition("_")
+            if function in ("factor", "gcd"):
+                yield (value % measure).eq(0)
+            if divisor:
+                yield (letters[divisor] % measure).eq(0)
+        if "modulus" in known:
+            yield known["remainder"] < known["modulus"]
+        if body is not None:
+            if body.low is not None and body.high is not None:
+                yield body.low <= body.high
+            continue
+        if "vmin" in known:
+            yield known["vmin"] <= value
+        if "vmax" in known:
+            yield value <= known["vmax"]
+        if "modulus" in known:
+            yield (value % known["modulus"]).eq(known["remainder"])
+
+
+def _instance(part: Expr, bodies: Mapping[str, _Body], fixed: dict[str, int]) -> Expr:
     def element(letter: str, indices: Sequence[Expr], term: Expr) -> Expr:
         """What a letter stands for at these values of the indices around it."""
-        if letter not in arrays:
+        if letter not in bodies:
             return term
-        loaded = arrays[letter][0][tuple(indices)]
+        found = bodies[letter].element(indices)
         # a condition letter is `p != 0`
-        return make("where", loaded, const(1), const(0)) if loaded.is_bool and not term.is_bool else loaded
+        return make("where", found, const(1), const(0)) if found.is_bool and not term.is_bool else found
 
     def opened(term: Expr, scope: Mapping[int, Expr]) -> Expr:
         """``term`` with the letters that may speak of indices replaced by elements of arrays."""
         name = str(term.value)
-        if term.op == "var" and name in arrays:
-            return element(name, [scope.get(level, const(0)) for level in arrays[name][1]], term)
+        if term.op == "var" and name in bodies:
+            return element(name, [scope.get(level, const(0)) for level in bodies[name].levels], term)
         if term.op == "load":
             letter = moved_letter(term.args[0])
             plain = var(letter, *VALUES)
@@ -186,6 +269,8 @@ def _instance(part: Expr, arrays: Mapping[str, tuple[Expr, tuple[int, ...]]], fi
             images[v] = const(1)
         elif name in CONDITIONS:
             images[v] = var(name, 0, 1)
+        elif name.startswith(("vmin_", "vmax_")) and name[5:] in bodies:
+            images[v] = var(name, *BODY_BOUNDS)
         else:
             images[v] = var(name, *MEASURED.get(name.split("_")[0], VALUES))
     (closed,) = substitute([whole], images)

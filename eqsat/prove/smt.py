@@ -91,8 +91,9 @@ def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
     extreme = op in ("max_over", "min_over")
     if high.vmax - low.vmin > MAX_UNROLLED:
         raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
-    if extreme and not is_finite(cast(int, neutral(op, body))) and not (low < high).vmin:
-        raise ValueError(f"{brief(body)!r} has no bound for a reduction of no steps: give bounds to its variables")
+    is_fixed = low.vmin == low.vmax and high.vmin == high.vmax
+    if extreme and not is_finite(cast(int, neutral(op, body))) and not (is_fixed and (low < high).vmin):
+        raise ValueError(f"{brief(body)!r} has no bound for steps out of the range: give bounds to its variables")
     total: Expr | None = None
     for number in range(low.vmin, high.vmax):
         step = instantiate(body, index, const(number))

@@ -390,6 +390,11 @@ def test_an_index_that_is_always_zero_is_no_name_for_zero_outside_of_its_reducti
     sound(result)
 
 
+def test_a_condition_on_an_index_is_no_case_outside_of_its_reduction():
+    names = {"P": buffer("P", "bool"), "m": var("m", 0, 9)}
+    sound(optimize(parse("sum(where(P[r], r, 0)*r, r, 0, m)", names)))
+
+
 def test_what_no_rule_about_reductions_reaches_is_a_coarse_step():
     """Also where the body has changed, which is no term of its own."""
     names = {"A": buffer("A")}

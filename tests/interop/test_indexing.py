@@ -16,8 +16,9 @@ from eqsat.extract import Latency
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, narrowed, simplify_constraints
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, var
+from eqsat.lang.expr import FALSE, Expr, const, var
 from eqsat.lang.text import parse
+from eqsat.theory.facts import OverdueError
 
 TEXTS = [
     # as given, as printed
@@ -544,3 +545,21 @@ def test_maps_with_domains_and_sets():
     assert str(within.simplify()) == "(d0, d1) -> (), domain: d0 in [2, 2], d1 in [0, 2]"
     with pytest.raises(ValueError, match="write affine_map<"):
         IndexingMap.parse("affine_set<(d0) -> (d0)>")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_empty"),
+    [
+        ("(d0) -> (d0), domain: d0 in [5, 3]", True),
+        ("(d0) -> (d0), domain: d0 in [0, 9], d0 in [3, 8], d0 * 2 in [2, 5]", True),
+        ("(d0) -> (d0), domain: d0 in [0, 9], d0 * 2 in [4, 6]", False),
+    ],
+)
+def test_conditions_for_which_there_is_no_time(text: str, is_empty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> None:
+        raise OverdueError
+
+    monkeypatch.setattr("eqsat.interop.indexing._simplified", late)
+    found = IndexingMap.parse(text).simplify()
+    assert (found.constraints == (FALSE,)) == is_empty
+    assert all(condition.op != "bool" for condition in found.constraints) or is_empty

@@ -102,6 +102,72 @@ def test_random_programs_load_and_store_the_same(seed):
         verified(found)
 
 
+#: Operations on conditions and numbers that compute what is there already.
+NEEDLESS = [
+    ("%r = arith.andi %l, %l : i1", "i1", "%l"),
+    ("%a = arith.andi %l, %m : i1\n%r = arith.ori %a, %l : i1", "i1", "%l"),
+    ("%a = arith.xori %l, %true : i1\n%r = arith.xori %a, %true : i1", "i1", "%l"),
+    ("%r = arith.select %l, %true, %false : i1", "i1", "%l"),
+    ("%r = arith.cmpi eq, %l, %true : i1", "i1", "%l"),
+    ("%a = arith.extui %l : i1 to i32\n%r = arith.cmpi ne, %a, %c0 : i32", "i1", "%l"),
+    (
+        "%p = arith.cmpi slt, %i, %c8 : i32\n%q = arith.cmpi sge, %i, %c8 : i32\n"
+        "%o = arith.ori %p, %q : i1\n%r = arith.andi %l, %o : i1",
+        "i1",
+        "%l",
+    ),
+    ("%r = arith.muli %i, %c1 : i32", "i32", "%i"),
+    ("%r = arith.muli %i, %c0 : i32", "i32", "%c0"),
+    ("%r = arith.shli %i, %c0 : i32", "i32", "%i"),
+    ("%r = affine.apply affine_map<(d0) -> (d0)>(%n)", "index", "%n"),
+    ("%r = affine.apply affine_map<(d0) -> (d0 * 1)>(%n)", "index", "%n"),
+    ("%r = affine.min affine_map<(d0) -> (d0)>(%n)", "index", "%n"),
+]
+CONSTANTS = "\n".join(
+    [f"%c{n} = arith.constant {n} : i32" for n in (0, 1, 8)] + [f"%{b} = arith.constant {b}" for b in ("true", "false")]
+)
+
+
+@pytest.mark.parametrize(("lines", "type_", "same"), NEEDLESS)
+def test_what_is_there_already_is_not_computed_again(lines, type_, same):
+    head = f"func.func @f(%l: i1, %m: i1, %i: i32, %n: index) -> {type_} {{"
+    found = rewrite(f"{head}\n{CONSTANTS}\n{lines}\nreturn %r : {type_}\n}}\n")
+    assert f"return {same} : {type_}" in found
+
+
+def test_a_negated_condition_swaps_the_branches_of_a_selection():
+    lines = "%a = arith.xori %l, %true : i1\n%r = arith.select %a, %c8, %i : i32"
+    head = "func.func @f(%l: i1, %i: i32) -> i32 {"
+    found = rewrite(f"{head}\n{CONSTANTS}\n{lines}\nreturn %r : i32\n}}\n")
+    assert "arith.select %l, %i, %c8 : i32" in found
+    assert "xori" not in found
+
+
+@pytest.mark.parametrize(
+    ("loop", "step"),
+    [
+        ("affine.for %i = 8 to %n step 4", 4),
+        ("scf.for %i = %c8 to %n step %c4", 4),
+        ("scf.for %i = %c8 to %n step %c3", 3),
+    ],
+)
+def test_the_index_of_a_loop_to_a_value_has_its_start_and_step(loop, step):
+    lines = [
+        "func.func @f(%n: index) {",
+        *[f"%c{k} = arith.constant {k} : index" for k in (0, 3, 4, 8)],
+        f"{loop} {{",
+        "%y = arith.maxsi %i, %c0 : index",
+        "%z = arith.remsi %i, %c4 : index",
+        '"use"(%y, %z) : (index, index) -> ()',
+        "}",
+        "return",
+        "}",
+    ]
+    found = rewrite("\n".join(lines) + "\n")
+    assert "maxsi" not in found
+    assert ("rem" not in found) == (step == 4)
+
+
 KEPT = [
     # it may wrap
     ("index", ["%0 = arith.muli %n, %c8 : index", "%1 = arith.divsi %0, %c8 : index"]),

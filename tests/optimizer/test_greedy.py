@@ -235,6 +235,12 @@ def test_deep_terms():
     assert check_equal([root], found.roots, samples=100).equal
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.001, 0.01, 60.0])
+def test_a_range_of_one_value_where_the_time_is_up(seconds):
+    root = parse("sum(x*r + x//3, r, 5, 6) + sum(max_over(x*r + s%7, r, 0, 1), s, 0, 1)", NAMES)
+    assert check_equal([root], rewrite([root], seconds=seconds).roots, samples=100).equal
+
+
 def test_behind_the_front_door():
     names = {"i": (0, 7), "j": (0, 31)}
     found = optimize(["(i*32 + j) // 32", "j % 64"], engine="greedy", **names)

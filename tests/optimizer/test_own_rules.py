@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from eqsat import Rule, buffer, operator, optimize, parse, var
+from eqsat import Budget, Rule, buffer, const, operator, optimize, parse, var
 from eqsat.rules import DEFAULT
 
 SQUARES = Rule("difference-of-squares", "x*x - y*y", "(x + y)*(x - y)")
@@ -175,6 +175,16 @@ def test_the_default_finds_what_the_rules_alone_find(text, rules):
     assert default.cost < without.cost
     if "A[" not in text:
         assert default.check().counterexample is None
+
+
+@pytest.mark.parametrize("count", [5, 8, 12])
+def test_a_rule_replaces_all_pairs_of_a_wide_sum(count) -> None:
+    pairs = [(var(f"x{n}", 0, 63), var(f"y{n}", 0, 9)) for n in range(count)]
+    total = sum((x * x - y * y for x, y in pairs), start=const(0))
+    result = optimize(total, rules=[*DEFAULT, SQUARES], budget=Budget(seconds=20))
+    # two sums and a product for each, and the sum of these
+    assert result.cost <= 6 * count - 1
+    assert result.check().equal
 
 
 def test_a_rule_sees_the_node_that_another_one_adds_to_a_class() -> None:

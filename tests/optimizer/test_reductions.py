@@ -156,6 +156,43 @@ def test_a_reduction_that_a_part_of_a_body_equals_does_not_capture_its_index(rou
     assert not unequal_nodes(result.graph, {"i": var("i", 0, 3)})
 
 
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_number_has_no_modulus(theory):
+    left, guard = (
+        "sum(where(p, x, 0), i, u, v) % d",
+        "free(x) and d > 0 and modulus(x) % d == 0 and remainder(x) % d == 0",
+    )
+    rule = Rule("even total", left, "0", guard)
+    counted = optimize("sum(where(r*r % 5 < n, 1, 0), r, 0, 7) % 2", rules=[*DEFAULT, rule], theory=theory, n=(0, 4))
+    assert counted.check().equal
+    even = optimize("sum(where(r*r % 5 < n, x*4, 0), r, 0, 7) % 2", rules=[*DEFAULT, rule], n=(0, 4), x=(0, 9))
+    assert even.expr is const(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("sum(where(r == m, 1, F[r]), r, 0, 6)", "sum(F[r], r, 0, 6) + where(m < 6, 1 - F[m], 0)"),
+        ("sum(where(r == m, 1, y*r), r, 0, 6)", "where(m < 6, y*(15 - m) + 1, y*15)"),
+    ],
+)
+def test_guards_ask_for_bounds_that_are_infinite(text, answer):
+    names = {**NAMES, "F": buffer("F", "int"), "y": var("y", 0, None)}
+    assert optimize(parse(text, names)).cost <= cost_of([parse(answer, names)], LATENCY)
+
+
+@pytest.mark.parametrize("extract", ["dag", "tree", "exact"])
+def test_an_index_of_one_value_keeps_its_name(extract):
+    class Registers:
+        def price(self, op, operands, result):
+            return 3 if op == "var" else 1 if operands else 0
+
+    rule = Rule("difference of squares", "x*x - y*y", "(x + y)*(x - y)")
+    text = parse("sum(A[r]*3 % 5, r, x, i)", {"A": NAMES["A"], "x": var("x", 0, 4), "i": var("i", 0, 1)})
+    result = optimize(text, rules=[*DEFAULT, rule], cost=Registers(), extract=extract)
+    assert result.check().equal
+
+
 def test_what_is_known_of_an_index_says_nothing_of_another_of_its_name():
     # a branch where the outer index is 0 has a sum over one that shares its leaf: it was taken for 0 there
     result = optimize("sum((p*r*3 + r*3 - 1) % 100, r, 0, 2)", p=(0, 2))

@@ -10,6 +10,7 @@ from corpora import read
 from eqsat.egraph.engine import Budget
 from eqsat.kernels.ranges import Nest, cheapest
 from eqsat.lang.expr import FALSE, buffer, const, make, max_over, rebuild, var, variables, where
+from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite
 from eqsat.prove.verify import Check, check_equal, prove_equal
@@ -127,6 +128,12 @@ def test_reductions_where_no_point_is_found():
     assert check_equal([before], [after], constraints=[nowhere], samples=1) == Check("sampled", 0)
     assert before.evaluate({"x": [], "y": []}).shape == (0,)
     assert (y // max_over(r + 1, r, 0, 4)).evaluate({"y": []}).shape == (0,)
+
+
+def test_steps_out_of_the_range_of_what_has_no_bound_are_not_proved():
+    names = {"F": buffer("F", "int"), "m": var("m", 0, 7)}
+    term = parse("max_over(F[m - r], r, m, m + 8)", names)
+    assert "undecided" in check_equal([term + 1], [1 + term], prove=True).proof
 
 
 def test_identical_roots_need_no_points():

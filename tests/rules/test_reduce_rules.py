@@ -30,7 +30,23 @@ FALSE_RULES = [
     ("either bound may hold", "sum(where(y <= i or i < z, x, 0), i, u, v)", "sum(x, i, max(u, y), min(v, z))", "free(y) and free(z)"),
     ("Gauss for a backward range", "sum(i, i, u, v)", "(v*(v - 1) - u*(u - 1)) // 2", ""),
     ("a split inside out", "sum(x, i, u, v) + sum(x, i, v, w)", "sum(x, i, u, w)", "u < v + 1"),
+    ("an inner range may have steps", "sum(sum(x, j, u, v), i, w, z)", "0", ""),
+    ("an inner range may depend on the outer index", "sum(sum(x, j, u, v), i, w, z)", "sum(sum(x, i, w, z), j, u, v)", ""),
+    ("d itself is one too many", "sum(x % d, i, u, v)", "sum(x, i, u, v)", "0 <= vmin(x) and vmax(x) < d + 1"),
+    ("y may be less by one", "max_over(min(x, y), i, u, v)", "max_over(x, i, u, v)", "vmax(x) < vmin(y) + 2"),
+    ("not all of d is common", "sum(x, i, u, v) % d", "0", "d > 0 and gcd(x, d) > 1"),
+    ("the remainder counts", "sum(x*y, i, u, v) % d", "0", "d > 0 and modulus(x) % d == 0"),
 ]  # fmt: skip
+
+#: Rules whose guards measure a body.
+TRUE_OF_BODIES = [
+    ("sum(x % d, i, u, v)", "sum(x, i, u, v)", "0 <= vmin(x) and vmax(x) < d"),
+    ("max_over(min(x, y), i, u, v)", "max_over(x, i, u, v)", "vmax(x) < vmin(y) + 1"),
+    ("sum(x*y, i, u, v) % d", "0", "d > 0 and modulus(x) % d == 0 and remainder(x) % d == 0"),
+    ("sum(x, i, u, v) % d", "0", "d > 0 and gcd(x, d) == d"),
+    ("sum(x // d, i, u, v)", "sum(x, i, u, v) // d", "d > 0 and factor(x) % d == 0"),
+    ("sum(x % d, i, u, v)", "sum(x, i, u, v)", "0 <= vmin(x) and vmax(x) < d and modulus(x) > 1"),
+]
 
 #: Conjuncts without which a rule is still true: they say when it gains anything, or follow from the others.
 FROM_ZERO = "vmin(u) < vmax(u) or 0 < vmin(u) or vmax(u) < 0"
@@ -71,6 +87,11 @@ def test_false_rules_are_refuted(left, right, when):
     false = Rule("false", left, right, when)
     assert check_rule(false) is not None
     assert prove_rule(false).kinds == ()
+
+
+@pytest.mark.parametrize(("left", "right", "when"), TRUE_OF_BODIES)
+def test_a_guard_may_measure_a_body(left, right, when):
+    assert check_rule(Rule("true", left, right, when)) is None
 
 
 GUARDED = [(rule, part) for rule in REDUCE for part in conjuncts(rule) if (rule.name, part) not in IDLE]

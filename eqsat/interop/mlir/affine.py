@@ -15,7 +15,7 @@ from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir.terms import MAP, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.costs import costs_alone
-from eqsat.lang.expr import Expr, chain_members, maximum, minimum, topological, variables
+from eqsat.lang.expr import Expr, chain_members, maximum, minimum, term_count, topological, variables
 from eqsat.lang.ops import FLOORS, SUMS
 
 _APPLIED = re.compile(rf".*affine\.(?:apply|min|max) {MAP}.*")
@@ -64,7 +64,8 @@ class Sites:
             return None
         joined = [reduce(minimum if kind == "min" else maximum, given)] if kind in ("min", "max") else given
         answers = self.program.answers(joined, terms, statement.block, self.model, "tree")
-        if answers is None or list(answers) == joined:
+        is_needless = bool(kind) and kind != _LOOP and answers is not None and not answers[0].args
+        if answers is None or (list(answers) == joined and not is_needless):
             return None
         parts = list(answers)
         if kind in ("min", "max"):
@@ -86,11 +87,12 @@ class Sites:
             emitted, lost = _subscripted(statement, parts, symbols, terms)
         if not all(v in statement.operands or self.program.is_visible(v, statement) for v in emitted.used):
             raise NotReadError
-        return self._priced(statement, emitted, lost, answers)
+        return self._priced(statement, emitted, lost, answers, is_needless)
 
     def _priced(
-        self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr]
+        self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
     ) -> Proposal:
+        """A proposal; of equal prices fewer operators win, and no operation one that ``is_needless``."""
         used = list(emitted.used)
         if emitted.same_as is not None:
             used += [emitted.same_as] * len(statement.results[0].users)
@@ -98,7 +100,8 @@ class Sites:
         kind, own = _expressions(statement, self.own)
         before = [reduce(minimum, own)] if kind in ("min", "max") else own
         old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, answers))
-        return self.program.proposal({statement: emitted}, dead, old - new)
+        saving = old - new or int(is_needless or term_count(before) > term_count(answers))
+        return self.program.proposal({statement: emitted}, dead, saving)
 
     def _applied(
         self, statement: Statement, kind: str, parts: Sequence[Expr], symbols: set[Value], terms: Terms

@@ -21,7 +21,7 @@ from eqsat.interop.mlir.tensors import (
 )
 from eqsat.interop.mlir.terms import NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
-from eqsat.lang.expr import TRUE, Expr, const, make, topological
+from eqsat.lang.expr import TRUE, Expr, const, make, replaced, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS
 
 _PLAIN = {
@@ -139,11 +139,16 @@ class Emitter:
         return self.available(term, type_, place)
 
     def _plain_condition(self, term: Expr) -> Expr | None:
-        """The variable of ``v != 0``, if that is a condition itself."""
-        if term.op != "ne" or term.args[1].op != "const" or term.args[1].vmin:
-            return None
-        value = self.terms.stands_for(term.args[0])
-        return term.args[0] if value is not None and is_condition(self.terms.type_of(value)) else None
+        """The variable of a comparison that says ``v != 0``, if that is a condition itself."""
+        variable, holds = _one_of_two(term)
+        value = self.terms.stands_for(variable) if variable is not None and holds else None
+        return variable if value is not None and is_condition(self.terms.type_of(value)) else None
+
+    def _negated(self, term: Expr) -> Expr | None:
+        """What holds where ``v == 0``, however that is written, does not, if ``v`` is a condition itself."""
+        variable, holds = _one_of_two(term)
+        opposite = variable.ne(0) if variable is not None and not holds else None
+        return opposite if opposite is not None and self._plain_condition(opposite) is not None else None
 
     def _plan(self, term: Expr, type_: str, place: Statement) -> Iterator[Typed]:
         """The terms to compute, operands first, each with its type."""
@@ -166,11 +171,15 @@ class Emitter:
             return [(node, least)]
         if (position := axis_of(node)) is not None:
             return self._narrower(node, position, type_)
+        if (opposite := self._negated(node)) is not None:
+            return [(opposite, type_), (TRUE, type_)]
         if node.op in COMPARISONS:
             return [(a, typed(self._common(node), shape_of(type_))) for a in node.args]
         if node.op == "where":
-            condition = typed("i1", shape_of(type_))
-            return [(a, t) for a, t in zip(node.args, [condition, type_, type_], strict=True)]
+            condition, x, y = node.args
+            if (opposite := self._negated(condition)) is not None:
+                condition, x, y = opposite, y, x
+            return [(condition, typed("i1", shape_of(type_))), (x, type_), (y, type_)]
         if node.op == "neg":
             return [(const(0), type_), (node.args[0], type_)]
         if node.op == "not":
@@ -229,11 +238,13 @@ class Emitter:
             product = self._line(out, place, None, "muli", [quotient, y], f" : {type_}")
             return self._line(out, place, result, "subi", [x, product], f" : {type_}")
         name = self._name(node, type_, [a for a, _ in needed])
-        suffix = needed[0][1] if node.op in COMPARISONS else type_
+        suffix = needed[0][1] if name.startswith("cmpi") else type_
         return self._line(out, place, result, name, operands, f" : {suffix}")
 
     def _name(self, node: Expr, type_: str, operands: list[Expr]) -> str:
         """The operation that computes a node."""
+        if self._negated(node) is not None:
+            return _PLAIN["not"]
         if node.op in COMPARISONS:
             return f"cmpi {_PREDICATES[node.op]},"
         if node.op in FLOORS:
@@ -310,6 +321,18 @@ class Emitter:
                 out.used.append(operand)
         out.lines.append([*pieces, f"{suffix}\n"])
         return result
+
+
+def _one_of_two(term: Expr) -> tuple[Expr | None, bool]:
+    """The variable of a comparison with a literal that tells its two values 0 and 1 apart; whether it holds for 1."""
+    if term.op not in COMPARISONS or term.args[0].is_bool:
+        return None, False
+    x, y = term.args
+    variable = x if x.op == "var" else y
+    if variable.op != "var" or {x.op, y.op} != {"var", "const"} or (variable.vmin, variable.vmax) != (0, 1):
+        return None, False
+    at_zero, at_one = (make(term.op, *replaced([x, y], {variable: const(n)})) for n in (0, 1))
+    return (variable, bool(at_one.vmin)) if at_zero.vmin != at_one.vmin else (None, False)
 
 
 def _bits(type_: str) -> int:

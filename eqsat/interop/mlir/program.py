@@ -119,12 +119,10 @@ class Program:
         return None
 
     def price(self, statement: Statement) -> int:
-        """What an operation costs: the nodes of its term that its operands do not have."""
+        """What an operation costs: the nodes of its term that its operands do not have, or at least 1 if it has any."""
         term = self.terms.known[statement.results[0]]
         operands = [self.terms.known[o] for o in map(resolved, statement.operands) if o in self.terms.known]
-        own = own_terms(term, operands)
-        is_cast = not own and bool(operands)
-        return sum(prices(own, self.model)) + is_cast
+        return max(sum(prices(own_terms(term, operands), self.model)), bool(operands))
 
     def proposal(self, emitted: dict[Statement, Emitted], dead: list[Statement], saving: int) -> Proposal:
         """A proposal that saves so much, and what is dead."""

@@ -59,14 +59,16 @@ class Loop:
     type_: str = "index"
 
     def range(self) -> tuple[int, int] | None:
-        """The least and greatest value of the index; None if it may wrap, or never has one."""
+        """The least and greatest value of the index; None if it never has one, or the step is not known.
+
+        The index is taken not to wrap, as MLIR's own analyses do (``ValueBoundsOpInterface``, integer ranges).
+        """
         least, most = self.first.vmin, self.last.vmax - 1
         if self.step <= 0 or least > most:
             return None
         if self.first.vmin == self.first.vmax and self.last.vmin == self.last.vmax:
             most = least + (most - least) // self.step * self.step
-        # the step beyond the last value may not wrap
-        return (least, most) if most + self.step <= limits(self.type_)[1] else None
+        return least, most
 
 
 class KnownTerms(Terms):
