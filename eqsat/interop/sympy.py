@@ -311,12 +311,23 @@ class _Reader:
     def _integer(self, e: Any, found: _Ratio) -> Expr:
         if found.literal == 1 and not found.factors:
             return found.top
-        if not found.factors:
-            if self._theory is None:
-                self._theory = LinearArithmetic(self.constraints)
-            if self._theory.bounds_of(found.top % found.literal) == (0, 0):
-                return found.top // found.literal
-        raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
+        quotient = self._quotient(e, found)
+        if not self._divides(found.top, found.below):
+            if e.is_integer is not True:
+                raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
+            self._know(found.top, found.below)
+        return quotient
+
+    def _divides(self, x: Expr, y: Expr) -> bool:
+        """Whether it is known that ``x`` is a multiple of ``y``."""
+        if self._theory is None:
+            self._theory = LinearArithmetic(self.constraints)
+        return self._theory.bounds_of(stated("mod", x, y)) == (0, 0)
+
+    def _know(self, x: Expr, y: Expr) -> None:
+        """Take ``x`` for a multiple of ``y``, as SymPy does."""
+        self.constraints.append(stated("mod", x, y).eq(0))
+        self._theory = None
 
     def read(self, e: Any) -> _Ratio | Expr:
         """A number, or a condition as a term."""
@@ -341,6 +352,8 @@ class _Reader:
             if not getattr(e, "is_Function", False):
                 raise self.fail(e, f"{kind} is none of the classes that are read")
             return self._unknown(e)
+        if kind in _OPERANDS and len(e.args) != _OPERANDS[kind]:
+            raise self.fail(e, f"{kind} takes {_OPERANDS[kind]} operands, not {len(e.args)}")
         if kind in _DERIVED and not type(e).__module__.startswith("sympy."):
             self.names[f"class {kind}"] = type(e)
         return method(self, e)
@@ -432,6 +445,13 @@ class _Reader:
         x, y = map(self.number, e.args)
         return _Ratio(self._quotient(e, self._over(x, y)))
 
+    def _clean_div(self, e: Any) -> _Ratio:
+        """A quotient that leaves no remainder."""
+        x, y = map(self.integer, e.args)
+        quotient = self._quotient(e, self._over(_Ratio(x), _Ratio(y)))
+        self._know(x, y)
+        return _Ratio(quotient)
+
     def _mod(self, e: Any) -> _Ratio:
         (x, y), literal, factors = self._common(e, [self.number(a) for a in e.args])
         if factors:
@@ -504,6 +524,10 @@ class _Reader:
             self._require_positive(e, factors)
         return make(op, y, x) if swapped else make(op, x, y)
 
+    def _equivalent(self, e: Any) -> Expr:
+        first, *others = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
+        return reduce(and_, [first.eq(other) for other in others])
+
     def _junction(self, e: Any) -> Expr:
         members = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
         return reduce({"And": and_, "Or": or_, "Xor": xor}[type(e).__name__], members)
@@ -547,7 +571,11 @@ _RELATIONS = {
     "LessThan": ("le", False),
     "StrictGreaterThan": ("lt", True),
     "GreaterThan": ("le", True),
-    "Equivalent": ("eq", False),
+}
+#: By class how many operands it takes, where SymPy does not say.
+_OPERANDS = {
+    **dict.fromkeys(("FloorDiv", "CleanDiv", "Mod", "PythonMod", "Implies"), 2),
+    **dict.fromkeys(("ModularIndexing", "Where", "ITE"), 3),
 }
 #: By class whether a relation bounds its left side from above, and whether that is strict.
 _BOUNDS = {
@@ -574,7 +602,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "Mod": _Reader._mod,
     "PythonMod": _Reader._mod,
     "FloorDiv": _Reader._floor_div,
-    "CleanDiv": _Reader._floor_div,
+    "CleanDiv": _Reader._clean_div,
     "ModularIndexing": _Reader._modular_indexing,
     "Identity": lambda reader, e: reader.read(e.args[0]),
     "Max": _Reader._extreme,
@@ -587,6 +615,8 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "Or": _Reader._junction,
     "Xor": _Reader._junction,
     "Not": lambda reader, e: ~reader.condition(e.args[0]),
+    "Implies": lambda reader, e: ~reader.condition(e.args[0]) | reader.condition(e.args[1]),
+    "Equivalent": _Reader._equivalent,
     "BooleanTrue": lambda reader, e: TRUE,
     "BooleanFalse": lambda reader, e: FALSE,
     **dict.fromkeys(_RELATIONS, _Reader._relation),
@@ -647,7 +677,7 @@ class _Writer:
         if dividend.vmin >= 0 and divisor.vmin >= 0:
             # truncating and floor remainders agree
             if "class ModularIndexing" in self.names:
-                if dividend.op == "floordiv" and dividend.args[0].vmin >= 0 and dividend.args[1].vmin > 0:
+                if dividend.op == "floordiv" and dividend.args[0].vmin >= 0 and dividend.args[1].vmin >= 0:
                     inner = [self._written[a] for a in dividend.args]
                     return self.names["class ModularIndexing"](*inner, y)
                 return self.names["class ModularIndexing"](x, self.sympy.Integer(1), y)

@@ -60,6 +60,14 @@ class Where(Function):
     is_integer = True
 
 
+class CleanDiv(FloorDiv):
+    """As PyTorch's: a quotient without a remainder."""
+
+
+#: A class whose name says what it is, though it says nothing of its operands.
+OPEN_DIV = type("FloorDiv", (Function,), {"is_integer": True})
+
+
 class Identity(Function):
     """As PyTorch's: its operand."""
 
@@ -82,7 +90,8 @@ RELATIONS = {
     sp.GreaterThan: lambda a, b: a >= b,
     sp.Equality: lambda a, b: a == b,
     sp.Unequality: lambda a, b: a != b,
-    sp.Equivalent: lambda a, b: a == b,
+    sp.Equivalent: lambda *sides: len(set(sides)) == 1,
+    sp.Implies: lambda a, b: not a or b,
 }
 
 
@@ -234,6 +243,11 @@ FOUND = [
     ([Max(k, 0)], [], [k]),
     ([floor(mod(k, 64) / 16)], [], [mod(floor(k / 16), 4)]),
     ([x < x + 1], [], [sp.true]),
+    ([Piecewise((1, y > 0), (0, True))], [sp.Implies(x > 0, y > 0), x > 0], [1]),
+    ([sp.Equivalent(x > 0, y > 0, z > 0)], [x > 0, y > 0, z > 0], [sp.true]),
+    ([p / n * n], [Eq(Mod(p, n), 0)], [p]),
+    ([Max(p / n, 1)], [Eq(Mod(p, n), 0)], [floor(p / n)]),
+    ([ModularIndexing(k, m, 4)], [], [ModularIndexing(k, m, 4)]),
 ]
 
 
@@ -243,6 +257,13 @@ def test_simplified(exprs, facts, wanted):
     assert found == wanted
     for before, after in zip(exprs, found, strict=True):
         assert_equal(before, after, facts)
+
+
+def test_what_sympy_knows_to_be_an_integer_is_one():
+    even = Symbol("even", even=True)
+    assert simplify(floor((even + 1) / 2)) == floor(even / 2, evaluate=False)
+    assert simplify(Mod(even, 2) + x) == x
+    assert simplify(CleanDiv(p, 8) * 8 + mod(p, 8)) == p
 
 
 def test_arrays_of_conditions_become_functions_that_are():
@@ -297,6 +318,7 @@ REFUSED = [
     (lambda: simplify("x + 1"), TypeError, "'x \\+ 1' is no SymPy expression"),
     (lambda: simplify(x + 1, assume=x > 3), TypeError, "what is assumed must be a list"),
     (lambda: simplify(x, gates=["x > 3"]), TypeError, "simplify has no option 'gates': give what is known"),
+    (lambda: simplify(OPEN_DIV(x)), ValueError, r"cannot read 'FloorDiv\(x\)': FloorDiv takes 2 operands, not 1"),
     (lambda: simplify(And(x / y > 3, x > 1)), ValueError, "the sign of the divisor 'y' is not known"),
     (
         lambda: to_sympy(var("i", 0, 3) << var("s", 0, 3)) and simplify(x % sp.Float(2)),
