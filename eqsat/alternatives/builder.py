@@ -22,6 +22,7 @@ from eqsat.alternatives.canonical import CanonicalGraph, Value
 from eqsat.alternatives.conditions import ConditionNodes
 from eqsat.alternatives.extremes import ExtremeNodes
 from eqsat.alternatives.inputs import InputNodes
+from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
@@ -127,7 +128,12 @@ class Builder:
         classes, added = self.classes, self.added
         self._credit(self._source)
         size = classes.size
+        count = 0
         while classes.pending:
+            count += 1
+            if count % LIMITS.terms_per_look == 0:
+                # where it is overdue there is no answer but what was there before
+                self.is_late()
             c = classes.pending.pop()
             kind, nodes = self._nodes(self.values[c])
             for node in nodes:

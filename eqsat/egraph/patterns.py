@@ -51,6 +51,8 @@ _LETTERS = {
 _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
 _MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides)\(([^)]*)\)")
+#: What is left of these where they are not written as they should be.
+_UNREAD = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|at)\(")
 #: ``at(x, y, z)`` is read as an element of an array, ``at_x[y, z]``.
 _AT = re.compile(r"\bat\(\s*(\w+)\s*,([^()]*)\)")
 #: What to do about a measure of something else.
@@ -225,12 +227,20 @@ def _parse_measured(text: str, binds: bool) -> Expr:
 
     def named(found: re.Match[str]) -> str:
         name = "_".join([found[1], *[letter.strip() for letter in found[2].split(",")]])
-        if name not in names:
-            raise ValueError(f"cannot parse {text!r}: {found[0]!r} is no measure: {_MEASURED}")
-        return name
+        if name in names:
+            return name
+        why = (
+            "speaks of an index, and the left side has no reduction"
+            if name in _BINDING
+            else f"is no measure: {_MEASURED}"
+        )
+        raise ValueError(f"cannot parse {text!r}: {found[0]!r} {why}")
 
-    moved = _AT.sub(r"at_\1[\2]", text) if binds else text
-    return parse(_MEASURE.sub(named, moved), names, _REMEDY)
+    read = _MEASURE.sub(named, _AT.sub(r"at_\1[\2]", text) if binds else text)
+    if wrong := _UNREAD.search(read):
+        how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
+        raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")
+    return parse(read, names, _REMEDY)
 
 
 def shown(name: str) -> str:
