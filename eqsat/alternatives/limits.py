@@ -19,6 +19,8 @@ class AlternativeLimits:
     #: A sum of more terms is wide: rules take it for one value, none of its quotients is looked for in the others, and
     #: its partial sums are no classes. Else time and nodes grow with the square of its terms.
     wide_sum: int = 64
+    #: Sums over ranges of which any two are joined, if they are addends of one sum.
+    joined_ranges: int = 4
     #: Operands of a longer ``min`` or ``max`` that are tried as the last.
     last_operands: int = 4
     #: Up to this number of operands any may be the last; with more the parts would be thousands.

@@ -9,6 +9,7 @@ from eqsat.alternatives.extremes import ExtremeNodes
 from eqsat.alternatives.inputs import InputNodes
 from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.quotients import QuotientNodes
+from eqsat.alternatives.ranges import RangeNodes
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import Node
 from eqsat.theory.forms import LinearForm
@@ -32,6 +33,7 @@ class SumNodes(KindNodes):
         self.selections = selections
         self.extremes = extremes
         self.input = given
+        self.ranges = RangeNodes(classes)
 
     def nodes(self, form: LinearForm) -> Iterator[Node]:
         """A literal, or a sum of several terms, or of a multiple of one; of equal prices the first wins."""
@@ -54,3 +56,4 @@ class SumNodes(KindNodes):
         yield from self.products.factored(form)
         yield from self.products.of_variables(form)
         yield from self.extremes.of_sum(form)
+        yield from self.ranges.joined(form)

@@ -19,6 +19,7 @@ from eqsat.theory.conditions import Conditions
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.largest import ExtremeOver
 from eqsat.theory.over import Range, chosen
+from eqsat.theory.permutations import in_order
 from eqsat.theory.products import ProductOver
 from eqsat.theory.sums import SumOver
 
@@ -52,7 +53,7 @@ class Reductions(Conditions):
         inside = self._inside(over)
         if inside is None:
             return number(REDUCTIONS[term.op].identity)
-        normal = inside.form(body)
+        normal = inside.form(in_order(inside, body, over))
         try:
             return self.reduced(term.op, normal, over)
         except ContradictionError:

@@ -22,6 +22,7 @@ WORTH = [
     ("hidden laws", ["(x*7 + y*4)//7"]),
     ("nested quotients", ["x//3 + (x + 1)//3*100"]),
     ("sums in selections", ["where(x < y, i - j, 3) + j"]),
+    ("ranges", ["sum(u*t % 7, t, 0, x + 1) - sum(u*t % 7, t, 0, x)"]),
     ("factored products", ["x*z + y*z"]),
     ("other comparisons", ["x != y", "y != x"]),
     ("merged comparisons", ["x < y and x < z"]),

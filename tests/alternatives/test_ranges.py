@@ -1,0 +1,80 @@
+"""Sums over two ranges become one where the ranges meet, or where one is a part of the other."""
+
+import pytest
+from audited import unequal_nodes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eqsat.egraph.engine import Budget
+from eqsat.lang.costs import LATENCY, cost_of
+from eqsat.lang.expr import Expr, buffer, sum_over, var, where
+from eqsat.lang.terms import buffer_key
+from eqsat.lang.text import parse
+from eqsat.optimizer.front import optimize
+
+K, N = var("k", 0, 9), var("n", 0, 12)
+A, B = buffer("A"), buffer("B")
+NAMES = {"A": A, "B": B, "k": K, "n": N, "m": var("m", -3, 9)}
+
+JOINED = [
+    ("sum(A[r], r, 0, 16) - sum(A[r], r, 0, 8)", "sum(A[r], r, 8, 16)"),
+    ("sum(A[r], r, 0, n + 1) - sum(A[r], r, 0, n)", "A[n]"),
+    ("sum(A[r], r, 0, n) - sum(A[r], r, 0, n + 1) + k", "k - A[n]"),
+    ("sum(A[r], r, k, 20) - sum(A[r], r, 12, 20)", "sum(A[r], r, k, 12)"),
+    ("sum(A[r], r, 0, n + 4) - sum(A[r], r, 4, n + 4)", "sum(A[r], r, 0, 4)"),
+    ("sum(A[r + k], r, 0, 8) - sum(A[r + k + 1], r, 0, 7)", "A[k]"),
+    ("sum(A[r]*B[r + k], r, 0, n) + sum(A[r]*B[r + k], r, n, 12)", "sum(A[r]*B[r + k], r, 0, 12)"),
+    ("sum(A[r], r, 0, 8)*3 + sum(A[r + 8], r, 0, 8)*3", "sum(A[r], r, 0, 16)*3"),
+    ("sum(A[r] % 7, r, 0, 9) - sum(A[r] % 7, r, 1, 9)", "A[0] % 7"),
+]
+
+
+@pytest.mark.parametrize(("text", "answer"), JOINED)
+def test_sums_over_ranges_are_joined(text, answer):
+    result = optimize(parse(text, NAMES))
+    assert result.cost <= cost_of([parse(answer, NAMES)], LATENCY)
+    assert result.check().equal
+
+
+APART = [
+    # one step is missing, or taken twice
+    "sum(A[r], r, 0, n) + sum(A[r], r, n + 1, 14)",
+    "sum(A[r], r, 0, n + 1) + sum(A[r], r, n, 14)",
+    # another body, another factor
+    "sum(A[r], r, 0, n) + sum(A[r + 1], r, n, 14)",
+    "sum(A[r], r, 0, 9)*2 - sum(A[r], r, 0, 8)",
+    # a range that may be empty, or longer than the other
+    "sum(A[r], r, 0, m) + sum(A[r], r, m, 14)",
+    "sum(A[r], r, 0, n) - sum(A[r], r, 0, k)",
+]
+
+
+@pytest.mark.parametrize("text", APART)
+def test_ranges_that_do_not_meet_are_left(text):
+    result = optimize(parse(text, NAMES))
+    assert str(result.expr).count("sum(") == 2
+    assert result.check().equal
+
+
+@st.composite
+def two_sums(draw: st.DrawFn) -> Expr:
+    """Two sums over ranges that nearly meet."""
+    r = var("r", -99, 99)
+    body = draw(st.sampled_from([A[r], A[r] * r, A[r + K] - B[r], where(r < K, A[r], B[r]), r % 3 * A[r // 2]]))
+    ends = [draw(st.sampled_from([0, 2, K, N, K + 1, N + 2, N + K, 13])) for _ in range(4)]
+    if draw(st.booleans()):
+        ends[2] = ends[draw(st.sampled_from([0, 1]))]
+    shift, scale = draw(st.sampled_from([0, 0, 3, K])), draw(st.sampled_from([1, -1, 2, -2]))
+    moved = body.substitute({r: r + shift})
+    return (
+        sum_over(body, r, ends[0], ends[1]) * abs(scale) + sum_over(moved, r, ends[2] - shift, ends[3] - shift) * scale
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(two_sums())
+def test_random_ranges(term):
+    result = optimize(term, budget=Budget(nodes=600, seconds=5))
+    assert result.check().equal
+    named = {"k": K, "n": N, buffer_key(A): A, buffer_key(B): B}
+    assert result.graph is None or not unequal_nodes(result.graph, named)
