@@ -1,4 +1,7 @@
-"""E-graphs checked by evaluation: every node of a class has the value of the class, for all indices too."""
+"""E-graphs checked by evaluation: every node of a class has the value of the class, for all indices too.
+
+Where one of them divides by zero it has none.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,14 @@ def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -
                 points[str(v.value)] = np.array(drawn)
         names = {str(v.value) for v in topological([term]) if v.op == "var"}
         given = {name: at for name, at in points.items() if name in names}
-        return np.broadcast_to(evaluate([term], given, total=True)[0], (POINTS,)).astype(int)
+        return np.broadcast_to(evaluate([term], given, total=True)[0], (POINTS,)).astype(object)
+
+    def is_defined(term: Expr, point: Mapping[str, int]) -> bool:
+        try:
+            evaluate([freed(term)], point)
+        except ZeroDivisionError:
+            return False
+        return True
 
     found = []
     for c, nodes in graph.classes.items():
@@ -74,8 +84,9 @@ def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -
             except ValueError:
                 continue
             of_class = values(terms[c]) if of_class is None else of_class
-            different = np.flatnonzero(values(node) != of_class)
-            if different.size:
-                point = {name: int(at[different[0]]) for name, at in points.items()}
-                found.append((str(terms[c]), str(node), point))
+            for place in np.flatnonzero(values(node) != of_class):
+                point = {name: int(at[place]) for name, at in points.items()}
+                if is_defined(terms[c], point) and is_defined(node, point):
+                    found.append((str(terms[c]), str(node), point))
+                    break
     return found

@@ -30,6 +30,7 @@ from unittest.mock import patch
 import mlir_evaluator
 import numpy as np
 import random_mlir
+from audited import unequal_nodes
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from random_kernels import contents, random_kernel, run_in_c
@@ -43,7 +44,8 @@ from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels.kernel import flattened, simplified
-from eqsat.lang.expr import Expr, const, maximum, minimum, var, variables, where
+from eqsat.lang.expr import Expr, const, maximum, minimum, topological, var, variables, where
+from eqsat.lang.ops import DIVISIONS
 from eqsat.optimizer.front import optimize
 
 #: What one answer may take, so that many are tried.
@@ -216,6 +218,36 @@ def fuzz_expressions(number: int, count: Counter[str]) -> None:
         asked()
     except Exception as error:
         raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*last)}") from error
+
+
+def fuzz_graphs(number: int, count: Counter[str]) -> None:
+    """Every e-node of some e-graphs, after few rounds or many, has the value of its class."""
+
+    @seed(number)
+    @settings(
+        max_examples=20, deadline=None, database=None, phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck), print_blob=False,
+    )  # fmt: skip
+    @given(st.data())
+    def asked(data: Any) -> None:
+        root, names = data.draw(expressions(data.draw(st.sampled_from([4, 8, 12]))))
+        rounds, theory = data.draw(st.integers(1, 6)), data.draw(st.sampled_from([True, True, False]))
+        if any(t.op in DIVISIONS and t.args[1].vmin <= 0 <= t.args[1].vmax for t in topological([root])):
+            # where a divisor is zero the value of a class counts for nothing
+            return
+        count["graphs"] += 1
+        try:
+            found = optimize(root, budget=Budget(seconds=3.0, rounds=rounds), theory=theory)
+        except ValueError:
+            return
+        named = {str(v.value): v for v in names}
+        if found.graph is not None and (unequal := unequal_nodes(found.graph, named)):
+            raise WrongAnswerError(
+                f"# {unequal[0]}\n{as_test([root], None, None, {'theory': theory})}\n"
+                f"    # with Budget(rounds={rounds}) unequal_nodes(result.graph, names) has nodes"
+            )
+
+    asked()
 
 
 def _flat(indices: Sequence[Expr], extents: Sequence[Expr], some: Callable[[list[Any]], Any]) -> Expr:
@@ -414,6 +446,7 @@ def fuzz_hlo(number: int, count: Counter[str]) -> None:
 KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "expressions": fuzz_expressions,
     "sizes": fuzz_sizes,
+    "graphs": fuzz_graphs,
     "maps": fuzz_maps,
     "mlir": fuzz_mlir,
     "corpora": fuzz_corpora,
