@@ -7,6 +7,7 @@ package after that is given the module that is there.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -18,6 +19,8 @@ from typing import Any
 
 _NAME = "egglog.bindings"
 _lock = Lock()
+# a thread that holds it is none of a process that is forked meanwhile
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _loaded: list[ModuleType] = []
 
 

@@ -6,7 +6,11 @@ times faster than text; what is read out are the rows of its tables, by names of
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import tempfile
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -36,8 +40,14 @@ _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
 _INDEX = "(run fill) (run index) (run ones) (run nodes)"
 
 
+def _removed(folder: Path, files: dict[str, TextIO]) -> None:
+    for file in files.values():
+        file.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Tables:
-    """A warm session for one set of rules.
+    """A warm session for one set of rules; a process that is forked makes its own.
 
     Raises
     ------
@@ -46,8 +56,13 @@ class Tables:
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="eqsat-")
+        self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
         self._files: dict[str, TextIO] = {}
+        self._end = weakref.finalize(self, _removed, self._folder, self._files)
+        if processes := sys.modules.get("multiprocessing.util"):
+            # a worker of a pool ends without the finalizers of others
+            processes.Finalize(self, self._end, exitpriority=0)
+        _SESSIONS.add(self)
         ways = [way for rule in rules for way in compiled(rule)]
         #: The rules about reductions whose matches are rows of tables.
         self.queries = tuple([way.query for way in ways if way.query is not None])
@@ -97,6 +112,15 @@ class Tables:
         """The values in a multiset of egglog's."""
         return self._egraph.value_to_multiset
 
+    def leave(self) -> None:
+        """Leave the files to the process that this one was forked from."""
+        self._end.detach()
+        with open(os.devnull, "w") as nowhere:
+            for file in self._files.values():
+                # what is not written yet is the other's to write
+                os.dup2(nowhere.fileno(), file.fileno())
+                file.close()
+
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
         table, number, width = ROWS[kind]
@@ -139,7 +163,7 @@ class Tables:
         """The path of a file with these rows."""
         file = self._files.get(table)
         if file is None:
-            file = self._files[table] = (Path(self._folder.name) / table).open("w")
+            file = self._files[table] = (self._folder / table).open("w")
         # to open a file anew takes far longer
         file.seek(0)
         file.write("\n".join(["\t".join(map(str, row)) for row in rows]))
@@ -216,6 +240,18 @@ class Tables:
         self._texts.clear()
         self._retired.clear()
         self._program.clear()
+
+
+#: The sessions that are open.
+_SESSIONS: weakref.WeakSet[Tables] = weakref.WeakSet()
+
+
+def _leave_all() -> None:
+    for tables in list(_SESSIONS):
+        tables.leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)
 
 
 def constructors(rows: Iterable[str]) -> frozenset[str]:

@@ -6,6 +6,7 @@ term in use.
 
 from __future__ import annotations
 
+import os
 from threading import RLock
 from typing import Any, Self, cast
 from weakref import ref
@@ -38,6 +39,8 @@ MIN_SWEPT = 1 << 14
 _sweep_at = [MIN_SWEPT]
 #: Held where an entry of the table goes, or gives way to another.
 _table_lock = RLock()
+# a thread that holds it is none of a process that is forked meanwhile
+os.register_at_fork(before=_table_lock.acquire, after_in_parent=_table_lock.release, after_in_child=_table_lock.release)
 
 
 def known(identity: Identity) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -59,6 +60,10 @@ def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
 def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
     """The e-graphs' tables for these rules that no thread is using."""
     return []
+
+
+# a process that is forked would write to the same files
+os.register_at_fork(after_in_child=_free_tables.cache_clear)
 
 
 @dataclass
