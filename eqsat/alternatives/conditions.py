@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import cast
 
@@ -80,27 +80,53 @@ class ConditionNodes(KindNodes):
         above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
         if len(above) > 3 and not alike:
             yield from self._all_below(op, members, above)
+        if alike:
+            yield from self._all_alike(op, members, above)
         if len(members) > LIMITS.merged_comparisons:
             return
+        buckets: list[tuple[Expr, Expr, LinearForm, int]] = []
         for (one, f), (other, g) in combinations(above, 2):
             bucket = None if alike else self._bucket(op, f, g)
             if bucket is not None:
-                yield bucket if len(members) == 2 else self._apart(op, members, [one, other])
+                dividend, width = bucket
+                buckets.append((one, other, dividend, width))
+                node = self._in_bucket(op, dividend, width)
+                yield node if len(members) == 2 else self._apart(op, members, [one, other])
             shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
             if alike:
-                if shared or not f.constant or f.constant != g.constant:
+                if shared or f.constant != g.constant or (not f.constant and len(f.terms) + len(g.terms) > 2):
                     continue
             elif not shared or max(len(f.terms), len(g.terms)) > shared + 1:
                 continue
-            both = self.theory.extreme("min" if op == "and" else "max", [f, g])
-            merged = make("le", const(-both.constant), to_expr(LinearForm(both.terms, 0)))
-            if len(members) == 2:
-                yield "le", None, self.operands(merged)
-                yield from self._moved(merged)
-                if f.sign() < 0 and g.sign() < 0:
-                    yield self._negated("le", LinearForm(both.terms, 0).times(-1), -both.constant, True)
-            else:
-                yield self._apart(op, members, [one, other])
+            yield from self._as_extreme(op, members, {one: f, other: g})
+        for (*one_pair, x, width), (*other_pair, y, other_width) in combinations(buckets, 2):
+            if width == other_width and not {*one_pair} & {*other_pair}:
+                # no bit beyond the width is set in either
+                both = self.theory.form(make("bitor", to_expr(x), to_expr(y)))
+                pairs = [*one_pair, *other_pair]
+                yield self._in_bucket(op, both, width) if len(members) == 4 else self._apart(op, members, pairs)
+
+    def _all_alike(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
+        """``x < 5 and y < 5 and z < 5`` is ``max(x, y, z) < 5``."""
+        alike: dict[tuple[int, ...], dict[Expr, LinearForm]] = defaultdict(dict)
+        for member, form in above:
+            if len(form.terms) == 1:
+                alike[form.constant, *form.terms.values()][member] = form
+        for some in alike.values():
+            if len(some) > 2:
+                yield from self._as_extreme(op, members, some)
+
+    def _as_extreme(self, op: str, members: Sequence[Expr], merged: Mapping[Expr, LinearForm]) -> Iterator[Node]:
+        """Some members of a junction, each of which says that its form is not negative, as one comparison."""
+        if len(merged) < len(members):
+            yield self._apart(op, members, [*merged])
+            return
+        both = self.theory.extreme("min" if op == "and" else "max", merged.values())
+        comparison = make("le", const(-both.constant), to_expr(LinearForm(both.terms, 0)))
+        yield "le", None, self.operands(comparison)
+        yield from self._moved(comparison)
+        if all(form.sign() < 0 for form in merged.values()):
+            yield self._negated("le", LinearForm(both.terms, 0).times(-1), -both.constant, True)
 
     def _all_below(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
         """``x < z and x < w and y < z and y < w`` is ``max(x, y) < min(z, w)``; so for ``or``."""
@@ -236,17 +262,19 @@ class ConditionNodes(KindNodes):
             ends = above.shifted(value), below.shifted(-high * n)
             yield op, None, tuple([self.add_class(self.theory.at_least_zero(end)) for end in ends])
 
-    def _bucket(self, op: str, f: LinearForm, g: LinearForm) -> Node | None:
-        """``0 <= A and A < n`` as ``A//n == 0``, if that is a shift of what is there or needs no constant."""
+    def _bucket(self, op: str, f: LinearForm, g: LinearForm) -> tuple[LinearForm, int] | None:
+        """The ``A`` and ``n`` of ``0 <= A and A < n``, if ``A//n`` is a shift of what is there or needs no constant."""
         width = f.constant + g.constant + 1 if op == "and" else -f.constant - g.constant - 1
         if not is_power_of_two(width) or len(f.terms) != len(g.terms):
             return None
         if any(f.terms.get(atom) != -k for atom, k in g.terms.items()):
             return None
         ends = (f, g) if op == "and" else [end.times(-1).shifted(-1) for end in (f, g)]
-        dividend = next((end for end in ends if not end.constant or end in self.classes), None)
-        if dividend is None:
-            return None
+        dividend = next((end for end in ends if end.constant % width == 0 or end in self.classes), None)
+        return None if dividend is None else (dividend, width)
+
+    def _in_bucket(self, op: str, dividend: LinearForm, width: int) -> Node:
+        """That ``0 <= A and A < n``, by a quotient; for ``or`` that this is not so."""
         quotient = self.theory.quotient_by(dividend, width)
         sides = self.add_class(LinearForm(quotient.terms, 0)), self.add_class(number(-quotient.constant))
         return ("eq" if op == "and" else "ne"), None, sides
@@ -273,6 +301,12 @@ class ConditionNodes(KindNodes):
             elif term.op in ("eq", "ne"):
                 if limit == 0:
                     yield term.op, None, (self.add_class(above), self.add_class(below))
+            elif any(atom.op == "min" for atom in above.terms):
+                # as x < min(y, 4)
+                if on_left:
+                    yield "lt", None, (self.add_class(below), self.add_class(above.shifted(1 - limit)))
+                else:
+                    yield "lt", None, (self.add_class(above.shifted(-limit - 1)), self.add_class(below))
             elif limit in (0, 1):
                 sides = (self.add_class(above), self.add_class(below))
                 strict = (limit == 1) == on_left

@@ -81,6 +81,28 @@ class QuotientNodes(KindNodes):
                 terms = [(atom_form(a), c) for a, c in rest.terms.items()]
                 yield self.sum_node([(remainder, 1), *terms], rest.constant)
 
+    def rounded_up(self, form: LinearForm) -> Iterator[Node]:
+        """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
+
+        What is missing to the next multiple of ``n``, and how many multiples lie between: for ``y = n-1`` at most one.
+        """
+        quotients = [(a, k) for a, k in form.terms.items() if a.op == "floordiv" and a.args[1].op == "const"]
+        for quotient, k in quotients:
+            n = cast(int, quotient.args[1].value)
+            rest = form.plus(atom_form(quotient), -k)
+            if k == n and rest.plus(self.theory.inner(quotient.args[0])) == number(n - 1):
+                yield "mod", None, (self.add_class(rest), self.add_class(number(n)))
+        if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
+            (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])
+            n = cast(int, less.args[1].value)
+            between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
+            if more.args[1] is less.args[1] and len(between.terms) <= 1:
+                remainder = self.remainder_of(less)
+                if between == number(n - 1):
+                    yield "min", None, (self.add_class(remainder), self.add_class(number(1)))
+                else:
+                    yield "floordiv", None, (self.add_class(remainder.plus(between)), self.add_class(number(n)))
+
     def absorbing(self, form: LinearForm) -> Iterator[Node]:
         """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
 

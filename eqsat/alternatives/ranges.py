@@ -8,7 +8,7 @@ where the indices are as far apart as the ranges.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, permutations
+from itertools import combinations
 
 from eqsat.alternatives.canonical import KindNodes, sum_of
 from eqsat.alternatives.limits import LIMITS
@@ -28,14 +28,14 @@ class RangeNodes(KindNodes):
         """A sum in which two sums over ranges are one."""
         sums = [(a, k) for a, k in form.terms.items() if a.op == "sum_over"]
         for (one, scale), (other, k) in combinations(sums[: LIMITS.joined_ranges], 2):
-            found = None
+            found: LinearForm | None = None
             if k == scale:
                 found = self._one_after_the_other(one, other) or self._one_after_the_other(other, one)
             elif k == -scale:
-                found = next((left for pair in permutations((one, other)) if (left := self._less(*pair))), None)
-                # the larger range may be the one that is subtracted
-                scale = scale if found is None or found[0] is one else k
-                found = None if found is None else found[1]
+                found = self._less(one, other)
+                if found is None and (found := self._less(other, one)) is not None:
+                    # the larger range is the one that is subtracted
+                    scale = k
             if found is not None:
                 rest = LinearForm({a: c for a, c in form.terms.items() if a not in (one, other)}, form.constant)
                 yield sum_of([(self.add_class(rest.plus(found, scale)), 1)], 0)
@@ -49,15 +49,15 @@ class RangeNodes(KindNodes):
             return None
         return self._sum(one, first.low, first.high.plus(second.extent))
 
-    def _less(self, whole: Expr, part: Expr) -> tuple[Expr, LinearForm] | None:
+    def _less(self, whole: Expr, part: Expr) -> LinearForm | None:
         """The sum over what the range of ``whole`` has beyond that of ``part``, a beginning or an end of it."""
         over, inner = self._over(whole), self._over(part)
         if not self._is_ordered(inner) or self.theory.bounds(over.extent.plus(inner.extent, -1))[0] < 0:
             return None
         if self._go_on(whole, part, over.low.plus(inner.low, -1)):
-            return whole, self._sum(whole, over.low.plus(inner.extent), over.high)
+            return self._sum(whole, over.low.plus(inner.extent), over.high)
         if self._go_on(whole, part, over.high.plus(inner.high, -1)):
-            return whole, self._sum(whole, over.low, over.high.plus(inner.extent, -1))
+            return self._sum(whole, over.low, over.high.plus(inner.extent, -1))
         return None
 
     def _over(self, atom: Expr) -> Range:

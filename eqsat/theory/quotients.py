@@ -169,7 +169,7 @@ class Quotients(Facts):
             # the halves of a number add up to it: (A + 1)//2 + A//2 = A
             even = x.shifted(-1)
             return even.plus(self.quotient_by(even, 2), -1)
-        digits = self._quotient_in_digits(x, n)
+        digits = self._quotient_in_digits(x, n) or self._pinned(x, n)
         if digits is not None:
             return digits
         # one sign for all: x//n is -((n - 1 - x)//n)
@@ -201,6 +201,19 @@ class Quotients(Facts):
             if simpler is not None:
                 return simpler
         return self._uninterpreted("floordiv", x, number(n))
+
+    def _pinned(self, x: LinearForm, n: int) -> LinearForm | None:
+        """``x // n`` is ``e`` where facts say that ``e*n <= x < e*n + n``."""
+        for direction, (low, high) in self.directions:
+            for atom in direction.terms.keys() & x.terms.keys():
+                scale, uneven = divmod(x.terms[atom], direction.terms[atom])
+                multiple = x.plus(direction, -scale)
+                if uneven or any(k % n for k in multiple.terms.values()):
+                    continue
+                ends = sorted((scale * low + multiple.constant, scale * high + multiple.constant))
+                if ends[0] // n == ends[1] // n:
+                    return LinearForm({a: k // n for a, k in multiple.terms.items()}, ends[0] // n)
+        return None
 
     def _composed(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
         """``(A//b + r) // n`` is ``(A + b*r) // (b*n)``, and ``(r - A//b) // n`` is ``-1 - (A//b - r - 1) // n``."""

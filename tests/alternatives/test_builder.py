@@ -277,8 +277,11 @@ BETWEEN = [
     ("0 <= x - y and x - y < 8 and y != 3", {"x": (-9, 9), "y": (-9, 9)}, False),
     # no power of two
     ("0 <= x - y and x - y < 7", {"x": (-9, 9), "y": (-9, 9)}, False),
+    # whole multiples leave the quotient
+    ("1 <= x - y and x - y < 9", {"x": (-9, 9), "y": (-9, 9)}, True),
+    ("8 <= x - y and x - y < 16", {"x": (-9, 9), "y": (-9, 9)}, True),
     # a constant would be added
-    ("1 <= x - y and x - y < 9", {"x": (-9, 9), "y": (-9, 9)}, False),
+    ("3 <= x - y and x - y < 11", {"x": (-9, 9), "y": (-9, 9)}, False),
     # not the same sum
     ("0 <= x - y and x - y*2 < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
     ("0 <= x - y and x < 8", {"x": (-9, 9), "y": (-9, 9)}, False),

@@ -756,6 +756,63 @@ def test_answers_to_32_bits_need_no_more_unless_that_pays(text, width, cost):
     assert max(widths(result.exprs).values()) == width
 
 
+#: Idioms of index arithmetic: the input, what is known, ranges, and what it is.
+IDIOMS = [
+    # what is missing to a multiple, and whether one is rounded up
+    ("(n + 3)//4*4 - n", [], "-n % 4"),
+    ("where(n%4 == 0, 0, 4 - n%4)", [], "-n % 4"),
+    ("7 - (x*2 + y + 7)%8", [], "-(x*2 + y) % 8"),
+    ("(n + 6)//7 - n//7", [], "min(n % 7, 1)"),
+    ("(n + y)//8 - n//8", [], "(n % 8 + y)//8"),
+    # the size of the last block
+    ("where((p + 1)*4 <= n, 4, n%4)", ["p*4 < n"], "min(4, n - p*4)"),
+    ("where((p + 1)*5 <= n, 5, n%5)", ["p*5 < n"], "min(5, n - (p*4 + p))"),
+    ("n//8", ["p*8 <= n", "n < p*8 + 8"], "p"),
+    # padding: in both ranges, or out of one
+    ("0 <= u and u < 8 and 0 <= v and v < 8", [], "(u | v)//8 == 0"),
+    ("u < 0 or 8 <= u or v < 0 or 8 <= v", [], "(u | v)//8 != 0"),
+    ("8 <= u and u < 16", [], "u//8 == 1"),
+    ("0 <= u and 0 <= v", [], "0 <= min(u, v)"),
+    ("n < 5 and p < 5 and y < 5", [], "max(max(n, p), y) < 5"),
+    ("p < n and p < 4", [], "p < min(n, 4)"),
+    ("where(0 <= u and u < n, u, 0)", [], "where(u < n, max(u, 0), 0)"),
+    # periods as selections
+    ("where(v >= 4, v - 4, where(v < 0, v + 4, v))", ["-4 <= v", "v < 8"], "v % 4"),
+    ("where(i < 4, i, where(i < 8, i - 4, i - 8))", ["i < 12"], "i % 4"),
+    ("where(n%8 < 4, n//8*2, n//8*2 + 1)", [], "n//4"),
+    ("where(tmod(v, 4) != 0 and v < 0, tdiv(v, 4) - 1, tdiv(v, 4))", [], "v//4"),
+    ("n//8 != (n + 1)//8", [], "n % 8 == 7"),
+    ("p*2 == n or p*2 + 1 == n", [], "n//2 == p"),
+]
+
+
+@pytest.mark.parametrize(("text", "known", "answer"), IDIOMS)
+def test_idioms(text, known, answer):
+    ranges = {"n": (1, 400), "p": (0, 99), "x": (0, 60), "y": (0, 7), "u": (-3, 20), "v": (-12, 20), "i": (0, 15)}
+    names = {name: var(name, *ends) for name, ends in ranges.items()}
+    result = sound(optimize(parse(text, names), constraints=[parse(fact, names) for fact in known]))
+    assert result.cost <= cost_of([parse(answer, names)], Latency())
+
+
+#: Where one condition of an idiom just fails.
+NO_IDIOMS = [
+    ("(n + 2)//4*4 - n", []),
+    ("where((p + 1)*4 <= n, 4, n%4)", ["p*4 <= n + 1"]),
+    ("n//8", ["p*8 <= n", "n <= p*8 + 8"]),
+    ("0 <= u and u < 8 and 0 <= v and v < 7", []),
+    ("9 <= u and u < 17", []),
+    ("where(v >= 4, v - 4, where(v < 0, v + 4, v))", ["-4 <= v", "v < 9"]),
+    ("where(n%8 < 3, n//8*2, n//8*2 + 1)", []),
+    ("p*2 == n or p*2 + 2 == n", []),
+]
+
+
+@pytest.mark.parametrize(("text", "known"), NO_IDIOMS)
+def test_what_is_nearly_an_idiom_keeps_its_value(text, known):
+    names = {"n": var("n", 1, 40), "p": var("p", 0, 9), "u": var("u", -3, 20), "v": var("v", -12, 20)}
+    sound(optimize(parse(text, names), constraints=[parse(fact, names) for fact in known]))
+
+
 def test_roots_that_share_more_as_given_are_simplified_each_as_a_tree():
     flat = "(d0*8 + d1*4 + d2)"
     roots, ranges = [f"{flat}//12%2", f"{flat}//3%4", f"{flat}//1%3"], {"d0": (0, 2), "d1": (0, 1), "d2": (0, 3)}

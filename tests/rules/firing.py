@@ -257,6 +257,9 @@ FIRING = [
     Firing("lt-div", "x//3 < 3", "x < 9", {"x": (1, 16)}),
     Firing("div-lt", "7 < x//6", "47 < x", {"x": (0, 99)}),
     Firing("eq-div", "x//2 == 3", "5 < x", {"x": (0, 7)}),
+    Firing("eq-div-before", "x//8 == (x + -1)//8", "0 < x%8", {"x": (1, 99)}),
+    Firing("eq-div-after", "x//8 == (x + 1)//8", "x%8 < 7", {"x": (1, 99)}),
+    Firing("eq-or-next", "x == 4 or x == 5", "x//2 == 2", {"x": (-9, 99)}),
     Firing("multiple-above-power", "x%9 < 1", "x//8 == x%8", {"x": (-8, 71)}),
     Firing("lt-and-lt", "x < 2 and x < 5", "x < 2", {"x": (0, 99)}),
     Firing("lt-or-lt", "x < 5 or x < 4", "x < 5", {"x": (0, 7)}),
@@ -444,6 +447,34 @@ FIRING = [
     Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),
     Firing("where-of-two-values", "x*y", "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-zero-min", "where(x < 1, 0, y)", "min(x, y)", {"x": (0, 9), "y": (0, 1)}),
+    Firing("where-or-first", "where(y < 2 or x < 3, 3, x)", "where(y < 2, 3, max(x, 3))", {"x": (0, 9), "y": (0, 9)}),
+    Firing("where-or-last", "where(y < 2 or 6 <= x, 5, x)", "where(y < 2, 5, min(x, 5))", {"x": (0, 9), "y": (0, 9)}),
+    Firing(
+        "where-and-first", "where(y < 2 and 3 <= x, x, 2)", "where(y < 2, max(x, 2), 2)", {"x": (0, 9), "y": (0, 9)}
+    ),
+    Firing("where-and-last", "where(y < 2 and x < 6, x, 6)", "where(y < 2, min(x, 6), 6)", {"x": (0, 9), "y": (0, 9)}),
+    Firing("where-sign", "where(x < 3, 5, where(x < 4, 6, 7))", "max(min(x + 3, 7), 5)", {"x": (-9, 9)}),
+    Firing("where-stairs", "where(x < 4, 1, where(x < 8, 3, 5))", "x//4*2 + 1", {"x": (0, 11)}),
+    Firing(
+        "where-at",
+        "where(x < 3, y, where(x < 4, z, y))",
+        "where(x == 3, z, y)",
+        {"x": (0, 9), "y": (0, 9), "z": (0, 9)},
+    ),
+    Firing("where-half-period", "where(x%14 < 7, 0, 1)", "x//7%2", {"x": (-20, 50)}),
+    Firing("where-and-bit", "where(y < 2 and 1 <= x, 1, 0)", "where(y < 2, x, 0)", {"x": (0, 1), "y": (0, 9)}),
+    Firing("where-not-bit", "where(x < 1, 1, 0)", "1 - x", {"x": (0, 1)}),
+    Firing(
+        "where-compares",
+        "where(x < y, 1, 0) - where(x <= y, 0, 1)",
+        "max(min(y - x, 1), -1)",
+        {"x": (0, 9), "y": (0, 9)},
+    ),
+    Firing("where-floor", "tdiv(x, 4) - where(x < 0 and x != tdiv(x, 4)*4, 1, 0)", "x//4", {"x": (-50, 50)}),
+    Firing("where-wraps", "x + where(4 <= x, -4, where(x < 0, 4, 0))", "x%4", {"x": (-4, 7)}),
+    Firing(
+        "where-eq-lt", "where(x == y, 3, 1) + where(x < y, 3, 1)", "where(x <= y, 4, 2)", {"x": (0, 9), "y": (0, 9)}
+    ),
     Firing(
         "where-div-branch", "where(i < j, x, 9)//2", "where(i < j, x//2, 4)", {"i": (0, 9), "j": (0, 9), "x": (0, 7)}
     ),
