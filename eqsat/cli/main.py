@@ -709,13 +709,15 @@ def discover(
     cases: list[Case] = []
     for source in sources:
         read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
-        cases += [Case(tuple(case.exprs), tuple(case.constraints), tuple(case.gates)) for case in read]
+        cases += [Case(tuple(c.exprs), tuple(c.constraints), tuple(c.gates), str(c.id)) for c in read]
     # opened first: a file that cannot be written is said before the search
     with opened(output) as stream:
         with progress(None, "fragments") as advance:
             found = search(
                 cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
             )
+        for line in found.left_out:
+            click.echo(f"# left out: {line}", err=True)
         click.echo(
             f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
             f"cost {found.before} -> {found.after}",

@@ -25,10 +25,14 @@ def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str
     found: dict[str, dict[str, int]] = defaultdict(dict)
     with progress(len(cases)) as advance:
         for case in cases:
-            result = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules)
+            advance()
+            try:
+                result = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules)
+            except ValueError as error:
+                click.echo(f"# left out: {case.id}: {error}", err=True)
+                continue
             for name, use in result.trace.rules.items():
                 found[name][str(case.id)] = use.matches
-            advance()
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from eqsat.lang.expr import Expr, const
+from eqsat.lang.expr import Expr, const, topological
 from eqsat.optimizer.front import optimize
 
 
@@ -38,7 +38,10 @@ def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
     [1, 2]
     """
     distances = [lane - before for before, lane in pairwise(lanes)]
-    steps = [None, *(optimize(distances).exprs if distances else ())]
+    # how far apart two places are that floats decide is not known
+    known = [d for d in distances if not any(t.element for t in topological([d]))]
+    found = dict(zip(known, optimize(known).exprs if known else (), strict=True))
+    steps = [None, *map(found.get, distances)]
     runs: list[Run] = []
     # there is no step without a lane
     for lane, (index, step) in enumerate(zip(lanes, steps, strict=False)):

@@ -97,7 +97,7 @@ def function(
     One that is ``"static "`` has another name where C cannot take that of the kernel.
     """
     if not isinstance(lanes, SupportsIndex) or lanes not in LANES:
-        raise ValueError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+        raise ValueError(f"{lanes!r} lanes: give one of {', '.join(map(str, LANES))}")
     if storage:
         kernel = Kernel(internal_name(kernel.name), kernel.stores)
     check_name(kernel.name)

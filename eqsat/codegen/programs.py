@@ -164,7 +164,8 @@ def compile_kernel(
     parallel : bool
         Whether its outermost loops run in parallel (OpenMP); in a process that was forked, on one thread.
     reassociate : bool
-        Whether floating-point sums may be taken in another order, which rounds differently.
+        Whether floating-point sums may be taken in another order, which rounds differently, and products with a mask of
+        0 and 1 as selections, in which NaN and infinities that are masked out do not count.
     lanes : int
         How many elements an innermost loop without a reduction stores at a time, 1 to 16 and a power of two; with 1
         that is left to the C compiler.
@@ -203,6 +204,14 @@ def compile_kernel(
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     require(budget, Budget, "a budget")
+    for name, flag in {
+        "optimize": optimize,
+        "parallel": parallel,
+        "reassociate": reassociate,
+        "verify": verify,
+    }.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} is {flag!r}: give True or False")
     unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
     with late_after(budget.ends()):
         compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)

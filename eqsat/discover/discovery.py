@@ -42,6 +42,8 @@ class Case:
         Conditions that hold.
     gates : tuple of (Expr or None)
         Per root the condition under which its value matters; empty for none.
+    id : str
+        Its name in messages.
 
     >>> from eqsat.lang.expr import var
     >>> Case((var("i", 0, 9) // 4,)).roots
@@ -51,6 +53,7 @@ class Case:
     roots: tuple[Expr, ...]
     constraints: tuple[Expr, ...] = ()
     gates: tuple[Expr | None, ...] = ()
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Discovery:
         What the corpus costs by the rules that were there, and with those found.
     fragments, pairs : int
         How many fragments were looked at, and of how many a cheaper term was found.
+    left_out : tuple of str
+        The cases that could not be optimised, each with the reason.
     """
 
     rules: tuple[FoundRule, ...]
@@ -100,6 +105,7 @@ class Discovery:
     after: int
     fragments: int
     pairs: int
+    left_out: tuple[str, ...] = ()
 
 
 def discover(
@@ -154,7 +160,7 @@ class _Search:
     pairs: int = 0
 
     def run(self, advance: Callable[[], object]) -> Discovery:
-        answers = [self.optimized(case, self.rules) for case in self.cases]
+        answers, left_out = self.answers()
         before = [cost_of(answer, self.cost) for answer in answers]
         seen: set[Expr] = set()
         for effort in EFFORTS:
@@ -174,7 +180,19 @@ class _Search:
             seen |= seen_now
         ranked = self.ranked(before)
         after = self.costs(ranked) if ranked else before
-        return Discovery(ranked, sum(before), sum(after), len(seen), self.pairs)
+        return Discovery(ranked, sum(before), sum(after), len(seen), self.pairs, tuple(left_out))
+
+    def answers(self) -> tuple[list[tuple[Expr, ...]], list[str]]:
+        """The first answers; cases that have none, as facts that contradict each other, are left out."""
+        kept: list[tuple[Case, tuple[Expr, ...]]] = []
+        left_out: list[str] = []
+        for case in self.cases:
+            try:
+                kept.append((case, self.optimized(case, self.rules)))
+            except ValueError as error:
+                left_out.append(f"{case.id or case.roots[0]}: {error}")
+        self.cases = [case for case, _ in kept]
+        return [answer for _, answer in kept], left_out
 
     def all_rules(self, found: Sequence[FoundRule] | None = None) -> tuple[Rule, ...]:
         return (*self.rules, *[each.rule for each in (self.found if found is None else found)])

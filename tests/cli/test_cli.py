@@ -608,12 +608,15 @@ def test_messages_say_what_to_do(eqsat, given, said):
 
 def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"id": 1, "vars": {"i": [0, 999]}, "exprs": ["i//3//5"]}\n{"id": 2}\n')
+    case = '"vars": {"i": [0, 999]}, "exprs": ["i//3//5"]'
+    nowhere = f'{{"id": "nowhere", {case}, "constraints": ["i > 1000"]}}'
+    corpus.write_text(f'{{"id": 1, {case}}}\n{{"id": 2}}\n{nowhere}\n')
     output = tmp_path / "found.py"
     options = ["--without", "division", "--no-theory", "--search-seconds", "5"]
     code, _, err = eqsat("discover", str(corpus), *options, "-o", str(output))
     assert code == 0
     assert "# left out: line 2: the key 'exprs' is missing" in err
+    assert "# left out: nowhere: the constraints contradict each other: 1000 < i" in err
     assert re.search(r"^# \d+ fragments, \d+ with a cheaper term, 1 rules: cost 10 -> 5$", err, re.MULTILINE)
     assert 'Rule("found-1", "x//c//d", "x//(c*d)", "0 <= d"),' in output.read_text()
     found = eqsat(

@@ -92,9 +92,16 @@ def test_where_a_rule_matches(eqsat, tmp_path):
         "both": "where(x < 3, 4, 6)//2 + where(y < 2, x, x)",
     }
     rows = [{"id": id, "vars": {"x": [0, 9], "y": [0, 9]}, "exprs": [text]} for id, text in cases.items()]
-    corpus.write_text("".join([json.dumps(row) + "\n" for row in [*rows, {"id": "bad"}]]))
+    nowhere = {**rows[1], "id": "nowhere", "constraints": ["x > 20"]}
+    corpus.write_text("".join([json.dumps(row) + "\n" for row in [*rows, {"id": "bad"}, nowhere]]))
     code, out, err = eqsat("rules", "where-pull-div", "--fires", str(corpus))
-    assert (code, err) == (0, "# left out: line 4: the key 'exprs' is missing\n")
+    assert (code, err.splitlines()) == (
+        0,
+        [
+            "# left out: line 4: the key 'exprs' is missing",
+            "# left out: nowhere: the constraints contradict each other: 20 < x",
+        ],
+    )
     (where,) = [line for line in out.splitlines() if line.startswith("fires")]
     assert re.fullmatch(r"fires     in [12] cases: mask \(\d+\)(, both \(\d+\))?", where)
     listed = eqsat("rules", "where-pull-div", "bitxor-*", "--fires", str(corpus))[1].splitlines()

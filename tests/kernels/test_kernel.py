@@ -506,6 +506,20 @@ def test_inputs_that_are_no_arrays_are_named():
         run(N=np.zeros(16, np.int32), out={1: 2, "Z": 3})
     with pytest.raises(ValueError, match=r"2\.0 lanes: give one of"):
         eqsat.compile(TWICE, lanes=2.0)
+    with pytest.raises(ValueError, match=r"'2' lanes: give one of"):
+        eqsat.compile(TWICE, lanes="2")
+    with pytest.raises(TypeError, match="parallel is 'yes': give True or False"):
+        eqsat.compile(TWICE, parallel="yes")
+
+
+def test_lanes_at_places_that_floats_decide():
+    i, p = var("i", 0, 15), var("p", 0, 3)
+    f, out = buffer("F", "f32", (16,)), buffer("OUT", "f32", (32,))
+    kernel = Kernel("k", [Store(out[where(f[p] < 1.5, i, i + 3)], f[i] + 1.0, [i])])
+    values = np.arange(16, dtype=np.float32)
+    wanted = eqsat.compile(kernel)(F=values, p=1)["OUT"]
+    for lanes in (2, 4):
+        assert np.array_equal(eqsat.compile(kernel, lanes=lanes)(F=values, p=1)["OUT"], wanted)
 
 
 class Foreign:
