@@ -58,6 +58,8 @@ class Tables:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
         self._files: dict[str, TextIO] = {}
+        #: Whether it is of another process.
+        self.is_left = False
         self._end = weakref.finalize(self, _removed, self._folder, self._files)
         if processes := sys.modules.get("multiprocessing.util"):
             # a worker of a pool ends without the finalizers of others
@@ -113,7 +115,12 @@ class Tables:
         return self._egraph.value_to_multiset
 
     def leave(self) -> None:
-        """Leave the files to the process that this one was forked from."""
+        """Leave the files to the process that this one was forked from.
+
+        The session is kept, though of no use: what is freed here is no longer shared with the other process.
+        """
+        self.is_left = True
+        _LEFT.append(self)
         self._end.detach()
         with open(os.devnull, "w") as nowhere:
             for file in self._files.values():
@@ -242,8 +249,9 @@ class Tables:
         self._program.clear()
 
 
-#: The sessions that are open.
+#: The sessions that are open, and those of the process that this one was forked from.
 _SESSIONS: weakref.WeakSet[Tables] = weakref.WeakSet()
+_LEFT: list[Tables] = []
 
 
 def _leave_all() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -60,10 +59,6 @@ def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
 def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
     """The e-graphs' tables for these rules that no thread is using."""
     return []
-
-
-# a process that is forked would write to the same files
-os.register_at_fork(after_in_child=_free_tables.cache_clear)
 
 
 @dataclass
@@ -306,6 +301,9 @@ class Optimisation(ABC):
         """Tables for this thread alone, compiled outside the clock if none are free."""
         free = _free_tables(rules)
         with self.spent.off_the_clock():
+            # those of the process that this one was forked from are of no use
+            while free and free[-1].is_left:
+                free.pop()
             tables = free.pop() if free else Tables(rules)
         try:
             yield tables
