@@ -192,7 +192,7 @@ class Latency:
             if is_power_of_two(abs(y[0])):
                 return self.simple * (1 + (y[0] < 0)) + (self.sign_fix_up if truncates and signed else 0)
             quotient = self.divide_by_constant + (self.sign_fix_up if signed else 0)
-            if width((x,)) == 64:
+            if x[0] < _I32[0] or x[1] > _I32[1]:
                 quotient += self.widening
             if op in ("floordiv", "tdiv"):
                 return quotient

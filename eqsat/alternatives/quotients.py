@@ -8,6 +8,7 @@ from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.inputs import InputNodes
+from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.cost import is_power_of_two
@@ -86,11 +87,15 @@ class QuotientNodes(KindNodes):
 
         What is missing to the next multiple of ``n``, and how many multiples lie between: for ``y = n-1`` at most one.
         """
+        if len(form.terms) > LIMITS.wide_sum:
+            return
         quotients = [(a, k) for a, k in form.terms.items() if a.op == "floordiv" and a.args[1].op == "const"]
         for quotient, k in quotients:
             n = cast(int, quotient.args[1].value)
+            if k != n:
+                continue
             rest = form.plus(atom_form(quotient), -k)
-            if k == n and rest.plus(self.theory.inner(quotient.args[0])) == number(n - 1):
+            if rest.plus(self.theory.inner(quotient.args[0])) == number(n - 1):
                 yield "mod", None, (self.add_class(rest), self.add_class(number(n)))
         if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
             (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])

@@ -31,7 +31,8 @@ def in_order(theory: Conditions, body: Expr, over: Range) -> Expr:
             (moved,) = replaced([body], dict.fromkeys(found, other))
             if over.index not in topological([moved]):
                 return replaced([moved], {other: over.index})[0]
-    if _runs_backward(body, over.index):
+    # what has no elements of arrays has a closed form, or is summed in its own order
+    if any(term.op == "load" for term in topological([body])) and _runs_backward(body, over.index):
         image = over.high.plus(over.low).shifted(-1).plus(LinearForm({over.index: 1}, 0), -1)
         return replaced([body], {over.index: to_expr(image)})[0]
     return body
