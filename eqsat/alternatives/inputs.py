@@ -19,7 +19,7 @@ from eqsat.extract.graph import Node, Payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
 from eqsat.lang.traversal import long_partial_sums
-from eqsat.theory.forms import LinearForm
+from eqsat.theory.forms import LinearForm, literal
 
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
 _WORTH_ADDING = SUMS | frozenset(
@@ -157,8 +157,8 @@ class InputNodes(KindNodes):
                 constant += scale * part.vmin
             else:
                 value = self.classes.value_of(part)
-                if isinstance(value, LinearForm) and not value.terms:
-                    constant += scale * value.constant
+                if (known := literal(value)) is not None:
+                    constant += scale * known
                 else:
                     total[value] = total.get(value, 0) + scale
         operands = sorted([v for v, k in total.items() if k], key=hash)

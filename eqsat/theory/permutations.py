@@ -11,7 +11,7 @@ from math import gcd
 from eqsat.lang.expr import Expr, any_var, replaced, topological
 from eqsat.lang.ops import SUMS
 from eqsat.theory.conditions import Conditions
-from eqsat.theory.forms import LinearForm, literal, to_expr
+from eqsat.theory.forms import atom_form, literal, to_expr
 from eqsat.theory.over import Range
 from eqsat.theory.solving import is_free_of
 
@@ -21,19 +21,20 @@ def in_order(theory: Conditions, body: Expr, over: Range) -> Expr:
 
     Sums of floats are taken in their own order.
     """
-    if body.element is not None or over.index not in topological([body]):
+    order = topological([body])
+    if body.element is not None or over.index not in order:
         return body
     extent = literal(over.extent)
     if extent is not None and literal(over.low) == 0:
-        found = [term for term in topological([body]) if _permutes(theory, term, over.index, extent)]
+        found = [term for term in order if _permutes(theory, term, over.index, extent)]
         if len({theory.form(term) for term in found}) == 1:
             other = any_var("#permuted", 0, extent - 1)
             (moved,) = replaced([body], dict.fromkeys(found, other))
             if over.index not in topological([moved]):
                 return replaced([moved], {other: over.index})[0]
     # what has no elements of arrays has a closed form, or is summed in its own order
-    if any(term.op == "load" for term in topological([body])) and _runs_backward(body, over.index):
-        image = over.high.plus(over.low).shifted(-1).plus(LinearForm({over.index: 1}, 0), -1)
+    if any(term.op == "load" for term in order) and _runs_backward(body, over.index):
+        image = over.high.plus(over.low).shifted(-1).plus(atom_form(over.index), -1)
         return replaced([body], {over.index: to_expr(image)})[0]
     return body
 
@@ -47,7 +48,7 @@ def _permutes(theory: Conditions, term: Expr, index: Expr, extent: int) -> bool:
         return term.args[0] is index and extent & (extent - 1) == 0 and 0 <= number < extent
     form = theory.form(term.args[0])
     scale = form.terms.get(index, 0)
-    rest = form.plus(LinearForm({index: 1}, 0), -scale)
+    rest = form.plus(atom_form(index), -scale)
     return number == extent and gcd(scale, extent) == 1 and is_free_of(theory, index, rest)
 
 

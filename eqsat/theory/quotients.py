@@ -205,8 +205,10 @@ class Quotients(Facts):
     def _pinned(self, x: LinearForm, n: int) -> LinearForm | None:
         """``x // n`` is ``e`` where facts say that ``e*n <= x < e*n + n``."""
         for direction, (low, high) in self.directions:
-            for atom in direction.terms.keys() & x.terms.keys():
-                scale, uneven = divmod(x.terms[atom], direction.terms[atom])
+            for atom, k in x.terms.items():
+                if atom not in direction.terms:
+                    continue
+                scale, uneven = divmod(k, direction.terms[atom])
                 multiple = x.plus(direction, -scale)
                 if uneven or any(k % n for k in multiple.terms.values()):
                     continue
