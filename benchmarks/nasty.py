@@ -42,7 +42,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
-from eqsat.theory.facts import late_after
+from eqsat.theory.work import late_after
 
 #: What is done within a budget.
 Act = Callable[[Budget], object]

@@ -14,6 +14,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, make, topological
 from eqsat.lang.ops import BITWISE
+from eqsat.theory.bits import digits_of, known_bits
 from eqsat.theory.forms import LinearForm, number, scale_of, to_expr
 
 
@@ -44,7 +45,7 @@ class BitNodes(KindNodes):
     def _split(self, op: str, x: LinearForm, y: LinearForm) -> Iterator[Expr]:
         """The operator on the digits that both operands may have, from below, and from above."""
         theory = self.theory
-        bits = [theory.known_bits(form).possible for form in (x, y)]
+        bits = [known_bits(theory, form).possible for form in (x, y)]
         both = bits[0] & bits[1]
         if not both:
             return
@@ -56,13 +57,13 @@ class BitNodes(KindNodes):
                 return
         start = (both & -both).bit_length() - 1
         if start:
-            upper = make(op, *[to_expr(theory.digits(form, start, None)) for form in (x, y)])
+            upper = make(op, *[to_expr(digits_of(theory, form, start, None)) for form in (x, y)])
             scaled = make("mul", upper, to_expr(number(1 << start)))
-            yield self._with_others(op, scaled, [theory.digits(form, 0, start) for form in (x, y)])
+            yield self._with_others(op, scaled, [digits_of(theory, form, 0, start) for form in (x, y)])
         elif both > 0:
             end = both.bit_length()
-            lower = make(op, *[to_expr(theory.digits(form, 0, end)) for form in (x, y)])
-            yield self._with_others(op, lower, [form.plus(theory.digits(form, 0, end), -1) for form in (x, y)])
+            lower = make(op, *[to_expr(digits_of(theory, form, 0, end)) for form in (x, y)])
+            yield self._with_others(op, lower, [form.plus(digits_of(theory, form, 0, end), -1) for form in (x, y)])
 
     @staticmethod
     def _with_others(op: str, joined: Expr, others: Iterable[LinearForm]) -> Expr:

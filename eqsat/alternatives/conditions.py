@@ -16,6 +16,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.terms import buffer_key
+from eqsat.theory.digits import difference, shortened
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, to_expr
 
 
@@ -42,7 +43,7 @@ class ConditionNodes(KindNodes):
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
                 members = chain_members(term, term.op)
-                shorter = self.theory.shortened(term.op, members)
+                shorter = shortened(self.theory, term.op, members)
                 if shorter != members:
                     yield self._as(self.theory.junction(term.op, shorter))
 
@@ -352,7 +353,7 @@ class ConditionNodes(KindNodes):
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
-        return self.theory.difference(comparison) if comparison.op in ("lt", "le") else None
+        return difference(self.theory, comparison) if comparison.op in ("lt", "le") else None
 
 
 def _is_at_end(member: Expr, above: bool) -> bool:

@@ -9,6 +9,8 @@ from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
+from eqsat.theory.branches import rounding_up
+from eqsat.theory.extremes import extreme_of_needed
 from eqsat.theory.forms import LinearForm, atom_form, number
 
 
@@ -30,7 +32,7 @@ class ExtremeNodes(KindNodes):
         for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
             # q + min(A - d*q, 1) is a quotient rounded up
             rest = case.shifted(-step)
-            rounded_up = self.theory.rounded_up(gap.plus(other, -1), rest, step)
+            rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
         many = self.classes.is_crowded()
@@ -45,11 +47,11 @@ class ExtremeNodes(KindNodes):
         if many or len(cases) > LIMITS.parted_operands:
             # one after the other there would be as many parts, each as long again
             half = len(cases) // 2
-            halves = [self.theory.extreme_of_needed(op, part) for part in (cases[:half], cases[half:])]
+            halves = [extreme_of_needed(self.theory, op, part) for part in (cases[:half], cases[half:])]
             yield op, None, (self.add_class(halves[0]), self.add_class(halves[1]))
             return
         for index, case in enumerate(cases[: LIMITS.last_operands]):
-            others = self.theory.extreme_of_needed(op, cases[:index] + cases[index + 1 :])
+            others = extreme_of_needed(self.theory, op, cases[:index] + cases[index + 1 :])
             yield op, None, (self.add_class(others), self.add_class(case))
 
     def _clamp(self, form: LinearForm) -> Iterator[Node]:

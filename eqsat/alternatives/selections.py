@@ -11,6 +11,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, const, make
+from eqsat.theory.branches import wrapped
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, to_expr
 
 
@@ -57,7 +58,7 @@ class SelectionNodes(KindNodes):
                 cases = [common.shifted(k * value) for value in (low, low + 1)]
                 if atom.op == "min" or (abs(k) > 1 and is_power_of_two(abs(k))):
                     ends = [number(case.constant) for case in cases]
-                    added = self.theory.wrapped(condition, LinearForm(common.terms, 0), *ends)
+                    added = wrapped(self.theory, condition, LinearForm(common.terms, 0), *ends)
                     if added is not None and LinearForm(common.terms, 0).plus(added) != form:
                         yield self.sum_node([(LinearForm(common.terms, 0).plus(added), 1)], 0)
 

@@ -33,9 +33,9 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.theory.facts import late_after
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import late_after
 
 #: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8

@@ -20,9 +20,9 @@ from eqsat.optimizer.greedy import CHAINED
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE
 from eqsat.theory.definedness import live_branches, undefined
-from eqsat.theory.facts import Work
 from eqsat.theory.forms import to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import Work
 
 #: Terms of up to this number of nodes are tried at once.
 MAX_AT_ONCE = 40

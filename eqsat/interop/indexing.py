@@ -61,9 +61,9 @@ from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.definedness import settled, suspects, unsafe_divisions
-from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.forms import LinearForm, atom_form, read, to_expr
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import OverdueError, Work
 
 #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
 MAX_ROUNDS = 8

@@ -47,8 +47,8 @@ from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.limits import LIMITS
 from eqsat.rules import DEFAULT
-from eqsat.theory.facts import Work
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import Work
 
 #: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {

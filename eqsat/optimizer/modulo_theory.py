@@ -35,9 +35,9 @@ from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import of_theory
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
-from eqsat.theory.facts import OverdueError
 from eqsat.theory.forms import ZERO, LinearForm, as_term, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import OverdueError
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
 

@@ -45,8 +45,8 @@ from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
-from eqsat.theory.facts import Work
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import Work
 
 
 @lru_cache

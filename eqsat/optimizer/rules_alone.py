@@ -21,9 +21,9 @@ from eqsat.optimizer.relevant import uncovered, uncovered_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.definedness import without_dead_divisions
-from eqsat.theory.facts import OverdueError, Work
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.structural import StructuralArithmetic
+from eqsat.theory.work import OverdueError, Work
 
 
 @dataclass

@@ -9,46 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import permutations
-from typing import Self, cast
+from typing import cast
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
-from eqsat.theory.digits import Digits
-from eqsat.theory.facts import Work
+from eqsat.theory.digits import difference, join_digits, join_order
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, to_expr
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.quotients import Quotients
+from eqsat.theory.refutation import cannot_hold, is_coupled
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
-class Conditions(Digits):
+class Conditions(Quotients):
     """Comparisons, conjunctions and disjunctions in normal form."""
-
-    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self._comparisons: dict[LinearForm, Expr] = {}
-        self._selections: dict[tuple[Expr, LinearForm, LinearForm], LinearForm] = {}
-        self._decisions: dict[LinearForm, Expr | None] = {}
-        self._nonzero_proofs: dict[LinearForm, bool] = {}
-        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
-        self._complements: dict[Expr, Expr] = {}
-        self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
-        # those being made
-        self._joining: set[tuple[str, frozenset[Expr]]] = set()
-        # the alternatives that a sum is being taken apart by, here or by a relative
-        self.alternatives: set[Expr] = parent.alternatives if parent else set()
-        super().__init__(facts, parent, work)
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._decisions.clear()
-        self._nonzero_proofs.clear()
-
-    def _forget_forms(self) -> None:
-        super()._forget_forms()
-        self._lower_values.clear()
-        self._comparisons.clear()
-        self._selections.clear()
-        self._junctions.clear()
-        self._complements.clear()
 
     def _choice(self, term: Expr) -> Expr:
         """Selections and comparisons of conditions, written with ``and``, ``or`` and ``not`` unless these are large."""
@@ -144,7 +118,7 @@ class Conditions(Digits):
 
     def _decided(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` decided by refutation."""
-        if not self.is_coupled(form):
+        if not is_coupled(self, form):
             return None
         if form not in self._decisions:
             fails = form.times(-1).shifted(-1)
@@ -258,7 +232,7 @@ class Conditions(Digits):
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
-        form = self.difference(comparison)
+        form = difference(self, comparison)
         if form is None or comparison.op == "eq":
             return ZERO, ZERO
         low, high = self.bounds(form)
@@ -323,10 +297,10 @@ class Conditions(Digits):
         return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
 
     def _never_zero(self, form: LinearForm) -> bool:
-        if not self.is_coupled(form):
+        if not is_coupled(self, form):
             return False
         if form not in self._nonzero_proofs:
-            self._nonzero_proofs[form] = self.cannot_hold((), [form, form.times(-1)])
+            self._nonzero_proofs[form] = cannot_hold(self, (), [form, form.times(-1)])
         return self._nonzero_proofs[form]
 
     def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
@@ -422,8 +396,8 @@ class Conditions(Digits):
         for member in merged:
             if self.negate(member) in found:
                 return zero
-        for read in (self.join_digits, self.join_order, self._read_assuming_others):
-            kept = read(op, merged)
+        for read in (join_digits, join_order, Conditions._read_assuming_others):
+            kept = read(self, op, merged)
             if kept != merged:
                 return self.junction(op, kept)
         if len(kept) > 1:
@@ -553,9 +527,9 @@ class Conditions(Digits):
             return disjunction
         for member in sorted(kept, key=lambda m: m.key):
             rest = [self.negate(m) for m in kept if m is not member]
-            if self.cannot_hold([*facts, member, *rest]):
+            if cannot_hold(self, [*facts, member, *rest]):
                 kept.remove(member)
-        if kept and self.cannot_hold([*facts, *map(self.negate, kept)]):
+        if kept and cannot_hold(self, [*facts, *map(self.negate, kept)]):
             return TRUE
         return disjunction if len(kept) == len(chain_members(disjunction, "or")) else self.junction("or", kept)
 

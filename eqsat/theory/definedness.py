@@ -31,6 +31,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.reduce import inside_reduction
 
 
 def unsafe_divisions(
@@ -54,7 +55,7 @@ def unsafe_divisions(
         if term.op == "where" and lazy:
             stack += [(term.args[0], theory), *live_branches(term, theory)]
         elif term.op in REDUCTIONS:
-            inside = theory.inside(term)
+            inside = inside_reduction(theory, term)
             stack += [(term.args[0], inside)] if inside is not None else []
             stack += [(a, theory) for a in term.args[2:]]
         else:

@@ -6,155 +6,152 @@ where that cancels; so ``x//6 == y and x%6 == z`` is ``x == y*6 + z``, and the o
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import permutations
 
 from eqsat.lang.expr import TRUE, Expr, chain_members
-from eqsat.theory.extremes import Extremes
 from eqsat.theory.forms import ZERO, LinearForm, factors, scale_of
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.quotients import Quotients
 
 
-class Digits(Extremes):
-    """Conjunctions and disjunctions of comparisons of digits."""
+def difference(theory: Quotients, comparison: Expr) -> LinearForm | None:
+    """What a comparison says is zero, or at least zero; ``None`` of other conditions."""
+    if comparison.op not in ("eq", "lt", "le") or comparison.args[0].is_bool:
+        return None
+    left, right = map(theory.inner, comparison.args)
+    return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
 
-    @abstractmethod
-    def at_least_zero(self, form: LinearForm) -> Expr:
-        """The normal form of ``form >= 0``."""
 
-    @abstractmethod
-    def equal_zero(self, form: LinearForm) -> Expr:
-        """The normal form of ``form == 0``."""
+def _at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
+    """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
+    shorter = form.plus(zero, -scale_of(zero, form))
+    return shorter if len(shorter.terms) < len(form.terms) else form
 
-    def difference(self, comparison: Expr) -> LinearForm | None:
-        """What a comparison says is zero, or at least zero; ``None`` of other conditions."""
-        if comparison.op not in ("eq", "lt", "le") or comparison.args[0].is_bool:
+
+def shortened(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
+    """``x < 1 and x + y == 3`` as ``x < 1 and y == 3``: less what another member leaves to be zero.
+
+    No normal form: the longer sum may be there.
+    """
+    if not 1 < len(members) <= LIMITS.deciding:
+        return members
+    found = [*members]
+    zeros = [_zero_beside(theory, op, member) for member in found]
+    for place, member in enumerate(found):
+        # one after the other, by what the others are by then: two may not both be shortened by each other
+        found[place] = _less(theory, member, [z for at, z in enumerate(zeros) if at != place and z.terms])
+        if found[place] is not member:
+            zeros[place] = _zero_beside(theory, op, found[place])
+    return found
+
+
+def _less(theory: Quotients, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
+    """A comparison without what is zero, if that makes it shorter."""
+    equation = theory.negate(member) if member.op == "ne" else member
+    form = difference(theory, equation) if zeros else None
+    if form is None:
+        return member
+    shorter = reduce(_at_end, zeros, form)
+    found = theory.equal_zero(shorter) if equation.op == "eq" else theory.at_least_zero(shorter)
+    return found if equation is member else theory.negate(found)
+
+
+def _zero_beside(theory: Quotients, op: str, comparison: Expr) -> LinearForm:
+    """What is zero wherever a member of a junction leaves the others to decide."""
+    decisive = comparison if op == "and" else theory.negate(comparison)
+    form = difference(theory, decisive)
+    return form if form is not None and (decisive.op == "eq" or theory.bounds(form)[1] == 0) else ZERO
+
+
+def join_digits(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
+    """Two equations as one; under "or", two that say that a digit differs."""
+    conjoined = members if op == "and" else [theory.negate(m) for m in members]
+    equations = {m: form for m in conjoined if (form := _zero_where(theory, m)) is not None}
+    for lower, upper in permutations(conjoined, 2) if equations else ():
+        if lower not in equations:
+            continue
+        form = equations.get(upper) or _zero_where(theory, upper, equations[lower])
+        joined = form and _without_digit(theory, equations[lower], form)
+        if joined is not None:
+            both = theory.equal_zero(joined)
+            rest = [m for m, c in zip(members, conjoined, strict=True) if c is not lower and c is not upper]
+            return [*rest, both if op == "and" else theory.negate(both)]
+    return members
+
+
+def _zero_where(theory: Quotients, comparison: Expr, zero: LinearForm = ZERO) -> LinearForm | None:
+    """What has a quotient and is zero iff a comparison holds, where ``zero`` is zero; ``None`` if nothing is.
+
+    Where ``x%6`` is zero, ``x%18 < 6`` says that ``x//6%3`` is too.
+    """
+    form = difference(theory, comparison)
+    if form is None or not any(atom.op in ("floordiv", "mul") for atom in form.terms):
+        return None
+    if comparison.op != "eq":
+        form = form.plus(zero, -scale_of(zero, form))
+        form = form.divided(form.content()) if form.terms else form
+        if theory.bounds(form)[1] != 0:
             return None
-        left, right = map(self.inner, comparison.args)
-        return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+    return form
 
-    @staticmethod
-    def at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
-        """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
-        shorter = form.plus(zero, -scale_of(zero, form))
-        return shorter if len(shorter.terms) < len(form.terms) else form
 
-    def shortened(self, op: str, members: list[Expr]) -> list[Expr]:
-        """``x < 1 and x + y == 3`` as ``x < 1 and y == 3``: less what another member leaves to be zero.
-
-        No normal form: the longer sum may be there.
-        """
-        if not 1 < len(members) <= LIMITS.deciding:
-            return members
-        found = [*members]
-        zeros = [self._zero_beside(op, member) for member in found]
-        for place, member in enumerate(found):
-            # one after the other, by what the others are by then: two may not both be shortened by each other
-            found[place] = self._less(member, [z for at, z in enumerate(zeros) if at != place and z.terms])
-            if found[place] is not member:
-                zeros[place] = self._zero_beside(op, found[place])
-        return found
-
-    def _less(self, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
-        """A comparison without what is zero, if that makes it shorter."""
-        equation = self.negate(member) if member.op == "ne" else member
-        form = self.difference(equation) if zeros else None
-        if form is None:
-            return member
-        shorter = reduce(self.at_end, zeros, form)
-        found = self.equal_zero(shorter) if equation.op == "eq" else self.at_least_zero(shorter)
-        return found if equation is member else self.negate(found)
-
-    def _zero_beside(self, op: str, comparison: Expr) -> LinearForm:
-        """What is zero wherever a member of a junction leaves the others to decide."""
-        decisive = comparison if op == "and" else self.negate(comparison)
-        form = self.difference(decisive)
-        return form if form is not None and (decisive.op == "eq" or self.bounds(form)[1] == 0) else ZERO
-
-    def join_digits(self, op: str, members: list[Expr]) -> list[Expr]:
-        """Two equations as one; under "or", two that say that a digit differs."""
-        conjoined = members if op == "and" else [self.negate(m) for m in members]
-        equations = {m: form for m in conjoined if (form := self._zero_where(m)) is not None}
-        for lower, upper in permutations(conjoined, 2) if equations else ():
-            if lower not in equations:
-                continue
-            form = equations.get(upper) or self._zero_where(upper, equations[lower])
-            joined = form and self._without_digit(equations[lower], form)
+def _without_digit(theory: Quotients, lower: LinearForm, upper: LinearForm) -> LinearForm | None:
+    """What is zero iff ``lower`` and ``upper`` are, without the quotient that is a term of both."""
+    for quotient, k in upper.terms.items():
+        if quotient.op != "floordiv":
+            continue
+        n, uneven = divmod(lower.terms.get(quotient, 0), k)
+        if n and not uneven:
+            low, high = theory.bounds(lower)
+            return lower.plus(upper, -n) if -abs(n) < low and high < abs(n) else None
+        if abs(k) == 1 and quotient.args[1].op != "const":
+            joined = _without_quotient(theory, theory.inner(quotient.args[1]), quotient, lower, upper)
             if joined is not None:
-                both = self.equal_zero(joined)
-                rest = [m for m, c in zip(members, conjoined, strict=True) if c is not lower and c is not upper]
-                return [*rest, both if op == "and" else self.negate(both)]
-        return members
+                return joined
+    return None
 
-    def _zero_where(self, comparison: Expr, zero: LinearForm = ZERO) -> LinearForm | None:
-        """What has a quotient and is zero iff a comparison holds, where ``zero`` is zero; ``None`` if nothing is.
 
-        Where ``x%6`` is zero, ``x%18 < 6`` says that ``x//6%3`` is too.
-        """
-        form = self.difference(comparison)
-        if form is None or not any(atom.op in ("floordiv", "mul") for atom in form.terms):
-            return None
-        if comparison.op != "eq":
-            form = form.plus(zero, -scale_of(zero, form))
-            form = form.divided(form.content()) if form.terms else form
-            if self.bounds(form)[1] != 0:
-                return None
-        return form
+def _without_quotient(
+    theory: Quotients, divisor: LinearForm, quotient: Expr, lower: LinearForm, upper: LinearForm
+) -> LinearForm | None:
+    """``lower + divisor*upper``, or less that, if it has no ``quotient`` and ``lower`` is nearer to zero."""
+    for sign in (1, -1):
+        joined = lower.plus(theory.times(divisor, upper), sign)
+        if not any(quotient in factors(atom) for atom in joined.terms):
+            gaps = [divisor.plus(lower, side).shifted(-1) for side in (1, -1)]
+            return joined if all(theory.at_least_zero(gap) is TRUE for gap in gaps) else None
+    return None
 
-    def _without_digit(self, lower: LinearForm, upper: LinearForm) -> LinearForm | None:
-        """What is zero iff ``lower`` and ``upper`` are, without the quotient that is a term of both."""
-        for quotient, k in upper.terms.items():
-            if quotient.op != "floordiv":
-                continue
-            n, uneven = divmod(lower.terms.get(quotient, 0), k)
-            if n and not uneven:
-                low, high = self.bounds(lower)
-                return lower.plus(upper, -n) if -abs(n) < low and high < abs(n) else None
-            if abs(k) == 1 and quotient.args[1].op != "const":
-                joined = self._without_quotient(self.inner(quotient.args[1]), quotient, lower, upper)
-                if joined is not None:
-                    return joined
-        return None
 
-    def _without_quotient(
-        self, divisor: LinearForm, quotient: Expr, lower: LinearForm, upper: LinearForm
-    ) -> LinearForm | None:
-        """``lower + divisor*upper``, or less that, if it has no ``quotient`` and ``lower`` is nearer to zero."""
-        for sign in (1, -1):
-            joined = lower.plus(self.times(divisor, upper), sign)
-            if not any(quotient in factors(atom) for atom in joined.terms):
-                gaps = [divisor.plus(lower, side).shifted(-1) for side in (1, -1)]
-                return joined if all(self.at_least_zero(gap) is TRUE for gap in gaps) else None
-        return None
-
-    def join_order(self, op: str, members: list[Expr]) -> list[Expr]:
-        """``x//6 < y or x//6 == y and x%6 < z`` as ``x < y*6 + z``; under "and", the complements."""
-        inside = "and" if op == "or" else "or"
-        for member in members:
-            parts = chain_members(member, inside)
-            for equal, below in permutations(parts, 2) if len(parts) == 2 else ():
+def join_order(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
+    """``x//6 < y or x//6 == y and x%6 < z`` as ``x < y*6 + z``; under "and", the complements."""
+    inside = "and" if op == "or" else "or"
+    for member in members:
+        parts = chain_members(member, inside)
+        for equal, below in permutations(parts, 2) if len(parts) == 2 else ():
+            if op == "and":
+                equal, below = theory.negate(equal), theory.negate(below)
+            for strict, joined in _in_order(theory, equal, below):
                 if op == "and":
-                    equal, below = self.negate(equal), self.negate(below)
-                for strict, joined in self._in_order(equal, below):
-                    if op == "and":
-                        strict, joined = self.negate(strict), self.negate(joined)
-                    if strict in members:
-                        return [joined, *[m for m in members if m is not member and m is not strict]]
-        return members
+                    strict, joined = theory.negate(strict), theory.negate(joined)
+                if strict in members:
+                    return [joined, *[m for m in members if m is not member and m is not strict]]
+    return members
 
-    def _in_order(self, equal: Expr, below: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """The comparison of the higher digits that ``equal and below`` may stand beside, and what both are together."""
-        upper = self._zero_where(equal) if equal.op == "eq" else None
-        lower = self.difference(below) if below.op != "eq" else None
-        if upper is None or lower is None:
+
+def _in_order(theory: Quotients, equal: Expr, below: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """The comparison of the higher digits that ``equal and below`` may stand beside, and what both are together."""
+    upper = _zero_where(theory, equal) if equal.op == "eq" else None
+    lower = difference(theory, below) if below.op != "eq" else None
+    if upper is None or lower is None:
+        return
+    for quotient, k in upper.terms.items():
+        n, uneven = divmod(-lower.terms.get(quotient, 0), k)
+        if n and not uneven:
+            low, high = theory.bounds(lower)
+            if -abs(n) <= low and high < abs(n):
+                upper = upper.times(1 if n > 0 else -1)
+                yield theory.at_least_zero(upper.shifted(-1)), theory.at_least_zero(lower.plus(upper, abs(n)))
             return
-        for quotient, k in upper.terms.items():
-            n, uneven = divmod(-lower.terms.get(quotient, 0), k)
-            if n and not uneven:
-                low, high = self.bounds(lower)
-                if -abs(n) <= low and high < abs(n):
-                    upper = upper.times(1 if n > 0 else -1)
-                    yield self.at_least_zero(upper.shifted(-1)), self.at_least_zero(lower.plus(upper, abs(n)))
-                return

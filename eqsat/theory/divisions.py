@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from math import gcd
-from typing import Self
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import Bounds
-from eqsat.lang.traversal import VariableSets, topological_until
-from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, read, without
+from eqsat.lang.traversal import topological_until
+from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, without
 from eqsat.theory.limits import LIMITS
 
 
-class Divisions(ABC):
+class Divisions(Arithmetic):
     """The ways to read atoms as quotients; bounds, products and quotients of forms are those of the layers above."""
-
-    def __init__(self, parent: Self | None) -> None:
-        self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
-        self._divisions: dict[Expr, tuple[Division, ...]] = {}
-        self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
-        self._open = 0
-        self.variables: VariableSets = parent.variables if parent else VariableSets()
-
-    @abstractmethod
-    def plain_bounds(self, form: LinearForm) -> Bounds:
-        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
-
-    @abstractmethod
-    def bounds(self, form: LinearForm) -> Bounds:
-        """The tightest bounds known."""
-
-    @abstractmethod
-    def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
-        """The product of two forms."""
-
-    @abstractmethod
-    def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``x // divisor``."""
-
-    @abstractmethod
-    def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
-        """The normal form of ``x // n`` for a positive integer ``n``."""
-
-    def _forget_forms(self) -> None:
-        """Drop what was memoised of normal forms; bounds and proofs hold however terms are written."""
-        self._divisions.clear()
-        self._pairs.clear()
-
-    @abstractmethod
-    def is_late(self) -> bool:
-        """Whether the time is up: what is said from now on is right, but less."""
-
-    def has_time_for(self, form: LinearForm) -> bool:
-        """Whether terms of a form are compared with each other: not of a wide one, nor of a long one that is late."""
-        length = len(form.terms)
-        return length <= LIMITS.late_terms or (length <= LIMITS.wide_terms and not self.is_late())
-
-    def inner(self, term: Expr) -> LinearForm:
-        """The form of an operand of an atom, which is in normal form already."""
-        found = self._inner.get(term)
-        if found is None:
-            found = self._inner[term] = read(term)
-        return found
 
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
         """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.

@@ -11,202 +11,203 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations
 from math import gcd
-from typing import Self
 
 from eqsat.lang.expr import Expr, const, make
-from eqsat.theory.facts import Work
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.refutation import Refutations
+from eqsat.theory.quotients import Quotients
+from eqsat.theory.refutation import cannot_hold
 
 
-class Extremes(Refutations):
-    """Minima and maxima in normal form."""
+def extreme_of(theory: Quotients, op: str, operands: Iterable[LinearForm]) -> LinearForm:
+    """The normal form of the ``min`` or ``max`` of forms."""
+    if op == "min":
+        return minimum_of(theory, operands)
+    return minimum_of(theory, [form.times(-1) for form in operands]).times(-1)
 
-    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self._minima: dict[frozenset[LinearForm], LinearForm] = {}
-        super().__init__(facts, parent, work)
 
-    def _forget_forms(self) -> None:
-        super()._forget_forms()
-        self._minima.clear()
-
-    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
-        """The normal form of the ``min`` or ``max`` of forms."""
-        if op == "min":
-            return self.least(operands)
-        return self.least([form.times(-1) for form in operands]).times(-1)
-
-    def least(self, operands: Iterable[LinearForm]) -> LinearForm:
-        """The normal form of the minimum of forms."""
-        late = self.is_late()
-        # once the time is up what is nested stays so
-        members = list(dict.fromkeys(operands)) if late else self._members(operands)
-        kept = self._undominated(members, len(members) <= LIMITS.compared_operands)
-        if len(kept) == 1:
-            return kept[0]
-        key = frozenset(kept)
-        found = self._minima.get(key)
+def minimum_of(theory: Quotients, operands: Iterable[LinearForm]) -> LinearForm:
+    """The normal form of the minimum of forms."""
+    late = theory.is_late()
+    # once the time is up what is nested stays so
+    members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
+    kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
+    if len(kept) == 1:
+        return kept[0]
+    key = frozenset(kept)
+    found = theory.minima.get(key)
+    if found is None:
+        found = (
+            None if late else _distributed(theory, kept) or _outside_quotients(theory, kept) or _paired(theory, kept)
+        )
         if found is None:
-            found = None if late else self._distributed(kept) or self._outside_quotients(kept) or self._paired(kept)
-            if found is None:
-                found = self._simplified(self._sum_of(kept))
-                found = self._through_selection(kept, found) or found
-            self._minima[key] = found
-        return found
+            found = _simplified(theory, _sum_of(theory, kept))
+            found = _through_selection(theory, kept, found) or found
+        theory.minima[key] = found
+    return found
 
-    def _members(self, operands: Iterable[LinearForm]) -> list[LinearForm]:
-        """The operands of a minimum and of the minima that these are; the operands alone if there would be too many."""
-        given = list(dict.fromkeys(operands))
-        found: dict[LinearForm, None] = {}
-        stack = given[::-1]
-        while stack:
-            form = stack.pop()
-            inner = [a for a, k in form.terms.items() if a.op == "min" and k > 0]
-            if len(inner) == 1:
-                stack += self.cases(form, inner[0])[::-1]
-            else:
-                found[form] = None
-            if len(found) + len(stack) > LIMITS.flat_operands:
-                return given
-        return list(found)
 
-    def _undominated(self, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
-        kept: list[LinearForm] = []
-        for member in members:
-            if any(self._is_above(member, other, thorough) for other in kept):
-                continue
-            kept = [other for other in kept if not self._is_above(other, member, thorough)]
-            kept.append(member)
-        return kept
+def _members(theory: Quotients, operands: Iterable[LinearForm]) -> list[LinearForm]:
+    """The operands of a minimum and of the minima that these are; the operands alone if there would be too many."""
+    given = list(dict.fromkeys(operands))
+    found: dict[LinearForm, None] = {}
+    stack = given[::-1]
+    while stack:
+        form = stack.pop()
+        inner = [a for a, k in form.terms.items() if a.op == "min" and k > 0]
+        if len(inner) == 1:
+            stack += theory.cases(form, inner[0])[::-1]
+        else:
+            found[form] = None
+        if len(found) + len(stack) > LIMITS.flat_operands:
+            return given
+    return list(found)
 
-    def _is_above(self, x: LinearForm, y: LinearForm, thorough: bool) -> bool:
-        """Whether ``x`` is never needed beside ``y``."""
-        gap = x.plus(y, -1)
-        low, high = self.bounds(gap)
-        return low >= 0 or (thorough and high > 0 and self.is_never_negative(gap))
 
-    def _distributed(self, kept: Sequence[LinearForm]) -> LinearForm | None:
-        """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
-        groups = [[m.times(-1) for m in self._members([form.times(-1)])] for form in kept]
-        common = [m for m in groups[0] if all(m in group for group in groups[1:])]
-        if not common:
+def _undominated(theory: Quotients, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
+    kept: list[LinearForm] = []
+    for member in members:
+        if any(_is_above(theory, member, other, thorough) for other in kept):
+            continue
+        kept = [other for other in kept if not _is_above(theory, other, member, thorough)]
+        kept.append(member)
+    return kept
+
+
+def _is_above(theory: Quotients, x: LinearForm, y: LinearForm, thorough: bool) -> bool:
+    """Whether ``x`` is never needed beside ``y``."""
+    gap = x.plus(y, -1)
+    low, high = theory.bounds(gap)
+    return low >= 0 or (thorough and high > 0 and theory.is_never_negative(gap))
+
+
+def _distributed(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
+    """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
+    groups = [[m.times(-1) for m in _members(theory, [form.times(-1)])] for form in kept]
+    common = [m for m in groups[0] if all(m in group for group in groups[1:])]
+    if not common:
+        return None
+    rests = [[m for m in group if m not in common] for group in groups]
+    if not all(rests):
+        return extreme_of(theory, "max", common)
+    return extreme_of(theory, "max", [*common, minimum_of(theory, [extreme_of(theory, "max", rest) for rest in rests])])
+
+
+def _outside_quotients(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
+    """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``."""
+    found: dict[Expr, int] = {}
+    for form in kept:
+        quotients = [(a, k) for a, k in form.terms.items() if a.op in ("floordiv", "tdiv") and a.args[1].op == "const"]
+        if len(quotients) != 1:
             return None
-        rests = [[m for m in group if m not in common] for group in groups]
-        if not all(rests):
-            return self.extreme("max", common)
-        return self.extreme("max", [*common, self.least([self.extreme("max", rest) for rest in rests])])
+        found |= dict(quotients)
+    signs, divisors = set(found.values()), {(a.op, a.args[1].vmin) for a in found}
+    if len(found) < len(kept) or len(divisors) > 1 or signs not in ({1}, {-1}):
+        return None
+    ((division, n),), (sign,) = divisors, signs
+    if division == "tdiv":
+        # no whole number may enter a quotient that rounds to zero
+        if any(len(form.terms) > 1 or form.constant for form in kept):
+            return None
+        inner = [theory.inner(a.args[0]) for a in found]
+        return theory.truncated(extreme_of(theory, "min" if sign > 0 else "max", inner), number(n)).times(sign)
+    dividends = []
+    for form, quotient in zip(kept, found, strict=True):
+        rest = form.plus(atom_form(quotient), -sign).times(sign * n)
+        dividends.append(rest.plus(theory.inner(quotient.args[0])))
+    return theory.quotient_by(extreme_of(theory, "min" if sign > 0 else "max", dividends), n).times(sign)
 
-    def _outside_quotients(self, kept: Sequence[LinearForm]) -> LinearForm | None:
-        """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``."""
-        found: dict[Expr, int] = {}
+
+def _paired(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
+    """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
+    few = combinations(kept if len(kept) <= LIMITS.compared_operands else (), 2)
+    pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
+    if not pairs:
+        return None
+    paired = set(chain(*pairs))
+    return minimum_of(theory, [*pairs.values(), *[form for form in kept if form not in paired]])
+
+
+def _through_selection(theory: Quotients, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
+    """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
+    selections = {a for form in kept for a in form.terms if a.op == "where"}
+    if not selections or len(kept) > LIMITS.compared_operands:
+        return None
+    condition = min(selections, key=lambda a: a.key).args[0]
+    found: list[LinearForm] = []
+    for branch, holds in ((1, condition), (2, theory.negate(condition))):
+        inside = theory.assuming(holds)
+        if inside is None or inside is theory:
+            # where no more is known the selection would come back
+            return None
+        chosen = []
         for form in kept:
-            quotients = [
-                (a, k) for a, k in form.terms.items() if a.op in ("floordiv", "tdiv") and a.args[1].op == "const"
-            ]
-            if len(quotients) != 1:
-                return None
-            found |= dict(quotients)
-        signs, divisors = set(found.values()), {(a.op, a.args[1].vmin) for a in found}
-        if len(found) < len(kept) or len(divisors) > 1 or signs not in ({1}, {-1}):
-            return None
-        ((division, n),), (sign,) = divisors, signs
-        if division == "tdiv":
-            # no whole number may enter a quotient that rounds to zero
-            if any(len(form.terms) > 1 or form.constant for form in kept):
-                return None
-            inner = [self.inner(a.args[0]) for a in found]
-            return self.truncated(self.extreme("min" if sign > 0 else "max", inner), number(n)).times(sign)
-        dividends = []
-        for form, quotient in zip(kept, found, strict=True):
-            rest = form.plus(atom_form(quotient), -sign).times(sign * n)
-            dividends.append(rest.plus(self.inner(quotient.args[0])))
-        return self.quotient_by(self.extreme("min" if sign > 0 else "max", dividends), n).times(sign)
+            for atom in selections.intersection(form.terms):
+                if atom.args[0] is condition:
+                    scale = form.terms[atom]
+                    form = form.plus(atom_form(atom), -scale).plus(theory.inner(atom.args[branch]), scale)
+            chosen.append(inside.form(to_expr(form)))
+        found.append(inside.extreme("min", chosen))
+    pushed = theory.selection(condition, *found)
+    return pushed if theory.simplicity.size(to_expr(pushed)) < theory.simplicity.size(to_expr(plain)) else None
 
-    def _paired(self, kept: Sequence[LinearForm]) -> LinearForm | None:
-        """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
-        few = combinations(kept if len(kept) <= LIMITS.compared_operands else (), 2)
-        pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
-        if not pairs:
-            return None
-        paired = set(chain(*pairs))
-        return self.least([*pairs.values(), *[form for form in kept if form not in paired]])
 
-    def _through_selection(self, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
-        """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
-        selections = {a for form in kept for a in form.terms if a.op == "where"}
-        if not selections or len(kept) > LIMITS.compared_operands:
-            return None
-        condition = min(selections, key=lambda a: a.key).args[0]
-        found: list[LinearForm] = []
-        for branch, holds in ((1, condition), (2, self.negate(condition))):
-            theory = self.assuming(holds)
-            if theory is None or theory is self:
-                # where no more is known the selection would come back
-                return None
-            chosen = []
-            for form in kept:
-                for atom in selections.intersection(form.terms):
-                    if atom.args[0] is condition:
-                        scale = form.terms[atom]
-                        form = form.plus(atom_form(atom), -scale).plus(self.inner(atom.args[branch]), scale)
-                chosen.append(theory.form(to_expr(form)))
-            found.append(theory.extreme("min", chosen))
-        pushed = self.selection(condition, *found)
-        return pushed if self.simplicity.size(to_expr(pushed)) < self.simplicity.size(to_expr(plain)) else None
+def _sum_of(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm:
+    """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
+    bases = kept[: 1 if len(kept) > LIMITS.compared_operands and theory.is_late() else LIMITS.bases]
+    gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
+    base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
+    gaps = sorted(gaps_of[base], key=_gap_order)
+    common = gcd(*(c for gap in gaps for c in (*gap.terms.values(), gap.constant)))
+    theory.has_minima[0] = True
+    atom = const(0)
+    for gap in gaps:
+        atom = make("min", to_expr(gap.divided(common)), atom)
+    return base.plus(theory.atom(atom), common)
 
-    def _sum_of(self, kept: Sequence[LinearForm]) -> LinearForm:
-        """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
-        bases = kept[: 1 if len(kept) > LIMITS.compared_operands and self.is_late() else LIMITS.bases]
-        gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
-        base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
-        gaps = sorted(gaps_of[base], key=_gap_order)
-        common = gcd(*(c for gap in gaps for c in (*gap.terms.values(), gap.constant)))
-        self.has_minima[0] = True
-        atom = const(0)
-        for gap in gaps:
-            atom = make("min", to_expr(gap.divided(common)), atom)
-        return base.plus(self.atom(atom), common)
 
-    def _simplified(self, form: LinearForm) -> LinearForm:
-        """``form`` without the operands, at any depth, that make no difference."""
-        count = self.operand_count(form, LIMITS.nested_operands)
-        if count > LIMITS.nested_operands or self.is_late():
-            return form
-        for fewer, sign in self._with_fewer(form):
-            # dropping an operand moves the value one way only: it must not
-            change = fewer.plus(form, -1).times(sign)
-            if self.operand_count(fewer, count) < count and self.cannot_hold((), [change.shifted(-1)]):
-                return self._simplified(fewer)
+def _simplified(theory: Quotients, form: LinearForm) -> LinearForm:
+    """``form`` without the operands, at any depth, that make no difference."""
+    count = theory.operand_count(form, LIMITS.nested_operands)
+    if count > LIMITS.nested_operands or theory.is_late():
         return form
+    for fewer, sign in _with_fewer(theory, form):
+        # dropping an operand moves the value one way only: it must not
+        change = fewer.plus(form, -1).times(sign)
+        if theory.operand_count(fewer, count) < count and cannot_hold(theory, (), [change.shifted(-1)]):
+            return _simplified(theory, fewer)
+    return form
 
-    def _with_fewer(self, form: LinearForm, inside: bool = False) -> Iterator[tuple[LinearForm, int]]:
-        """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
-        atom = self.outer_minimum(form)
-        if atom is None:
-            return
-        sign = 1 if form.terms[atom] > 0 else -1
-        cases = self.cases(form, atom)
-        op = "min" if sign > 0 else "max"
-        for index, case in enumerate(cases):
-            others = cases[:index] + cases[index + 1 :]
-            # of two plain operands neither is known to be above the other
-            if inside or len(cases) > 2 or any(a.op == "min" for c in cases for a in c.terms):
-                yield self._plain_extreme(op, others), sign
-            for fewer, change in self._with_fewer(case, True):
-                yield self._plain_extreme(op, [fewer, *others]), change
 
-    def _plain_extreme(self, op: str, operands: Sequence[LinearForm]) -> LinearForm:
-        """The extreme of operands, without a search for those that never decide."""
-        if op == "max":
-            return self._plain_extreme("min", [form.times(-1) for form in operands]).times(-1)
-        return self.extreme_of_needed("min", self._undominated(operands, thorough=False))
+def _with_fewer(theory: Quotients, form: LinearForm, inside: bool = False) -> Iterator[tuple[LinearForm, int]]:
+    """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
+    atom = theory.outer_minimum(form)
+    if atom is None:
+        return
+    sign = 1 if form.terms[atom] > 0 else -1
+    cases = theory.cases(form, atom)
+    op = "min" if sign > 0 else "max"
+    for index, case in enumerate(cases):
+        others = cases[:index] + cases[index + 1 :]
+        # of two plain operands neither is known to be above the other
+        if inside or len(cases) > 2 or any(a.op == "min" for c in cases for a in c.terms):
+            yield _plain_extreme(theory, op, others), sign
+        for fewer, change in _with_fewer(theory, case, True):
+            yield _plain_extreme(theory, op, [fewer, *others]), change
 
-    def extreme_of_needed(self, op: str, operands: Sequence[LinearForm]) -> LinearForm:
-        """The extreme of operands of which none is below, for a maximum above, another."""
-        if op == "max":
-            return self.extreme_of_needed("min", [form.times(-1) for form in operands]).times(-1)
-        return self._sum_of(operands) if len(operands) > 1 else operands[0]
+
+def _plain_extreme(theory: Quotients, op: str, operands: Sequence[LinearForm]) -> LinearForm:
+    """The extreme of operands, without a search for those that never decide."""
+    if op == "max":
+        return _plain_extreme(theory, "min", [form.times(-1) for form in operands]).times(-1)
+    return extreme_of_needed(theory, "min", _undominated(theory, operands, thorough=False))
+
+
+def extreme_of_needed(theory: Quotients, op: str, operands: Sequence[LinearForm]) -> LinearForm:
+    """The extreme of operands of which none is below, for a maximum above, another."""
+    if op == "max":
+        return extreme_of_needed(theory, "min", [form.times(-1) for form in operands]).times(-1)
+    return _sum_of(theory, operands) if len(operands) > 1 else operands[0]
 
 
 def _gap_order(gap: LinearForm) -> tuple[int, int]:

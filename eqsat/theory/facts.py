@@ -7,30 +7,35 @@ another one of its kind, a child, which takes over all that its parent knows.
 
 from __future__ import annotations
 
-import time
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
-from math import gcd, inf
+from math import gcd
 from operator import or_
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
-from eqsat.lang.ops import SUMS
+from eqsat.lang.ops import DIVISIONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid
-from eqsat.lang.traversal import Simplicity, mentions
-from eqsat.theory.forms import Division, LinearForm, atom_form, combination, factors, number, read, to_expr, without
+from eqsat.lang.traversal import mentions
+from eqsat.theory.forms import (
+    Division,
+    EqualProducts,
+    LinearForm,
+    atom_form,
+    combination,
+    factors,
+    number,
+    read,
+    to_expr,
+    without,
+)
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.witnesses import Witnesses
+from eqsat.theory.work import Work
 
 #: Which comparisons are read first.
 _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
@@ -38,87 +43,11 @@ _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
 _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 
 
-#: The share of the time, and seconds, that what was begun is waited for when the time is up.
-GRACE, LEAST_GRACE = 0.1, 0.01
-
-
-class OverdueError(Exception):
-    """No normal form is waited for any longer."""
-
-
-_LATE: ContextVar[float] = ContextVar("late", default=inf)
-
-
-@contextmanager
-def late_after(until: float) -> Iterator[None]:
-    """Let theories that are made meanwhile, and given no work of their own, say less from a time on."""
-    token = _LATE.set(min(until, _LATE.get()))
-    try:
-        yield
-    finally:
-        _LATE.reset(token)
-
-
-@dataclass
-class Work:
-    """What a theory and its relatives may still do to say more; what they say without is right, but less.
-
-    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``. At its ``end`` nothing
-    more is said at all.
-    """
-
-    contexts: int = LIMITS.contexts
-    steps: int = LIMITS.shared_steps
-    until: float = field(default_factory=_LATE.get)
-    end: float = inf
-
-    @classmethod
-    def ending(cls, until: float) -> Self:
-        """Work until a time; what was begun by then is waited for a little longer."""
-        now = time.perf_counter()
-        return cls(until=until, end=max(now, until) + GRACE * max(0.0, until - now) + LEAST_GRACE)
-
-
-@dataclass(frozen=True)
-class EqualProducts:
-    """The product of the ``parts`` is ``scale`` times that of the ``others``."""
-
-    parts: list[Expr]
-    others: list[Expr]
-    scale: int
-
-
 class Facts(Intervals):
-    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added.
-
-    Facts are read as the layers above normalise them: these have their memos before this one is made.
-    """
+    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        super().__init__(parent)
-        self.depth: int = parent.depth + 1 if parent else 0
-        self.work: Work = parent.work if parent else work or Work()
-        self.forms: dict[Expr, LinearForm] = {}
-        self.conditions: dict[Expr, Expr] = {}
-        # the keys of both
-        self.traversed: set[Expr] = set()
-        # facts, beside bounds: solved variables, sums that are not zero, decided conditions
-        self.solved: dict[Expr, LinearForm] = dict(parent.solved) if parent else {}
-        # products of variables, each with the multiple of a product that it equals
-        self.equal_products: list[EqualProducts] = list(parent.equal_products) if parent else []
-        self.nonzero: set[LinearForm] = set(parent.nonzero) if parent else set()
-        self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
-        # conditions said otherwise, by bounds of their variables
-        self.by_bounds: dict[Expr, Expr] = {}
-        # atoms that are known to equal other forms, and those forms as quotients
-        self.equal: dict[Expr, LinearForm] = dict(parent.equal) if parent else {}
-        self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
-        self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
-        self._replacing: set[Expr] = set()
-        self.children: dict[Expr, Self | None] = {}
-        self.changed = False
-        self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
-        self._witnessed: NDArray[Any] | None = None
+        super().__init__(parent, work)
         if parent:
             for fact in facts:
                 # a child is given conditions that its parent has normalised
@@ -126,32 +55,6 @@ class Facts(Intervals):
             self._propagate_all()
         else:
             self._read_all(list(facts))
-
-    # normal forms, which the layers above define
-
-    @abstractmethod
-    def form(self, root: Expr) -> LinearForm:
-        """The normal form of an integer term."""
-
-    @abstractmethod
-    def condition(self, root: Expr) -> Expr:
-        """The normal form of a bool term, as a term."""
-
-    @abstractmethod
-    def negate(self, condition: Expr) -> Expr:
-        """The complement of a condition in normal form."""
-
-    @abstractmethod
-    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
-        """The normal form of the ``min`` or ``max`` of forms."""
-
-    @abstractmethod
-    def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
-        """The normal form of ``where(condition, x, y)``."""
-
-    @abstractmethod
-    def is_never_negative(self, form: LinearForm) -> bool:
-        """Whether ``form >= 0`` was proved."""
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
         """Add conditions that are known to hold, in an order of their own, until none says more."""
@@ -212,7 +115,7 @@ class Facts(Intervals):
         """
         forms, conditions = dict(self.forms), dict(self.conditions)
         asserted: set[Expr] = set()
-        self._forget_forms()
+        self._clear_forms()
         for before, after in equalities:
             if before.is_bool:
                 found = self.conditions[before] = self.known[before] = self.condition(after)
@@ -277,19 +180,6 @@ class Facts(Intervals):
         known = outside.directions if outside is not None else []
         points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
         return [direction.shifted(-value) for direction, (value, _) in points]
-
-    def _forget(self) -> None:
-        """Drop what was memoised under fewer facts."""
-        super()._forget()
-        self.changed = True
-        self._witnessed = None
-
-    def _forget_forms(self) -> None:
-        """Drop what was memoised of normal forms; bounds and proofs hold however terms are written."""
-        super()._forget_forms()
-        self.traversed.clear()
-        for memo in (self.forms, self.conditions, self.children):
-            memo.clear()
 
     def _assume_at_least(self, form: LinearForm, least: int) -> None:
         if not form.terms:
@@ -458,6 +348,11 @@ class Facts(Intervals):
             return False
         return form.constant % content != 0 or self.is_nonzero(form.divided(content))
 
+    def is_defined(self, term: Expr) -> bool:
+        """Whether no divisor in ``term``, wherever it stands, can be zero."""
+        divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+        return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors)
+
     def excludes(self, condition: Expr) -> bool:
         """Whether what is known contradicts ``condition``: at every point, or, of larger domains, as found by reading.
 
@@ -473,10 +368,6 @@ class Facts(Intervals):
         except ContradictionError:
             return True
         return False
-
-    def holding(self) -> list[Expr]:
-        """What is known to hold."""
-        return [fact for fact, value in self.known.items() if value is TRUE]
 
     def every_point(self, terms: Iterable[Expr]) -> Points | None:
         """All points, of the variables of ``terms`` and of what is known, at which that holds.
@@ -519,23 +410,6 @@ class Facts(Intervals):
         except ContradictionError:
             return None
         return child if child.changed else self
-
-    def is_late(self) -> bool:
-        """Whether the time is up; an :class:`OverdueError` if it is long up."""
-        now = time.perf_counter()
-        if now > self.work.end:
-            raise OverdueError
-        return now > self.work.until
-
-    def outermost(self) -> Self:
-        """The theory that knows what holds everywhere alone."""
-        return self if self.parent is None else self.parent.outermost()
-
-    def witnessed(self) -> NDArray[Any]:
-        """At which sample points the facts hold."""
-        if self._witnessed is None:
-            self._witnessed = self.witnesses.where_all(self.holding())
-        return self._witnessed
 
 
 def _first_read(fact: Expr) -> tuple[bool, int, int, int]:

@@ -333,6 +333,15 @@ class Division:
     most: int
 
 
+@dataclass(frozen=True)
+class EqualProducts:
+    """The product of the ``parts`` is ``scale`` times that of the ``others``."""
+
+    parts: list[Expr]
+    others: list[Expr]
+    scale: int
+
+
 def split(form: LinearForm, n: int, balanced: bool) -> tuple[LinearForm, LinearForm]:
     """``form = n*whole + residue``, residues in ``[0, n)`` or, balanced, in ``(-n/2, n/2]``."""
     whole, rest = {}, {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Self, cast
+from typing import cast
 
 from eqsat.lang.expr import Expr, chain_members
 from eqsat.lang.ops import BITWISE, OPS, Bounds
@@ -19,28 +19,6 @@ from eqsat.theory.limits import LIMITS
 
 class Intervals(Divisions):
     """Bounds of atoms and of forms; all answers are memoised."""
-
-    def __init__(self, parent: Self | None) -> None:
-        super().__init__(parent)
-        self.parent = parent
-        # what facts say: bounds of single atoms and of sums
-        self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
-        self.directions: list[tuple[LinearForm, Bounds]] = list(parent.directions) if parent else []
-        # which variables the facts speak of; a term without them means here what it means to the parent
-        self.touched: int = parent.touched if parent else 0
-        # whether any minimum is about, in this theory or its relatives
-        self.has_minima: list[bool] = parent.has_minima if parent else [False]
-        self._ranges: dict[Expr, Bounds] = {}
-        self._bounds: dict[LinearForm, tuple[int, int, int]] = {}
-        self._by_cases: dict[LinearForm, Bounds] = {}
-        self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
-        self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
-
-    def _forget(self) -> None:
-        """Drop what was memoised under fewer facts."""
-        self._forget_forms()
-        for memo in (self._ranges, self._bounds, self._by_cases):
-            memo.clear()
 
     def range(self, atom: Expr) -> Bounds:
         """Inclusive bounds of an atom under the facts."""

@@ -6,14 +6,12 @@ Each numbered step of :class:`Quotients` is an identity of floor division, check
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 from math import gcd
-from typing import Self
 
 from eqsat.lang.expr import Expr, const, make, shift_amount
 from eqsat.lang.ops import truncated_div
-from eqsat.theory.facts import Facts, Work
+from eqsat.theory.facts import Facts
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -39,16 +37,6 @@ class _EndlessError(Exception):
 
 class Quotients(Facts):
     """Products, quotients and remainders of forms in normal form."""
-
-    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        self._quotients: dict[tuple[LinearForm, int], LinearForm] = {}
-        # quotients by what is no literal that are being rewritten
-        self._laws = 0
-        super().__init__(facts, parent, work)
-
-    def _forget_forms(self) -> None:
-        super()._forget_forms()
-        self._quotients.clear()
 
     def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
         """The product of two forms."""

@@ -10,8 +10,6 @@ The identities, each checked point by point in ``tests/theory/test_reduce.py``, 
 
 from __future__ import annotations
 
-from typing import Self
-
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, instantiate
 from eqsat.lang.ops import REDUCTIONS
@@ -24,62 +22,62 @@ from eqsat.theory.products import ProductOver
 from eqsat.theory.sums import SumOver
 
 
-class Reductions(Conditions):
-    """Sums, products and extremes over a range."""
+def inside_reduction[T: Conditions](theory: T, term: Expr) -> T | None:
+    """What is known in the body of a reduction; ``None`` if its range is empty."""
+    _, index, low, high = term.args
+    return _in_range(theory, Range(index, theory.form(low), theory.form(high)))
 
-    def inside(self, term: Expr) -> Self | None:
-        """What is known in the body of a reduction; ``None`` if its range is empty."""
-        _, index, low, high = term.args
-        return self._inside(Range(index, self.form(low), self.form(high)))
 
-    def _inside(self, over: Range) -> Self | None:
-        """The theory that knows that the index is in its range; ``None`` if that is empty."""
-        index = atom_form(over.index)
-        least, most = self.bounds(over.low)[0], self.bounds(over.high)[1] - 1
-        facts = [
-            self.at_least_zero(index.plus(over.low, -1)),
-            self.at_least_zero(over.high.plus(index, -1).shifted(-1)),
-        ]
-        if least > most:
-            return None
-        return self.assuming(self.junction("and", facts))
+def _in_range[T: Conditions](theory: T, over: Range) -> T | None:
+    """The theory that knows that the index is in its range; ``None`` if that is empty."""
+    index = atom_form(over.index)
+    least, most = theory.bounds(over.low)[0], theory.bounds(over.high)[1] - 1
+    facts = [
+        theory.at_least_zero(index.plus(over.low, -1)),
+        theory.at_least_zero(over.high.plus(index, -1).shifted(-1)),
+    ]
+    if least > most:
+        return None
+    return theory.assuming(theory.junction("and", facts))
 
-    def _reduction(self, term: Expr) -> LinearForm:
-        body, index, low, high = term.args
-        if self.parent is not None and self.touched & self.variables.of(index):
-            # what is known of an index here is not about the one of that name which the reduction binds
-            return self.parent.form(term)
-        over = Range(index, self.forms[low], self.forms[high])
-        inside = self._inside(over)
-        if inside is None:
-            return number(REDUCTIONS[term.op].identity)
-        normal = inside.form(in_order(inside, body, over))
-        try:
-            return self.reduced(term.op, normal, over)
-        except ContradictionError:
-            raise
-        except ValueError:
-            # a step that is never taken divides by zero, or a bound explodes
-            return atom_form(term)
 
-    def reduced(self, op: str, body: LinearForm, over: Range) -> LinearForm:
-        """The normal form of a reduction of ``body``, which is normal in the range.
+def normal_reduction(theory: Conditions, term: Expr) -> LinearForm:
+    body, index, low, high = term.args
+    if theory.parent is not None and theory.touched & theory.variables.of(index):
+        # what is known of an index here is not about the one of that name which the reduction binds
+        return theory.parent.form(term)
+    over = Range(index, theory.forms[low], theory.forms[high])
+    inside = _in_range(theory, over)
+    if inside is None:
+        return number(REDUCTIONS[term.op].identity)
+    normal = inside.form(in_order(inside, body, over))
+    try:
+        return reduced(theory, term.op, normal, over)
+    except ContradictionError:
+        raise
+    except ValueError:
+        # a step that is never taken divides by zero, or a bound explodes
+        return atom_form(term)
 
-        >>> from eqsat.lang.expr import var
-        >>> from eqsat.theory.linear import LinearArithmetic
-        >>> i = var("i", 0, 9)
-        >>> LinearArithmetic().reduced("sum_over", LinearForm({i: 2}, 1), Range(i, number(0), number(10)))
-        LinearForm(100)
-        """
-        high = self.bounds(over.extent)[1]
-        if high <= 0:
-            return number(REDUCTIONS[op].identity)
-        if high == 1:
-            full = self.at_least_zero(over.extent.shifted(-1))
-            value = instantiate(to_expr(body), over.index, to_expr(over.low))
-            return chosen(self, full, value, const(REDUCTIONS[op].identity))
-        if op == "sum_over":
-            return SumOver(self, over).of(body)
-        if op == "prod_over":
-            return ProductOver(self, over).of(body)
-        return ExtremeOver(self, over, op).of(body)
+
+def reduced(theory: Conditions, op: str, body: LinearForm, over: Range) -> LinearForm:
+    """The normal form of a reduction of ``body``, which is normal in the range.
+
+    >>> from eqsat.lang.expr import var
+    >>> from eqsat.theory.linear import LinearArithmetic
+    >>> i = var("i", 0, 9)
+    >>> reduced(LinearArithmetic(), "sum_over", LinearForm({i: 2}, 1), Range(i, number(0), number(10)))
+    LinearForm(100)
+    """
+    high = theory.bounds(over.extent)[1]
+    if high <= 0:
+        return number(REDUCTIONS[op].identity)
+    if high == 1:
+        full = theory.at_least_zero(over.extent.shifted(-1))
+        value = instantiate(to_expr(body), over.index, to_expr(over.low))
+        return chosen(theory, full, value, const(REDUCTIONS[op].identity))
+    if op == "sum_over":
+        return SumOver(theory, over).of(body)
+    if op == "prod_over":
+        return ProductOver(theory, over).of(body)
+    return ExtremeOver(theory, over, op).of(body)

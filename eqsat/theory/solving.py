@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from eqsat.lang.expr import Expr, chain_members
 from eqsat.theory.conditions import Conditions
+from eqsat.theory.digits import difference
 from eqsat.theory.forms import LinearForm, atom_form
 
 
@@ -26,7 +27,7 @@ def is_free_of(theory: Conditions, variable: Expr, *parts: LinearForm | Expr) ->
 
 def equated(theory: Conditions, variable: Expr, condition: Expr) -> LinearForm | None:
     """The only value of the variable for which ``condition`` can hold, if it says which."""
-    equations = [theory.difference(m) for m in chain_members(condition, "and") if m.op == "eq"]
+    equations = [difference(theory, m) for m in chain_members(condition, "and") if m.op == "eq"]
     waiting = [equation for equation in equations if equation is not None]
     values: dict[Expr, LinearForm] = {}
     # one equation may have a quotient by the variable that another one knows
@@ -69,7 +70,7 @@ def _bounds_on(
     theory: Conditions, variable: Expr, comparison: Expr
 ) -> tuple[LinearForm | None, LinearForm | None] | None:
     """What one comparison says: ``first <= variable < beyond``, either of which may be missing."""
-    gap = theory.difference(comparison)
+    gap = difference(theory, comparison)
     if gap is None:
         return None
     if comparison.op == "eq":

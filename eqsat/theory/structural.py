@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import gcd
-from typing import Self
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOATS, OPS, REDUCTIONS, SHIFTS, Bounds
-from eqsat.theory.facts import Work
 from eqsat.theory.forms import LinearForm, atom_form, factors, number, product, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -36,12 +34,6 @@ class StructuralArithmetic(LinearArithmetic):
     """
 
     is_canonical = False
-
-    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        #: What is known of remainders: by dividend the divisor and the remainder.
-        self.residues: dict[Expr, tuple[int, int]] = {}
-        self._alignments: dict[Expr, tuple[int, int]] = {}
-        super().__init__(facts, parent, work)
 
     # integers
 

@@ -17,6 +17,8 @@ from math import comb, gcd, lcm, prod
 from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
+from eqsat.theory.digits import difference
+from eqsat.theory.extremes import minimum_of
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
@@ -156,7 +158,7 @@ class SumOver(Reducer):
 
     def _of_residues(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
-        compared = self.theory.difference(condition)
+        compared = difference(self.theory, condition)
         if compared is None:
             return None
         for quotient, coefficient in compared.terms.items():
@@ -272,7 +274,7 @@ class SumOver(Reducer):
             found = self._clamped(atom)
             if found is not None and found[0].terms.get(self.index, 0) > 0:
                 x, end = found
-                nested = self.theory.least([self.theory.extreme("max", [x.times(-1).plus(end), end]), ZERO])
+                nested = minimum_of(self.theory, [self.theory.extreme("max", [x.times(-1).plus(end), end]), ZERO])
                 body = body.plus(atom_form(atom), -k).plus(end, k).plus(nested, -k)
         return body
 

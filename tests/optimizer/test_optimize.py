@@ -28,7 +28,7 @@ from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
 from eqsat.rules import DEFAULT
-from eqsat.theory.facts import OverdueError
+from eqsat.theory.work import OverdueError
 
 OUTER, INNER = var("i", 0, 63), var("j", 0, 31)
 

@@ -1,0 +1,261 @@
+"""Selections in normal form: branches that are read where the condition says which is taken.
+
+What is one term in both branches is that term, and a selection of the lesser term a minimum; one by the bounds or the
+remainder of what it is added to may be a quotient of a sum. What is left is an atom ``where(condition, x, y)``.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from eqsat.lang.expr import FALSE, TRUE, Expr, make
+from eqsat.theory.conditions import Conditions, is_negative
+from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
+
+
+def normal_selection(theory: Conditions, term: Expr) -> LinearForm:
+    """The normal form of a selection whose operands have theirs."""
+    condition = theory.conditions[term.args[0]]
+    if condition is TRUE or condition is FALSE:
+        return theory.forms[term.args[1] if condition is TRUE else term.args[2]]
+    yes, no = term.args[1:]
+    if is_negative(condition):
+        condition, yes, no = theory.negate(condition), no, yes
+    extreme = _as_extreme(theory, condition, theory.forms[yes], theory.forms[no])
+    if extreme is not None:
+        return extreme
+    x, y = _branch(theory, yes, condition), _branch(theory, no, theory.negate(condition))
+    if x is None or y is None:
+        return theory.forms[no if x is None else yes]
+    return selection_of(theory, condition, x, y)
+
+
+def selection_of(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+    """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
+    key = (condition, x, y)
+    found = theory.selections.get(key)
+    if found is None:
+        found = theory.selections[key] = _selection(theory, condition, x, y)
+    return found
+
+
+def _selection(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+    if x == y or _is_read_as(theory, y, x, condition):
+        return y
+    if _is_read_as(theory, x, y, theory.negate(condition)):
+        return x
+    pulled = _selected_division(theory, condition, x, y) or _toward_zero(theory, condition, x, y)
+    if pulled is not None:
+        return pulled
+    x, y = _at_ends(theory, condition, x, y)
+    if x == y:
+        return x
+    common = LinearForm({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
+    x, y = x.plus(common, -1), y.plus(common, -1)
+    read = wrapped(theory, condition, common, x, y) or _two_periods(theory, condition, x, y)
+    if read is not None:
+        return common.plus(read)
+    scale = gcd(*x.terms.values(), x.constant, *y.terms.values(), y.constant)
+    signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
+    scale *= -1 if next(s for s in signs if s) < 0 else 1
+    x, y = x.divided(scale), y.divided(scale)
+    for atom in (*x.terms, *y.terms):
+        if atom.op == "where":
+            # else the bounds of the outermost of a thousand selections would be asked for first
+            theory.range(atom)
+    return common.plus(theory.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
+
+
+def _at_ends(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
+    """Branches as one and a literal beside it, where the condition is, or its failure, an equation that says so."""
+    difference = x.plus(y, -1)
+    if difference.terms:
+        for is_there, zero in zip((True, False), theory.outermost().ends(condition), strict=True):
+            if zero.terms.keys() == difference.terms.keys():
+                left = difference.plus(zero, -scale_of(zero, difference))
+                if not left.terms:
+                    return (y.shifted(left.constant), y) if is_there else (x, x.shifted(-left.constant))
+    return x, y
+
+
+def _two_periods(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+    """``where(A < n, 0, k)`` is ``k*(A // n)`` for ``A`` in ``[0, 2n)``, if ``n`` is a literal or ``k``."""
+    step = y.plus(x, -1)
+    if condition.op != "lt" or step.content() > 1 or len(step.terms) > 1:
+        return None
+    left, right = map(theory.inner, condition.args)
+    if not step.terms:
+        return None if x.terms or right.terms else _stepped(theory, x, step, left, right)
+    if theory.bounds(step)[1] < 0:
+        # the branches, and the sides of the comparison, the other way round
+        x, y, step, left, right = y, x, step.times(-1), right, left.shifted(1)
+    if theory.bounds(step)[0] <= 0:
+        return None
+    # left < right says A < n of A = n + left - right, and n <= A of A = n - 1 - left + right
+    gap = left.plus(right, -1)
+    return _stepped(theory, x, step, step.plus(gap), step) or _stepped(
+        theory, y, step.times(-1), step.plus(gap, -1).shifted(-1), step
+    )
+
+
+def wrapped(theory: Conditions, condition: Expr, common: LinearForm, x: LinearForm, y: LinearForm) -> LinearForm | None:
+    """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``.
+
+    Also what ``where(A % n < 1, 0, 1)`` adds to ``A // n``, that makes it ``(A + n - 1) // n``.
+    """
+    if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
+        return None
+    # the first branch is where this is never negative
+    gap = theory.inner(condition.args[1]).plus(theory.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
+    step = x.constant - y.constant
+    rounded_up = rounding_up(theory, gap, common, step)
+    if rounded_up is not None:
+        # the second branch is that of what is divisible, or the first is
+        return (y if gap.constant else x).plus(rounded_up)
+    period = _rounded_by(gap, common, step)
+    if not period:
+        atom, k = next(iter(gap.terms.items()))
+        scale = common.terms.get(atom, 0) // k
+        if scale < 0:
+            gap, scale, step, y = gap.times(-1).shifted(-1), -scale, -step, x
+        period, rest = divmod(-step, scale) if scale else (0, 1)
+        if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
+            return None
+    # where only a gate or a branch bounds it, the quotient would have other values beside the selection's two
+    low, high = theory.outermost().bounds(gap)
+    if -period <= low and high < period:
+        return y.plus(theory.quotient_by(gap.shifted(period), period), step)
+    return None
+
+
+def rounding_up(theory: Conditions, gap: LinearForm, common: LinearForm, step: int) -> LinearForm | None:
+    """What makes ``A // d``, of which ``common`` has a multiple, ``(A + d - 1) // d``, if ``d`` is no literal.
+
+    That is if ``gap`` says whether the remainder is at least 1, and the branches differ by that multiple.
+    """
+    for atom, k in common.terms.items():
+        sign = -1 if gap.constant == 0 else 1
+        if atom.op != "floordiv" or atom.args[1].op == "const" or k != sign * step or gap.constant not in (0, -1):
+            continue
+        dividend, divisor = map(theory.inner, atom.args)
+        remainder = dividend.plus(theory.times(divisor, atom_form(atom)), -1)
+        if theory.bounds(divisor)[0] > 0 and gap == remainder.times(sign).shifted(gap.constant):
+            return theory.quotient(dividend.plus(divisor).shifted(-1), divisor).plus(atom_form(atom), -1).times(k)
+    return None
+
+
+def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
+    """The divisor of a quotient in ``common`` that a selection by its remainder, ``gap``, rounds; 0 if none."""
+    for atom, k in gap.terms.items():
+        cancels = common.terms.get(atom, 0) == (-step if k > 0 else step)
+        if cancels and atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin == abs(k):
+            return abs(k)
+    return 0
+
+
+def _stepped(
+    theory: Conditions, start: LinearForm, step: LinearForm, dividend: LinearForm, divisor: LinearForm
+) -> LinearForm | None:
+    """``start + step*(dividend // divisor)`` if that is one quotient, or one variable, and 0 or 1."""
+    if not theory._is_proper_remainder(dividend, divisor.times(2)):
+        return None
+    if not (theory.is_defined(to_expr(start)) and theory.is_defined(to_expr(step))):
+        # both branches would be evaluated everywhere
+        return None
+    quotient = theory.quotient(dividend, divisor)
+    atom = quotient.single()
+    is_one = atom is not None and atom.op == "floordiv"
+    # a variable of two values is such a quotient itself
+    is_variable = divisor == number(1) and [a.op for a in quotient.terms] == ["var"]
+    return start.plus(theory.times(step, quotient)) if is_one or is_variable else None
+
+
+def _is_read_as(theory: Conditions, form: LinearForm, other: LinearForm, condition: Expr) -> bool:
+    """Whether ``form`` is ``other`` where the condition holds."""
+    term = to_expr(form)
+    if not theory.variables.of(term) & theory.variables.of(condition):
+        return False
+    inside = theory.assuming(condition)
+    if inside is None or inside is theory:
+        return False
+    return inside.is_defined(term) and _form_assuming(theory, inside, term) == other
+
+
+def _selected_division(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+    """``where(c, x // d, y // d)`` is ``where(c, x, y) // d``, and so for the remainder, if ``d`` is no literal."""
+    one, other = _division(x), _division(y)
+    if one is None or other is None or one[1] is not other[1]:
+        return None
+    divisor = theory.inner(one[1])
+    dividends = theory.inner(one[0]), theory.inner(other[0])
+    if (x, y) == (theory.quotient(dividends[0], divisor), theory.quotient(dividends[1], divisor)):
+        return theory.quotient(selection_of(theory, condition, *dividends), divisor)
+    if (x, y) == (theory.remainder(dividends[0], divisor), theory.remainder(dividends[1], divisor)):
+        return theory.remainder(selection_of(theory, condition, *dividends), divisor)
+    return None
+
+
+def _toward_zero(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+    """``where(x < 0, (x + n - 1)//n, x//n)`` is ``tdiv(x, n)``."""
+    atom = y.single()
+    if atom is None or atom.op != "floordiv" or atom.args[1].op != "const" or condition.op != "lt":
+        return None
+    dividend, divisor = map(theory.inner, atom.args)
+    below = dividend.times(-1)
+    if condition not in (theory.at_least_zero(below), theory.at_least_zero(below.shifted(-1))):
+        return None
+    rounded_up = theory.quotient(dividend.shifted(divisor.constant - 1), divisor)
+    return theory.truncated(dividend, divisor) if x == rounded_up else None
+
+
+def _as_extreme(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+    """``where(x < y, x, y)`` is ``min(x, y)``, and so on; so is any selection of the lesser term."""
+    difference = x.plus(y, -1)
+    compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
+    is_compared = compared is not None and theory.inner(compared).terms.keys() == difference.terms.keys()
+    if not is_compared and x.terms and y.terms and any(a.op in ("floordiv", "min") for a in difference.terms):
+        # comparisons of quotients and of extremes are read as others
+        is_compared = theory.variables.of(condition) == theory.variables.of(to_expr(difference))
+    for op, above in (("max", difference), ("min", difference.times(-1))) if is_compared else ():
+        if condition in (theory.at_least_zero(above), theory.at_least_zero(above.shifted(-1))):
+            return theory.extreme(op, [x, y])
+    return _as_extreme_by_bounds(theory, condition, x, y) if is_compared or compared is not None else None
+
+
+def _as_extreme_by_bounds(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+    """``where(x < 0, 0, min(x, 7))`` is ``max(0, min(x, 7))``: by bounds the greater is chosen in both cases."""
+    difference = x.plus(y, -1)
+    if not difference.terms or not theory.variables.of(to_expr(difference)) & theory.variables.of(condition):
+        return None
+    there, elsewhere = theory.assuming(condition), theory.assuming(theory.negate(condition))
+    if there is None or elsewhere is None or not all(theory.is_defined(to_expr(form)) for form in (x, y)):
+        return None
+    for op, above in (("max", difference), ("min", difference.times(-1))):
+        if there.bounds(above)[0] >= 0 and elsewhere.bounds(above)[1] <= 0:
+            return theory.extreme(op, [x, y])
+    return None
+
+
+def _branch(theory: Conditions, term: Expr, condition: Expr) -> LinearForm | None:
+    """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""
+    if not theory.variables.of(term) & theory.variables.of(condition):
+        return theory.forms[term]
+    inside = theory.assuming(condition)
+    return None if inside is None else _form_assuming(theory, inside, term)
+
+
+def _form_assuming(theory: Conditions, inside: Conditions, term: Expr) -> LinearForm:
+    """The form of ``term`` under ``inside``, which knows more, without quotients that only that knows to be sums."""
+    form = inside.form(term)
+    equations = inside.equations(theory)
+    if not equations:
+        return form
+    written = to_expr(form)
+    plain = without_quotients(written, equations)
+    return form if plain is written else theory.form(plain)
+
+
+def _division(form: LinearForm) -> tuple[Expr, Expr] | None:
+    """Dividend and divisor of the one quotient in ``form`` whose divisor is no literal."""
+    quotients = {f for a in form.terms for f in factors(a) if f.op == "floordiv" and f.args[1].op != "const"}
+    return quotients.pop().args if len(quotients) == 1 else None  # type: ignore[return-value]
