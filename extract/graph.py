@@ -21,6 +21,11 @@ Bounds = tuple[int, int]
 EQUALITY = ("sum", (0, (1,)))
 
 
+def sum_payload(payload: Payload) -> tuple[int, tuple[int, ...]]:
+    """The constant and the coefficients of an n-ary sum, by its payload."""
+    return cast(tuple[int, tuple[int, ...]], payload)
+
+
 @dataclass
 class EGraph:
     """An e-graph as plain data: classes of equal e-nodes, and what is known of each class.
@@ -189,6 +194,6 @@ def _with_operands(node: Node, operands: tuple[int, ...]) -> Node:
     op, value, _ = node
     if op != "sum":
         return op, value, operands
-    constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+    constant, coefficients = sum_payload(value)
     terms = sorted(zip(operands, coefficients, strict=True))
     return op, (constant, tuple([k for _, k in terms])), tuple([c for c, _ in terms])

@@ -24,7 +24,7 @@ from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_re
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import Node, sum_payload
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
@@ -137,16 +137,16 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
     graph = builder.graph
     for c, _ in forms:
         for op, _, args in graph.classes[c]:
-            divisor = cast(LinearForm, builder.values[args[1]]) if op == "mod" else None
+            divisor = builder.form_of(args[1]) if op == "mod" else None
             if divisor is None or divisor.terms:
                 continue
             shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
             if shift:
-                dividend = cast(LinearForm, builder.values[args[0]])
+                dividend = builder.form_of(args[0])
                 shifted = builder.add_class(dividend.shifted(shift), expand=False)
                 for other, payload, operands in graph.classes[args[0]]:
                     if other == "sum":
-                        constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                        constant, coefficients = sum_payload(payload)
                         builder.add_node(shifted, ("sum", (constant + shift, coefficients), operands))
                 builder.add_node(shifted, ("sum", (shift, (1,)), args[:1]))
                 yield c, ("mod", None, (shifted, args[1]))
@@ -205,11 +205,9 @@ def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator
         if uses[a] > 1 or needed[parts[1]] != needed[n]:
             continue
         # of a zero the product is zero, whatever the quotient
-        if builder.theory.bounds(cast(LinearForm, builder.values[n]))[0] <= 0:
+        if builder.theory.bounds(builder.form_of(n))[0] <= 0:
             continue
-        remainder = builder.add_class(
-            cast(LinearForm, builder.values[parts[0]]).plus(cast(LinearForm, builder.values[c]), -1)
-        )
+        remainder = builder.add_class(builder.form_of(parts[0]).plus(builder.form_of(c), -1))
         yield remainder, ("mod", None, parts)
         yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
 
@@ -218,7 +216,7 @@ def _from_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tu
     """``A % n`` as ``A - n*(A//n)`` where the quotient is there, of an ``A`` with whole multiples of ``n``."""
     for c, (op, _, args) in needed.items():
         if op == "mod":
-            dividend, divisor = cast(LinearForm, builder.values[args[0]]), cast(LinearForm, builder.values[args[1]])
+            dividend, divisor = builder.form_of(args[0]), builder.form_of(args[1])
             n = 0 if divisor.terms else divisor.constant
             if n > 0 and not is_power_of_two(n):
                 quotient = builder.theory.quotient_by(dividend, n)
@@ -334,7 +332,7 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
     atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
 
     def by_class(classes: Iterable[int]) -> dict[int, dict[int, int]]:
-        found = {c: cast(LinearForm, builder.values[c]).terms for c in classes if builder.is_sum(c)}
+        found = {c: builder.form_of(c).terms for c in classes if builder.is_sum(c)}
         return {c: {atoms[a]: k for a, k in found[c].items()} for c in found if found[c].keys() <= atoms.keys()}
 
     sums = by_class([*needed, *others])
@@ -342,7 +340,7 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
     yield from quotients
     parts = sums | by_class([c for c, _ in quotients])
     # what is affine stays so
-    affine = {c for c in parts if cast(LinearForm, builder.values[c]).is_affine()}
+    affine = {c for c in parts if builder.form_of(c).is_affine()}
     having: dict[int, list[int]] = defaultdict(list)
     for part, terms in parts.items():
         for a in terms:
@@ -351,7 +349,7 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
         for op, payload, args in list(builder.graph.classes[c]):
             if op != "sum" or len(args) < 3:
                 continue
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+            constant, coefficients = sum_payload(payload)
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
             most = LIMITS.parts if len(args) <= LIMITS.wide_sum else LIMITS.parts_of_wide
@@ -359,7 +357,7 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
                 # more must vanish than the part itself and what it has besides
                 if 2 * shared[part] > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
                     for scale, pairs in _less_multiples(terms, part, parts[part]):
-                        left = constant - scale * cast(LinearForm, builder.values[part]).constant
+                        left = constant - scale * builder.form_of(part).constant
                         yield c, sum_of(pairs, left)
 
 
@@ -383,7 +381,7 @@ def _less_multiples(
 def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
     theory = builder.theory
-    forms = {c: form for c in sums if len((form := cast(LinearForm, builder.values[c])).terms) <= LIMITS.wide_sum}
+    forms = {c: form for c in sums if len((form := builder.form_of(c)).terms) <= LIMITS.wide_sum}
     wanted: dict[int, dict[LinearForm, set[int]]] = defaultdict(lambda: defaultdict(set))
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if atom.args[1].op == "const" and atom.args[1].vmin > 1:
@@ -543,7 +541,7 @@ def _by_needed_sums(
     """``x + y < 0`` as ``0 < -x - y``, and ``x - y < 3`` as ``x - y - 3 < 0``, where that sum is needed anyway."""
     along: dict[LinearForm, list[LinearForm]] = defaultdict(list)
     for c in filter(builder.is_sum, needed):
-        form = cast(LinearForm, builder.values[c])
+        form = builder.form_of(c)
         along[LinearForm(form.terms, 0)].append(form)
     for c, condition in conditions if along else ():
         for sign, direction in zip((1, -1), _direction(condition), strict=False):
@@ -615,7 +613,7 @@ def _as_comparison(
 def _class_of(builder: Builder, comparison: Node) -> int:
     """The class of a comparison with a literal, with this e-node."""
     op, _, operands = comparison
-    terms = [to_expr(cast(LinearForm, builder.values[a])) for a in operands]
+    terms = [to_expr(builder.form_of(a)) for a in operands]
     c = builder.add_class(builder.theory.condition(make(op, *terms)))
     builder.add_node(c, comparison)
     return c

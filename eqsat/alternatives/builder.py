@@ -62,7 +62,7 @@ class Builder:
         classes = self.classes = CanonicalGraph(theory, allowed)
         # what others ask of the classes
         self.theory, self.graph, self.values = theory, classes.graph, classes.values
-        self.value_of, self.is_sum = classes.value_of, classes.is_sum
+        self.value_of, self.form_of, self.is_sum = classes.value_of, classes.form_of, classes.is_sum
         self.add_class, self.add_node = classes.add_class, classes.add_node
         self.operands, self.sum_node = classes.operands, classes.sum_node
         self.is_late = theory.is_late

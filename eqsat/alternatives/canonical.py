@@ -83,6 +83,10 @@ class CanonicalGraph:
             found = self._atoms[atom] = self.add_class(self.theory.inner(atom))
         return found
 
+    def form_of(self, c: int) -> LinearForm:
+        """The normal form that a class of integers is."""
+        return cast(LinearForm, self.values[c])
+
     def __contains__(self, value: Value) -> bool:
         return value in self._ids
 
@@ -167,7 +171,7 @@ class CanonicalGraph:
             bounds[c] = max(low, least), min(high, most)
 
     def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
-        dividend, divisor = [cast(LinearForm, self.values[a]) for a in node[2]]
+        dividend, divisor = map(self.form_of, node[2])
         # what keeps an index from being some number is its reduction, which is not known here
         if not divisor.terms or self._indices_of(node[2][1]) or allowed.has(dividend, divisor):
             return node

@@ -293,7 +293,7 @@ class ConditionNodes(KindNodes):
             above = below = ZERO
             for part, k in operands:
                 above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
-            limit = cast(int, literal.value) - form.constant + above.constant - below.constant
+            limit = literal.vmin - form.constant + above.constant - below.constant
             if not below.terms:
                 sides = (self.add_class(number(limit)), self.add_class(above))
                 yield term.op, None, sides if on_left else sides[::-1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from typing import cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
@@ -46,27 +45,25 @@ class CongruentRemainders:
 
     def _remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
         """Every new remainder: its class, its divisor and what is divided."""
-        values = self.builder.values
         for c, nodes in self.builder.graph.classes.items():
             for op, _, args in nodes:
                 if op == "mod" and (c, args[1]) not in self._added:
                     self._added.add((c, args[1]))
-                    divisor = cast(LinearForm, values[args[1]])
+                    divisor = self.builder.form_of(args[1])
                     if not divisor.terms and divisor.constant > 1:
-                        yield c, divisor.constant, cast(LinearForm, values[args[0]])
+                        yield c, divisor.constant, self.builder.form_of(args[0])
 
     def _turn_extremes(self) -> None:
         """Add ``(A - k*m) % n`` to ``(A + k*m) % n`` for an extreme ``m`` where ``2*k`` is a multiple of ``n``.
 
         A maximum is a sum with a minimum subtracted, which is not seen in one to which the minimum is added.
         """
-        values = self.builder.values
         for c, nodes in list(self.builder.graph.classes.items()):
             for op, _, args in [*nodes]:
                 if op != "mod" or (c, *args) in self._turned:
                     continue
                 self._turned.add((c, *args))
-                dividend, divisor = (cast(LinearForm, values[a]) for a in args)
+                dividend, divisor = (self.builder.form_of(a) for a in args)
                 n = divisor.constant
                 if divisor.terms or n == 0 or n % 2:
                     continue
@@ -112,12 +109,12 @@ class CongruentRemainders:
                     found.append(c)
         for c, dividend in dividends:
             others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
-            shifts = {other: (dividend.constant - cast(LinearForm, values[other]).constant) % n for other in others}
+            shifts = {other: (dividend.constant - builder.form_of(other).constant) % n for other in others}
             divisor = builder.add_class(number(n))
             for other in [other for other in others if not shifts[other]][:1]:
                 builder.add_node(c, ("mod", None, (other, divisor)))
             for other in [other for other in others if shifts[other]][:1]:
-                shifted = builder.add_class(cast(LinearForm, values[other]).shifted(shifts[other]), expand=False)
+                shifted = builder.add_class(builder.form_of(other).shifted(shifts[other]), expand=False)
                 builder.add_node(shifted, ("sum", (shifts[other], (1,)), (other,)))
                 builder.add_node(c, ("mod", None, (shifted, divisor)))
 

@@ -15,7 +15,7 @@ from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, Value, sum_o
 from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import Node, Payload
+from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
 from eqsat.lang.traversal import long_partial_sums
@@ -121,7 +121,7 @@ class InputNodes(KindNodes):
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":
-                constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                constant, coefficients = sum_payload(payload)
                 nodes.append(
                     sum_of([(self.add_class(a), k) for a, k in zip(operands, coefficients, strict=True)], constant)
                 )

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import gcd
-from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import COST_MODELS
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import Node, sum_payload
 from eqsat.extract.select import ProductPrices
 
 #: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
@@ -91,7 +90,7 @@ class LinearPrograms(dict[Coefficients, Program]):
         """What a sum costs by its program; ``None`` if none is looked for."""
         if node[0] != "sum":
             return None
-        constant, coefficients = cast(tuple[int, Coefficients], node[1])
+        constant, coefficients = sum_payload(node[1])
         if max(coefficients) <= 0 or not self.is_short(coefficients):
             return None
         return self[coefficients].price + bool(constant) * self.prices.addition

@@ -18,7 +18,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import DIVISIONS, width
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.theory.forms import LinearForm, combination, number
@@ -79,7 +79,7 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     sums: dict[int, tuple[dict[int, int], int]] = {}
     for c, (op, value, args) in choice.items():
         if op == "sum":
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+            constant, coefficients = sum_payload(value)
             sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
         elif op == "mul" and (by := choice[args[1]])[0] == "const" and by[1]:
             sums[c] = ({args[0]: cast(int, by[1])}, 0)

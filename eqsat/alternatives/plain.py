@@ -14,7 +14,7 @@ from operator import or_
 from typing import cast
 
 from eqsat.alternatives.canonical import Value
-from eqsat.extract.graph import Bounds, EGraph, Node
+from eqsat.extract.graph import Bounds, EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import REDUCTIONS
@@ -82,7 +82,7 @@ class PlainClasses:
         forms = [part for part in parts if isinstance(part, LinearForm)]
         if forms and len(forms) == len(parts):
             if op == "sum":
-                constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+                constant, coefficients = sum_payload(value)
                 return combination(zip(forms, coefficients, strict=True), constant)
             if op in ("add", "sub"):
                 return forms[0].plus(forms[1], 1 if op == "add" else -1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import gcd
-from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.inputs import InputNodes
@@ -36,7 +35,7 @@ class QuotientNodes(KindNodes):
             dividend = self.theory.inner(atom.args[0])
             if dividend.constant:
                 self.of_shifted[self.add_class(atom_form(atom))] = atom
-            n = cast(int, atom.args[1].value)
+            n = atom.args[1].vmin
             yield from self._by_literal(dividend, n)
             for negated in self._negated(atom_form(atom), atom):
                 yield self.sum_node([(negated, -1)], 0)
@@ -60,7 +59,7 @@ class QuotientNodes(KindNodes):
         """A quotient rounded toward zero."""
         yield "tdiv", None, self.operands(atom)
         if atom.args[1].op == "const":
-            dividend, n = self.theory.inner(atom.args[0]), cast(int, atom.args[1].value)
+            dividend, n = self.theory.inner(atom.args[0]), atom.args[1].vmin
             if -n < self.theory.plain_bounds(dividend)[0] < 0:
                 # only what lies between -n and 0 is rounded up
                 yield "max", None, (self.add_class(self.theory.quotient_by(dividend, n)), self.add_class(ZERO))
@@ -91,7 +90,7 @@ class QuotientNodes(KindNodes):
             return
         quotients = [(a, k) for a, k in form.terms.items() if a.op == "floordiv" and a.args[1].op == "const"]
         for quotient, k in quotients:
-            n = cast(int, quotient.args[1].value)
+            n = quotient.args[1].vmin
             if k != n:
                 continue
             rest = form.plus(atom_form(quotient), -k)
@@ -99,7 +98,7 @@ class QuotientNodes(KindNodes):
                 yield "mod", None, (self.add_class(rest), self.add_class(number(n)))
         if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
             (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])
-            n = cast(int, less.args[1].value)
+            n = less.args[1].vmin
             between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
             if more.args[1] is less.args[1] and len(between.terms) <= 1:
                 remainder = self.remainder_of(less)
@@ -123,7 +122,7 @@ class QuotientNodes(KindNodes):
                     if len(whole.terms) <= len(dividend.terms) or self._is_signed_unlike(dividend, whole):
                         yield "floordiv", None, (self.add_class(whole), self.add_class(divisor))
                 continue
-            n = cast(int, atom.args[1].value)
+            n = atom.args[1].vmin
             inner = self.theory.inner(atom.args[0])
             if len(form.terms) == 1:
                 for negated in self._negated(form, atom):
@@ -141,7 +140,7 @@ class QuotientNodes(KindNodes):
 
     def _absorbing_some(self, form: LinearForm, quotient: Expr, dividend: LinearForm) -> Node | None:
         """The sum with its terms that the dividend has too in the floor: ``(n*n + n)//2 - n`` is ``(n*n - n)//2``."""
-        k, n = form.terms[quotient], cast(int, quotient.args[1].value)
+        k, n = form.terms[quotient], quotient.args[1].vmin
         entering = {}
         for atom in form.terms.keys() & dividend.terms.keys():
             after = dividend.terms[atom] + form.terms[atom] * k * n
@@ -159,7 +158,7 @@ class QuotientNodes(KindNodes):
 
     def shifted(self, atom: Expr, by: int) -> int | None:
         """The class of ``A//n + by``, written as a quotient alone; ``None`` if that has a sign to be mended."""
-        n = cast(int, atom.args[1].value)
+        n = atom.args[1].vmin
         dividend = self.theory.inner(atom.args[0]).shifted(n * by)
         if not is_power_of_two(n) and self.theory.plain_bounds(dividend)[0] < 0:
             return None
@@ -170,7 +169,7 @@ class QuotientNodes(KindNodes):
 
     def _negated(self, form: LinearForm, quotient: Expr) -> Iterator[LinearForm]:
         """``-(A//n)`` where a sum has ``A//n``, if ``(n-1 - A)//n`` needs no constant, or no fix-up of its sign."""
-        k, n = form.terms[quotient], cast(int, quotient.args[1].value)
+        k, n = form.terms[quotient], quotient.args[1].vmin
         shift = 0 if form.constant % k else form.constant // k
         inner = self.theory.inner(quotient.args[0]).shifted(n * shift)
         if k < 0 and inner.constant == n - 1:

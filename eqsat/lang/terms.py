@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
@@ -40,7 +40,7 @@ def term_of_node(node: Node, operands: list[Expr], variables: Mapping[str, Expr]
     if op == "buffer":
         return variables[cast(str, value)]
     if op == "sum":
-        constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
+        constant, coefficients = sum_payload(value)
         return written_sum(zip(operands, coefficients, strict=True), constant)
     if op in SHIFTS:
         operands[1] = shift_amount(operands[1])

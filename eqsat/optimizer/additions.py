@@ -7,7 +7,7 @@ from typing import Any, cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.egraph.program import CONTAINERS
-from eqsat.extract.graph import EQUALITY, Node
+from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import brief, is_index, make
 from eqsat.lang.ops import Bounds
@@ -103,7 +103,7 @@ class Additions:
             self._check(c, (constant, constant))
             self.add_node(c, node, is_held)
             return
-        constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
+        constant, coefficients = sum_payload(node[1])
         ends = [self.builder.graph.bounds[a] for a in node[2]]
         low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))
         high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))

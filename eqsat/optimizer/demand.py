@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
 from operator import itemgetter
-from typing import cast
 
-from eqsat.extract.graph import EQUALITY, EGraph, Node
+from eqsat.extract.graph import EQUALITY, EGraph, Node, sum_payload
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.optimizer.limits import LIMITS
 
@@ -45,7 +44,7 @@ class Demand:
             total += self._sizes[a]
         if op != "sum":
             return total
-        constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+        constant, coefficients = sum_payload(payload)
         total += len(operands) - 2 + 2 * bool(constant)
         for k in coefficients:
             if k not in (1, -1):

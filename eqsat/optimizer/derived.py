@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import gcd
-from typing import cast
 
 from eqsat.alternatives.canonical import sum_of
-from eqsat.extract.graph import EQUALITY, Node
+from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.demand import Demand
@@ -55,13 +54,13 @@ class Derived:
         return self.builder.classes.size > before
 
     def _flat_sums(self, c: int, node: Node, demand: Demand) -> None:
-        constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
+        constant, coefficients = sum_payload(node[1])
         for a, k in zip(node[2], coefficients, strict=True):
             for inner in self.classes[a]:
                 if inner[0] != "sum" or inner[:2] == EQUALITY or (c, node, inner) in self._flattened:
                     continue
                 self._flattened.add((c, node, inner))
-                offset, scales = cast(tuple[int, tuple[int, ...]], inner[1])
+                offset, scales = sum_payload(inner[1])
                 others = [(b, scale) for b, scale in zip(node[2], coefficients, strict=True) if b != a]
                 inside = [(b, k * scale) for b, scale in zip(inner[2], scales, strict=True)]
                 flat = sum_of([*others, *inside], constant + k * offset)
@@ -102,7 +101,7 @@ class Derived:
             for c, nodes in self.classes.items():
                 for op, payload, operands in [*nodes]:
                     if op == "sum" and len(operands) > 1:
-                        constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                        constant, coefficients = sum_payload(payload)
                         terms = [self._shared_term(a, k) for a, k in zip(operands, coefficients, strict=True)]
                         if any(a != b for (a, _), b in zip(terms, operands, strict=True)):
                             self.additions.add_node(c, sum_of(terms, constant))
@@ -152,7 +151,7 @@ class Derived:
         for node in [*self.classes[c]]:
             op, payload, operands = node
             if op == "sum" and len(operands) <= LIMITS.derived_terms and node != self.additions.insertion.normal.get(c):
-                constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+                constant, coefficients = sum_payload(payload)
                 if constant and coefficients == (1,):
                     yield constant, operands[0]
                 elif constant and isinstance(value, LinearForm):
@@ -177,7 +176,7 @@ class Derived:
                 return OPS["mul"].bounds(*[bounds[a] for a in operands])[0] < 0
             if op != "sum":
                 return False
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], payload)
+            constant, coefficients = sum_payload(payload)
             ends = [k * bounds[a][k < 0] for a, k in zip(operands, coefficients, strict=True)]
             return constant + sum(ends) < 0
 
@@ -189,7 +188,7 @@ class Derived:
 
 def _terms(node: Node) -> tuple[int, dict[int, int]]:
     """The constant of a sum, and its coefficients by classes."""
-    constant, coefficients = cast(tuple[int, tuple[int, ...]], node[1])
+    constant, coefficients = sum_payload(node[1])
     return constant, dict(zip(node[2], coefficients, strict=True))
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from math import gcd
-from typing import Any, cast
+from typing import Any
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import Node, sum_payload
 from eqsat.lang.expr import FALSE, TRUE
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, Op, for_each_own
@@ -202,7 +202,7 @@ class Insertion:
         found = self._waiting & self.demand.needed
         self._waiting -= found
         for c in sorted(found):
-            constant, coefficients = cast(tuple[int, tuple[int, ...]], self.normal[c][1])
+            constant, coefficients = sum_payload(self.normal[c][1])
             terms = list(zip(coefficients, self.normal[c][2], strict=True))
             self.tables.add_sum(c, constant, terms, NORMAL)
         return bool(found)

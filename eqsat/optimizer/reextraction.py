@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import cast
 
-from eqsat.alternatives.choosing import BRACKETED
-from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.choosing import BRACKETED, Improver
 from eqsat.alternatives.linear_programs import programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
@@ -23,7 +22,7 @@ from eqsat.egraph.trace import FROM_RESULT
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, LoopAware, checked
 from eqsat.extract.graph import EGraph, reachable_part
-from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
+from eqsat.extract.select import Choice, Priced, ProductPrices, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
@@ -126,34 +125,26 @@ class Extraction(Optimisation):
     def _best(self, built: Built, graph: EGraph) -> Choice:
         """The cheapest choice found."""
         prices = ProductPrices(self.model)
-        programs = programs_by(prices)
-        priced = Priced(graph, {})
-        priced.refresh(prices)
-        everywhere = tree(priced)
-        if self.extract == "tree":
-            return everywhere
         ends = self._ends()
+        classes: list[PlainClasses] = []
 
         def late() -> bool:
             return time.perf_counter() > ends
 
+        def share(choice: Choice) -> Choice:
+            if not classes:
+                classes.append(PlainClasses(graph, everywhere, late))
+            return share_junctions(classes[0], share_sums(classes[0], choice, programs_by(prices)))
+
+        search = Improver(graph, prices, late, share)
+        everywhere = tree(search.priced)
+        if self.extract == "tree":
+            return everywhere
         # the answer needs no class besides those that it chooses for
         starts = [everywhere, everywhere | built.choice] if built.choice else [everywhere]
-        found = [improved(priced, start, late=late) for start in starts]
-        least = min(cost for _, cost in found)
-        classes: PlainClasses | None = None
-        shared: list[tuple[Choice, int]] = []
-        seen: list[Choice] = []
-        for choice, cost in found:
-            parts = {c: node for c, node in choice.items() if node[0] in BRACKETED}
-            if parts and cost <= least + LIMITS.behind and parts not in seen:
-                seen.append(parts)
-                classes = classes or PlainClasses(graph, everywhere, late)
-                brackets = share_junctions(classes, share_sums(classes, choice, programs))
-                priced.refresh(prices)
-                # the brackets are the latest nodes
-                rest = completed(priced, needed(brackets, graph.roots), latest=True)
-                shared.append(improved(priced, rest, thorough=True, late=late))
+        found = [search.improved(start) for start in starts]
+        summing = [end for end in found if any(op in BRACKETED for op, _, _ in end[0].values())]
+        shared = search.best_bracketed(summing) if summing else []
         return min([*shared, *found], key=lambda end: end[1])[0]
 
     def _escapes(self, place: int, term: Expr) -> bool:

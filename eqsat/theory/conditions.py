@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import permutations
-from typing import cast
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.digits import difference, join_digits, join_order
@@ -150,7 +149,7 @@ class Conditions(Quotients):
             return form.divided(content)
         for atom, coefficient in form.sorted_terms():
             if abs(coefficient) == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
-                n = cast(int, atom.args[1].value)
+                n = atom.args[1].vmin
                 inner = self.inner(atom.args[0])
                 rest = form.plus(atom_form(atom), -coefficient)
                 if coefficient == 1:

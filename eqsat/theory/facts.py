@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from math import gcd
 from operator import or_
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 
@@ -215,7 +215,7 @@ class Facts(Intervals):
                 self._solve(direction.shifted(-low))
 
     def _narrow_numerator(self, atom: Expr, low: int, high: int) -> None:
-        divisor = cast(int, atom.args[1].value)
+        divisor = atom.args[1].vmin
         numerator = self.inner(atom.args[0])
         if divisor > 0 and numerator.terms:
             self._assume_at_least(numerator, low * divisor)

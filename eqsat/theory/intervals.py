@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import cast
 
 from eqsat.lang.expr import Expr, chain_members
 from eqsat.lang.ops import BITWISE, OPS, Bounds
@@ -35,7 +34,7 @@ class Intervals(Divisions):
         low, high = atom.vmin, atom.vmax
         op = atom.op
         if op == "floordiv" and atom.args[1].op == "const":
-            divisor = cast(int, atom.args[1].value)
+            divisor = atom.args[1].vmin
             ends = [end // divisor for end in self._bounds_without_known_sums(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
         elif op == "floordiv":

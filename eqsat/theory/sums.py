@@ -14,7 +14,6 @@ from functools import cache
 from itertools import combinations
 from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
-from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
 from eqsat.theory.digits import difference
@@ -321,7 +320,7 @@ class SumOver(Reducer):
         """The sum of ``(k*index + rest) // n`` for literals ``k`` and ``n``."""
         if len(inside) != 1 or inside[0].op != "floordiv" or inside[0].args[1].op != "const":
             return None
-        n = cast(int, inside[0].args[1].value)
+        n = inside[0].args[1].vmin
         dividend = self.theory.inner(inside[0].args[0])
         k = dividend.terms.get(self.index, 0)
         rest = dividend.plus(atom_form(self.index), -k)
