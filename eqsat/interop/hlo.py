@@ -2,8 +2,8 @@
 
 A :class:`Module` has computations, a :class:`Computation` instructions in order, an :class:`Instruction` its operands,
 attributes and the shapes of its outputs. What is read is what XLA prints: every name is defined before it is used, each
-instruction gives its shape, and operands may repeat theirs. Literals and metadata are skipped. What the operations
-read is said in :mod:`eqsat.interop.indexing_analysis`.
+instruction gives its shape, and operands may repeat theirs. Literals, metadata and its tables of stack frames are
+skipped. What the operations read is said in :mod:`eqsat.interop.indexing_analysis`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ _HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:\(.*\)\s*->.*)?\{{")
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
 _OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
 _SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
+#: The tables of source lines that metadata refers to.
+_STACK_FRAMES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*", re.MULTILINE)
+#: How a computation ends, which may name the thread that runs it.
+_END = re.compile(r"\}(?:, execution_thread=\S+)?")
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,7 @@ def _computation(name: str, lines: Iterator[tuple[int, str]], known: Mapping[str
     body: dict[str, Instruction] = {}
     root: Instruction | None = None
     for number, line in lines:
-        if line == "}":
+        if _END.fullmatch(line):
             break
         with _located(number):
             is_root, instruction = _instruction(line, body, known)
@@ -250,6 +254,7 @@ def integers(text: str) -> tuple[int, ...]:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Numbered lines of the text, those that open brackets or end in a comma joined with what follows."""
     bare = _SKIPPED.sub(lambda m: '""' if m[0][0] == '"' else "\n" * m[0].count("\n"), text)
+    bare = _STACK_FRAMES.sub(lambda m: "\n" * m[0].count("\n"), bare)
     parts: list[str] = []
     first, depth = 0, 0
     for number, line in enumerate(map(str.strip, bare.split("\n")), start=1):
@@ -258,7 +263,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         first = first if parts else number
         parts.append(line)
         depth += sum((c in "([{") - (c in ")]}") for c in line)
-        begins_or_ends = len(parts) == 1 and (line == "}" or _HEADER.fullmatch(line))
+        begins_or_ends = len(parts) == 1 and (_END.fullmatch(line) or _HEADER.fullmatch(line))
         if begins_or_ends or (depth <= 0 and line[-1] != ","):
             yield first, " ".join(parts)
             parts, depth = [], 0

@@ -49,6 +49,42 @@ def test_what_xla_prints() -> None:
     assert repr(by_name["r"]) == "reshape 'r'"
 
 
+STACK_FRAMES = """
+HloModule jit_f, is_scheduled=true
+
+FileNames
+1 "f.py"
+
+FunctionNames
+1 "<module>"
+2 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=8 end_line=8 column=7 end_column=29}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+
+
+%half (p.1: f32[8]) -> f32[8] {
+  ROOT %p.1 = f32[8]{0} parameter(0), metadata={op_name="f" stack_frame_id=1}
+}, execution_thread="parallel"
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %c = f32[8]{0} call(%p), to_apply=%half
+  %
+}
+"""
+
+
+def test_stack_frames_and_threads_are_skipped() -> None:
+    module = hlo.parse(STACK_FRAMES.replace("  %\n", ""))
+    assert module.entry.root.called is module.computations["half"]
+    with pytest.raises(ValueError, match="line 25 of the HLO text"):
+        hlo.parse(STACK_FRAMES)
+
+
 SHAPES = [
     # the text, the layout, the tiles
     ("f32[8,128]{1,0:T(8,128)}", (1, 0), "(8,128)"),
