@@ -12,7 +12,6 @@ from typing import Any
 
 from eqsat.interop.drop_in import Answers
 from eqsat.lang.expr import Expr, free_name, replaced, topological, var, variables
-from eqsat.lang.infinity import Infinity
 from eqsat.lang.ops import SUMS
 from eqsat.lang.traversal import facts_on
 from eqsat.optimizer.front import optimize
@@ -33,7 +32,7 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
     if not large or not large.keys().isdisjoint(terms):
         return _answer(terms, facts, options)
     taken = {str(x.value) for x in variables([*terms, *facts])}
-    images = {part: var(free_name("part", taken), *_ends(part)) for part in large}
+    images = {part: var(free_name("part", taken), part.vmin, part.vmax) for part in large}
     found = _answer(replaced(terms, images), facts, options)
     used = _uses(found, set(images.values()))
     if used is None:
@@ -41,10 +40,6 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
     inside = [part for part, image in images.items() if image in used]
     answers = _answer(inside, facts, options) if inside else ()
     return tuple(replaced(found, {images[part]: answer for part, answer in zip(inside, answers, strict=True)}))
-
-
-def _ends(term: Expr) -> list[int | None]:
-    return [None if isinstance(end, Infinity) else end for end in (term.vmin, term.vmax)]
 
 
 def _large_selections(terms: Iterable[Expr]) -> dict[Expr, None]:
@@ -86,7 +81,7 @@ def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any
     """The answer for terms under those facts that speak of what they depend on, which is kept with other names."""
     terms = tuple(terms)
     known = facts_on(terms, facts)
-    names = {x: var(f"v{k}", *_ends(x)) for k, x in enumerate(variables([*terms, *known]))}
+    names = {x: var(f"v{k}", x.vmin, x.vmax) for k, x in enumerate(variables([*terms, *known]))}
     roots, constraints = (tuple(replaced(those, names)) for those in (terms, known))
 
     def solve() -> tuple[Expr, ...]:

@@ -9,11 +9,12 @@ that were read are used for writing. What is written is never evaluated by SymPy
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from math import lcm
-from operator import and_, or_, xor
+from math import lcm, prod
+from operator import and_, mul, or_, xor
 from typing import Any, cast
 
 from eqsat.interop.parts import optimized
@@ -38,7 +39,7 @@ from eqsat.lang.expr import (
     var,
     where,
 )
-from eqsat.lang.infinity import INFINITY, Infinity
+from eqsat.lang.infinity import INFINITY
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import facts_on
 from eqsat.lang.validation import require
@@ -121,8 +122,10 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
     >>> from_sympy(floor((x + 7) / 8) - n, {x: (1, 64)}, assume=[n > 3])
     Reading(terms=(Expr('(x + 7)//8 - n'),), constraints=())
     """
-    reader = _Reader(_sympy(), _listed(assume, "what is assumed"), dict(ranges or {}))
-    terms = tuple([reader.value(e) for e in _several(exprs)])
+    if isinstance(assume, str) or not isinstance(assume, Iterable):
+        raise TypeError(f"what is assumed must be a list of relations, not {assume!r}")
+    reader = _Reader(_sympy(), assume, dict(ranges or {}))
+    terms = tuple([reader.value(e) for e in (exprs if isinstance(exprs, list | tuple) else [exprs])])
     return Reading(terms, tuple(facts_on(terms, reader.constraints)), reader.names)
 
 
@@ -196,20 +199,10 @@ def _sympy() -> Any:
     return sympy
 
 
-def _several(exprs: Any) -> list[Any]:
-    return list(exprs) if isinstance(exprs, list | tuple) else [exprs]
-
-
-def _listed(given: Iterable[Any], what: str) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{what} must be a list of relations, not {given!r}")
-    return list(given)
-
-
 class _Reader:
     """Reads expressions that share symbols; everything is read once."""
 
-    def __init__(self, sympy: Any, assume: Sequence[Any], ranges: Mapping[Any, Ends]) -> None:
+    def __init__(self, sympy: Any, assume: Iterable[Any], ranges: Mapping[Any, Ends]) -> None:
         self.sympy = sympy
         self.names: dict[str, Any] = {}
         self._taken: set[str] = set()
@@ -228,19 +221,18 @@ class _Reader:
 
     def _narrows(self, fact: Any) -> bool:
         """Whether a fact is a bound of a symbol, which is then noted."""
-        if type(fact).__name__ not in _BOUNDS:
+        op, swapped = _RELATIONS.get(type(fact).__name__, ("", False))
+        if op not in ("lt", "le"):
             return False
-        left, right = fact.args
-        below, strict = _BOUNDS[type(fact).__name__]
-        if right.is_Symbol and left.is_Integer:
-            left, right, below = right, left, not below
-        if not (left.is_Symbol and right.is_Integer):
-            return False
-        ends = self._ends(left)
-        if below:
-            ends[1] = min(ends[1], int(right) - strict)
+        less, more = reversed(fact.args) if swapped else fact.args
+        if less.is_Symbol and more.is_Integer:
+            ends = self._ends(less)
+            ends[1] = min(ends[1], int(more) - (op == "lt"))
+        elif more.is_Symbol and less.is_Integer:
+            ends = self._ends(more)
+            ends[0] = max(ends[0], int(less) + (op == "lt"))
         else:
-            ends[0] = max(ends[0], int(right) + strict)
+            return False
         return True
 
     def _ends(self, symbol: Any) -> list[int]:
@@ -270,10 +262,9 @@ class _Reader:
             ) from None
 
     def _symbol(self, symbol: Any) -> Expr:
-        low, high = self._ends(symbol)
         name = self._name(symbol.name)
         self.names[name] = symbol
-        return var(name, *[None if isinstance(end, Infinity) else end for end in (low, high)])
+        return var(name, *self._ends(symbol))
 
     def _name(self, wanted: str) -> str:
         """A name of a variable or an array for that of a symbol or a function: as it is, if it can be."""
@@ -309,10 +300,8 @@ class _Reader:
         return self._integer(e, self.number(e))
 
     def _integer(self, e: Any, found: _Ratio) -> Expr:
-        if found.literal == 1 and not found.factors:
-            return found.top
         quotient = self._quotient(e, found)
-        if not self._divides(found.top, found.below):
+        if quotient is not found.top and not self._divides(found.top, found.below):
             if e.is_integer is not True:
                 raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
             self._know(found.top, found.below)
@@ -372,35 +361,14 @@ class _Reader:
         value = load(array, *map(self.integer, e.args))
         return value if is_condition else _Ratio(value)
 
-    def _common(self, e: Any, numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:
-        """The numerators of numbers over a divisor that they share."""
-        literal = lcm(*[x.literal for x in numbers])
-        factors: list[Expr] = []
-        for x in numbers:
-            missing = list(factors)
-            for factor in x.factors:
-                if factor in missing:
-                    missing.remove(factor)
-                else:
-                    factors.append(factor)
-        tops = []
-        for x in numbers:
-            left = list(factors)
-            for factor in x.factors:
-                left.remove(factor)
-            scale = literal // x.literal
-            tops.append(_product([x.top, *left, const(scale)]))
-        return tops, literal, tuple(factors)
-
     def _add(self, e: Any) -> _Ratio:
-        tops, literal, factors = self._common(e, [self.number(a) for a in e.args])
+        tops, literal, factors = _common([self.number(a) for a in e.args])
         return _Ratio(_sum(tops), literal, factors)
 
     def _mul(self, e: Any) -> _Ratio:
         numbers = [self.number(a) for a in e.args]
-        literal = reduce(lambda x, y: x * y, [x.literal for x in numbers])
         factors = tuple([factor for x in numbers for factor in x.factors])
-        return _Ratio(_product([x.top for x in numbers]), literal, factors)
+        return _Ratio(_product([x.top for x in numbers]), prod([x.literal for x in numbers]), factors)
 
     def _pow(self, e: Any) -> _Ratio:
         base, exponent = e.args
@@ -422,8 +390,12 @@ class _Reader:
         """The floor of a ratio."""
         if x.literal == 1 and not x.factors:
             return x.top
+        return self._stated(e, "floordiv", x.top, x.below)
+
+    def _stated(self, e: Any, op: str, x: Expr, y: Expr) -> Expr:
+        """A quotient or remainder, whose divisor is not always zero."""
         try:
-            return stated("floordiv", x.top, x.below)
+            return stated(op, x, y)
         except ValueError as error:
             raise self.fail(e, str(error)) from None
 
@@ -453,23 +425,18 @@ class _Reader:
         return _Ratio(quotient)
 
     def _mod(self, e: Any) -> _Ratio:
-        (x, y), literal, factors = self._common(e, [self.number(a) for a in e.args])
+        (x, y), literal, factors = _common([self.number(a) for a in e.args])
         if factors:
             raise self.fail(e, "its operands have divisors that are no literals")
-        try:
-            return _Ratio(stated("mod", x, y), literal)
-        except ValueError as error:
-            raise self.fail(e, str(error)) from None
+        return _Ratio(self._stated(e, "mod", x, y), literal)
 
     def _modular_indexing(self, e: Any) -> _Ratio:
         base, divisor, modulus = map(self.integer, e.args)
-        try:
-            return _Ratio(stated("mod", base if divisor is const(1) else stated("floordiv", base, divisor), modulus))
-        except ValueError as error:
-            raise self.fail(e, str(error)) from None
+        quotient = base if divisor is const(1) else self._stated(e, "floordiv", base, divisor)
+        return _Ratio(self._stated(e, "mod", quotient, modulus))
 
     def _extreme(self, e: Any) -> _Ratio:
-        tops, literal, factors = self._common(e, [self.number(a) for a in e.args])
+        tops, literal, factors = _common([self.number(a) for a in e.args])
         self._require_positive(e, factors)
         combine = minimum if type(e).__name__ == "Min" else maximum
         return _Ratio(reduce(combine, tops), literal, factors)
@@ -491,14 +458,11 @@ class _Reader:
         self.names[f"function {op}"] = e.func
         return _Ratio(reduce(lambda x, y: make(op, x, y), map(self.integer, e.args)))
 
-    def _piecewise(self, e: Any) -> _Ratio | Expr:
-        return self._select(e, [(pair.args[0], pair.args[1]) for pair in e.args])
-
     def _where(self, e: Any) -> _Ratio | Expr:
         condition, x, y = e.args
-        return self._select(e, [(x, condition), (y, True)])
+        return self._select([(x, condition), (y, True)])
 
-    def _select(self, e: Any, pairs: Sequence[tuple[Any, Any]]) -> _Ratio | Expr:
+    def _select(self, pairs: Sequence[tuple[Any, Any]]) -> _Ratio | Expr:
         """The first branch whose condition holds; where none does, nothing is said, and so the last may be."""
         branches = [self.read(branch) for branch, _ in pairs]
         conditions = [self.condition(condition) for _, condition in pairs[:-1]]
@@ -509,7 +473,7 @@ class _Reader:
             # a branch that is not chosen may divide by zero, so they get no divisor in common
             below = [x.below for x in numbers]
             return _Ratio(_first(conditions, [x.top for x in numbers]), 1, (_first(conditions, below),))
-        tops, literal, factors = self._common(e, numbers)
+        tops, literal, factors = _common(numbers)
         return _Ratio(_first(conditions, tops), literal, factors)
 
     # ---- conditions
@@ -519,27 +483,37 @@ class _Reader:
         sides = [self.read(a) for a in e.args]
         if all(isinstance(side, Expr) for side in sides):
             return make(op, *cast(list[Expr], sides))
-        (x, y), _, factors = self._common(e, [self.number(a) for a in e.args])
+        (x, y), _, factors = _common([self.number(a) for a in e.args])
         if op in ("lt", "le"):
             self._require_positive(e, factors)
         return make(op, y, x) if swapped else make(op, x, y)
 
-    def _equivalent(self, e: Any) -> Expr:
-        first, *others = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
-        return reduce(and_, [first.eq(other) for other in others])
-
     def _junction(self, e: Any) -> Expr:
-        members = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
-        return reduce({"And": and_, "Or": or_, "Xor": xor}[type(e).__name__], members)
+        first, *others = [self.condition(a) for a in sorted(e.args, key=self.sympy.default_sort_key)]
+        if type(e).__name__ == "Equivalent":
+            return reduce(and_, [first.eq(other) for other in others])
+        return reduce({"And": and_, "Or": or_, "Xor": xor}[type(e).__name__], others, first)
+
+
+def _common(numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:
+    """The numerators of numbers over a divisor that they share: a literal and factors."""
+    literal = lcm(*[x.literal for x in numbers])
+    # of each factor as many as the number that has most of it
+    factors = reduce(or_, [Counter(x.factors) for x in numbers])
+    tops = []
+    for x in numbers:
+        missing = factors - Counter(x.factors)
+        tops.append(_product([x.top, *missing.elements(), const(literal // x.literal)]))
+    return tops, literal, tuple(factors.elements())
 
 
 def _product(operands: Sequence[Expr]) -> Expr:
     """A product, without ones, its literals last."""
-    number = reduce(lambda x, y: x * y, [t.vmin for t in operands if t.op == "const"], 1)
+    number = prod([t.vmin for t in operands if t.op == "const"])
     others = [t for t in operands if t.op != "const"]
     if not others:
         return const(number)
-    product = reduce(lambda x, y: x * y, others)
+    product = reduce(mul, others)
     return product if number == 1 else -product if number == -1 else product * number
 
 
@@ -577,13 +551,6 @@ _OPERANDS = {
     **dict.fromkeys(("FloorDiv", "CleanDiv", "Mod", "PythonMod", "Implies"), 2),
     **dict.fromkeys(("ModularIndexing", "Where", "ITE"), 3),
 }
-#: By class whether a relation bounds its left side from above, and whether that is strict.
-_BOUNDS = {
-    "StrictLessThan": (True, 1),
-    "LessThan": (True, 0),
-    "StrictGreaterThan": (False, 1),
-    "GreaterThan": (False, 0),
-}
 #: Classes of others that are written again if they were read.
 _DERIVED = frozenset({"FloorDiv", "ModularIndexing", "Mod", "PythonMod", "Where", "Max", "Min"})
 #: Functions that are bit operators, by their names.
@@ -608,7 +575,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "Max": _Reader._extreme,
     "Min": _Reader._extreme,
     "Abs": _Reader._abs,
-    "Piecewise": _Reader._piecewise,
+    "Piecewise": lambda reader, e: reader._select([pair.args for pair in e.args]),
     "Where": _Reader._where,
     "ITE": _Reader._where,
     "And": _Reader._junction,
@@ -616,7 +583,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "Xor": _Reader._junction,
     "Not": lambda reader, e: ~reader.condition(e.args[0]),
     "Implies": lambda reader, e: ~reader.condition(e.args[0]) | reader.condition(e.args[1]),
-    "Equivalent": _Reader._equivalent,
+    "Equivalent": _Reader._junction,
     "BooleanTrue": lambda reader, e: TRUE,
     "BooleanFalse": lambda reader, e: FALSE,
     **dict.fromkeys(_RELATIONS, _Reader._relation),
