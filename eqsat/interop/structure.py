@@ -19,7 +19,7 @@ the buffer, letters that are literals in rules (``c``) are constants, and any ot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -59,7 +59,8 @@ _BINARY: dict[str, str | None] = {
     **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
     **{"Lt": "lt", "Le": "le", "Gt": "lt", "Ge": "le", "Eq": "eq", "Ne": "ne", "And": None, "Or": None, "Xor": None},
 }
-_COMPARISONS = frozenset({"Lt", "Le", "Gt", "Ge", "Eq", "Ne"})
+#: What operations on indices give that give no index.
+_RESULT = dict.fromkeys(("Lt", "Le", "Gt", "Ge", "Eq", "Ne"), "bool")
 _TYPED = {
     "CONST": "CONST(42, Index)",
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
@@ -238,30 +239,28 @@ def _operand(tree: Tree) -> _Operand:
 
 def _computed_operand(tree: Tree) -> _Operand:
     """An operation has the width of its type, or else the least upper one of its operands."""
-    if tree.op == "CONST":
+    value = None
+    typed = _TYPE.match(tree.args[-1].text) if tree.args else None
+    if tree.op == "CONST" or (tree.op == ".cast" and typed):
         value = _operand(tree.args[0]).value
     elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
         name, *ends = [a.text for a in tree.args[:3]]
         value = any_var(name, *map(int, ends)) if all(map(_is_literal, ends)) else None
-    else:
-        value = None
-    typed = _TYPE.match(tree.args[-1].text) if tree.args else None
     if typed:
-        inner = _operand(tree.args[0]).value if tree.op == ".cast" else value
-        return _Operand(tree, int(typed[1]), inner)
-    parts = [_operand(a) for a in _values(tree)]
-    known = _BINARY.get(tree.op)
-    values = [part.value for part in parts if part.value is not None]
-    if known and len(values) == 2:
-        value = make(known, *values)
-    return _Operand(tree, max([32, *[part.width for part in parts]]), value)
+        return _Operand(tree, int(typed[1]), value)
+    given: tuple[Tree, ...] = ()
+    if tree.op in _BINARY or tree.op in (".bind", "WHERE"):
+        # the condition of a selection has no width
+        given = tree.args[tree.op == "WHERE" :]
+    parts = [_operand(a) for a in given]
+    width = max([32, *[part.width for part in parts]])
+    return _Operand(tree, width, _combined(tree.op, parts) if value is None else value)
 
 
-def _values(tree: Tree) -> tuple[Tree, ...]:
-    """The operands that the result of an operation has the width of."""
-    if tree.op in _BINARY or tree.op == ".bind":
-        return tree.args
-    return tree.args[1:] if tree.op == "WHERE" else ()
+def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
+    """The value of an operation on two, if theirs are known."""
+    known, values = _BINARY.get(op), [operand.value for operand in operands if operand.value is not None]
+    return make(known, *values) if known and len(values) == 2 else None
 
 
 def _is_cast(tree: Tree) -> bool:
@@ -292,40 +291,18 @@ def _typed(tree: Tree) -> Tree | None:
 
 def _computed(tree: Tree) -> Tree | None:
     """An operation on indices: at the least upper width of its operands and its result."""
-    if len(tree.args) != 2 or not all(_is_cast(a) for a in tree.args):
+    # the condition of a selection has no width
+    fixed, given = tree.args[: tree.op == "WHERE"], tree.args[tree.op == "WHERE" :]
+    wanted = len(given) if tree.op == "VECTORIZE" else 2
+    if not given or len(given) != wanted or not all(map(_is_cast, given)):
         return None
-    x, y = [_operand(a.args[0]) for a in tree.args]
-    width = max(x.width, y.width)
-    known = _BINARY[tree.op]
-    if known and x.value is not None and y.value is not None:
-        width = max(width, select_width(make(known, x.value, y.value)))
-    cast = [_cast(operand.tree, f"i{width}") for operand in (x, y)]
-    return _cast(node(tree.op, *cast), "bool" if tree.op in _COMPARISONS else "Index")
-
-
-def _selected(tree: Tree) -> Tree | None:
-    if len(tree.args) != 3 or not all(_is_cast(a) for a in tree.args[1:]):
-        return None
-    branches = [_operand(a.args[0]) for a in tree.args[1:]]
-    width = max(b.width for b in branches)
-    return _cast(node(tree.op, tree.args[0], *[_cast(b.tree, f"i{width}") for b in branches]), "Index")
-
-
-def _vector(tree: Tree) -> Tree | None:
-    if not tree.args or not all(_is_cast(a) for a in tree.args):
-        return None
-    lanes = [_operand(a.args[0]) for a in tree.args]
-    width = max(lane.width for lane in lanes)
-    return _cast(node(tree.op, *[_cast(x.tree, f"i{width}") for x in lanes]), f"Vector<Index,{len(lanes)}>")
-
-
-def _bound(tree: Tree) -> Tree | None:
-    """A variable and the value that it is bound to: of one width."""
-    if len(tree.args) != 2 or not all(_is_cast(a) for a in tree.args):
-        return None
-    name, value = [_operand(a.args[0]) for a in tree.args]
-    kind = f"i{max(name.width, value.width)}"
-    return _cast(node(".bind", _cast(name.tree, kind), _cast(value.tree, kind)), "Index")
+    operands = [_operand(a.args[0]) for a in given]
+    value = _combined(tree.op, operands)
+    width = max([operand.width for operand in operands])
+    width = width if value is None else max(width, select_width(value))
+    op = ".bind" if tree.op == "BIND" else tree.op
+    cast = [_cast(operand.tree, f"i{width}") for operand in operands]
+    return _cast(node(op, *fixed, *cast), f"Vector<Index,{wanted}>" if op == "VECTORIZE" else _RESULT.get(op, "Index"))
 
 
 def _launched(tree: Tree) -> Tree | None:
@@ -356,8 +333,7 @@ def _extent(tree: Tree) -> int | None:
 
 def _short_loop(tree: Tree) -> Tree | None:
     """A loop with at most one value is its first one."""
-    extent = _extent(tree)
-    return node("CONST", leaf(0)) if extent is not None and extent <= 1 else None
+    return None if _is_long(tree) else node("CONST", leaf(0))
 
 
 def _ended(tree: Tree) -> Tree | None:
@@ -499,10 +475,7 @@ def _gathered(tree: Tree) -> Tree | None:
 #: What each operation becomes; ``None`` if it stays.
 RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
     **dict.fromkeys(("CONST", "DEFINE_VAR", "VCONST"), _typed),
-    **dict.fromkeys(_BINARY, _computed),
-    "WHERE": _selected,
-    "VECTORIZE": _vector,
-    "BIND": _bound,
+    **dict.fromkeys((*_BINARY, "WHERE", "VECTORIZE", "BIND"), _computed),
     "SPECIAL": _launched,
     "RANGE": lambda tree: _launched(tree) or _short_loop(tree),
     "new_range": _short_loop,
