@@ -281,24 +281,22 @@ def convolved(
 @_of_integers
 def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: tuple[Sizes, Sizes]) -> list[Relation]:
     """The two operands of a matrix product; the output has the batch dimensions, then those of lhs, then of rhs."""
-    sides = []
-    for side, own in enumerate((lhs, rhs)):
-        _check_dimensions([*batch[side], *contracting[side]], len(own))
-        sides.append([n for d, n in enumerate(own) if d not in (*batch[side], *contracting[side])])
+    for own, both, summed in zip((lhs, rhs), batch, contracting, strict=True):
+        _check_dimensions([*both, *summed], len(own))
     for dims in (batch, contracting):
         if [lhs[d] for d in dims[0]] != [rhs[d] for d in dims[1]]:
             raise ValueError(f"sizes of dimensions {list(dims[0])} and {list(dims[1])} differ: {lhs} and {rhs}")
-    output = [*(lhs[d] for d in batch[0]), *sides[0], *sides[1]]
-    loops, sums = _loops(output), _loops([lhs[d] for d in contracting[0]], "k")
-    first = len(batch[0])
-    free = (loops[first : first + len(sides[0])], loops[first + len(sides[0]) :])
-    found = []
-    for side, own in enumerate((lhs, rhs)):
-        shared = [*batch[side], *contracting[side]]
-        alone = [d for d in range(len(own)) if d not in shared]
-        placed = dict(zip([*shared, *alone], [*loops[:first], *sums, *free[side]], strict=True))
-        found.append(_related(loops, output, [placed[d] for d in range(len(own))], own))
-    return found
+    sizes = [lhs[d] for d in batch[0]]
+    output, sums = _loops(sizes), _loops([lhs[d] for d in contracting[0]], "k")
+    shared, operands = [*output, *sums], []
+    for own, letter, both, summed in zip((lhs, rhs), "lr", batch, contracting, strict=True):
+        alone = [d for d in range(len(own)) if d not in (*both, *summed)]
+        free = _loops([own[d] for d in alone], letter)
+        placed = dict(zip([*both, *summed, *alone], [*shared, *free], strict=True))
+        operands.append([placed[d] for d in range(len(own))])
+        output += free
+        sizes += [own[d] for d in alone]
+    return [_related(output, sizes, index, own) for index, own in zip(operands, (lhs, rhs), strict=True)]
 
 
 @_of_integers
