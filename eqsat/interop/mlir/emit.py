@@ -24,7 +24,8 @@ from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make, replaced, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS
 
-_PLAIN = {
+#: The operations that read the operands of a term as they are: of integers, and of conditions.
+_ON_INTEGERS = {
     "add": "addi",
     "sub": "subi",
     "mul": "muli",
@@ -37,14 +38,11 @@ _PLAIN = {
     "bitand": "andi",
     "bitor": "ori",
     "bitxor": "xori",
-    "and": "andi",
-    "or": "ori",
-    "neg": "subi",
-    "not": "xori",
-    "where": "select",
 }
-_LOGIC = {"min": "andi", "max": "ori"}
+_ON_CONDITIONS = {"and": "andi", "or": "ori", "min": "andi", "max": "ori"}
 _PREDICATES = {"lt": "slt", "le": "sle", "eq": "eq", "ne": "ne"}
+#: A remainder that no operation computes: from the operands and the quotient.
+_REMAINDER = "remainder"
 #: What a change of type costs.
 _CAST = 1
 
@@ -171,27 +169,42 @@ class Emitter:
             return [(node, least)]
         if (position := axis_of(node)) is not None:
             return self._narrower(node, position, type_)
+        return self._operation(node, type_)[1]
+
+    def _operation(self, node: Expr, type_: str) -> tuple[str, list[Typed]]:
+        """The name of the operation that computes a node, if there is one, and what it reads."""
+        operands = [(a, type_) for a in node.args]
         if (opposite := self._negated(node)) is not None:
-            return [(opposite, type_), (TRUE, type_)]
+            return "xori", [(opposite, type_), (TRUE, type_)]
         if node.op in COMPARISONS:
-            return [(a, typed(self._common(node), shape_of(type_))) for a in node.args]
+            compared = typed(self._common(node), shape_of(type_))
+            return f"cmpi {_PREDICATES[node.op]},", [(a, compared) for a in node.args]
         if node.op == "where":
             condition, x, y = node.args
             if (opposite := self._negated(condition)) is not None:
                 condition, x, y = opposite, y, x
-            return [(condition, typed("i1", shape_of(type_))), (x, type_), (y, type_)]
+            return "select", [(condition, typed("i1", shape_of(type_))), (x, type_), (y, type_)]
         if node.op == "neg":
-            return [(const(0), type_), (node.args[0], type_)]
+            return "subi", [(const(0), type_), *operands]
         if node.op == "not":
-            return [(node.args[0], type_), (TRUE, type_)]
-        if node.op in FLOORS and node.args[0].vmin < 0:
-            x, y = node.args
-            if y.op == "const" and is_power_of_two(y.vmin):
-                number = y.vmin.bit_length() - 1 if node.op == "floordiv" else y.vmin - 1
-                return [(x, type_), (const(number), type_)]
-            if node.op == "mod":
-                return [(x, type_), (y, type_), (make("floordiv", x, y), type_)]
-        return [(a, type_) for a in node.args]
+            return "xori", [*operands, (TRUE, type_)]
+        if node.op in FLOORS:
+            return self._floor(node, operands)
+        return (_ON_CONDITIONS if is_condition(type_) else _ON_INTEGERS).get(node.op, ""), operands
+
+    def _floor(self, node: Expr, operands: list[Typed]) -> tuple[str, list[Typed]]:
+        """The operation for a quotient that is rounded down, or for its remainder."""
+        (x, type_), (y, _) = operands
+        is_quotient = node.op == "floordiv"
+        if x.vmin < 0 and y.op == "const" and is_power_of_two(y.vmin):
+            if is_quotient:
+                return "shrsi", [(x, type_), (const(y.vmin.bit_length() - 1), type_)]
+            return "andi", [(x, type_), (const(y.vmin - 1), type_)]
+        if x.vmin >= 0 and y.vmin > 0:
+            return "divui" if is_quotient else "remui", operands
+        if is_quotient:
+            return "floordivsi", operands
+        return (_REMAINDER, [*operands, (make("floordiv", x, y), type_)]) if x.vmin < 0 else ("", operands)
 
     def _least(self, node: Expr, type_: str) -> str:
         """The type in which a node is computed, if from there it is spread to a tensor."""
@@ -207,7 +220,8 @@ class Emitter:
         if len(shape) == 1:
             return []
         dropped = 1 if position == 0 else 0
-        return [(axis(position - (dropped < position), shape[position]), typed("i32", _without(shape, dropped)))]
+        rest = shape[:dropped] + shape[dropped + 1 :]
+        return [(axis(position - (dropped < position), shape[position]), typed("i32", rest))]
 
     def _common(self, comparison: Expr) -> str:
         """The type of the elements to compare."""
@@ -229,36 +243,18 @@ class Emitter:
             return self._spread(node, type_, place, out, result)
         if node.op == "var":
             return self._cast(node, type_, place, out, result)
-        needed = self._operands(node, type_)
+        name, needed = self._operation(node, type_)
+        if not name:
+            raise NotReadError
         operands = [self._read(a, t, place) for a, t in needed]
         out.price += self.model.price(node.op, [(a.vmin, a.vmax) for a in node.args], (node.vmin, node.vmax))
-        if len(needed) > len(node.args) and node.op == "mod":
+        if name == _REMAINDER:
             x, y, quotient = operands
             # the product may wrap, and the difference wraps back
             product = self._line(out, place, None, "muli", [quotient, y], f" : {type_}")
             return self._line(out, place, result, "subi", [x, product], f" : {type_}")
-        name = self._name(node, type_, [a for a, _ in needed])
         suffix = needed[0][1] if name.startswith("cmpi") else type_
         return self._line(out, place, result, name, operands, f" : {suffix}")
-
-    def _name(self, node: Expr, type_: str, operands: list[Expr]) -> str:
-        """The operation that computes a node."""
-        if self._negated(node) is not None:
-            return _PLAIN["not"]
-        if node.op in COMPARISONS:
-            return f"cmpi {_PREDICATES[node.op]},"
-        if node.op in FLOORS:
-            x, y = node.args
-            if operands[1] is not y:
-                return "shrsi" if node.op == "floordiv" else "andi"
-            if x.vmin >= 0 and y.vmin > 0:
-                return "divui" if node.op == "floordiv" else "remui"
-            if node.op == "floordiv":
-                return "floordivsi"
-        names = {**_PLAIN, **_LOGIC} if is_condition(type_) else _PLAIN
-        if node.op not in names:
-            raise NotReadError
-        return names[node.op]
 
     def _read(self, term: Expr, type_: str, place: Statement) -> Value:
         value = self._have(term, type_, place)
@@ -275,8 +271,7 @@ class Emitter:
             return self._line(out, place, result, "tt.make_range", (), numbers)
         [(term, source)] = operands
         if element_of(source) != element_of(type_):
-            name = "extsi" if _bits(source) < _bits(type_) else "trunci"
-            suffix = f" : {source} to {type_}"
+            name, suffix = _resized(source, type_), f" : {source} to {type_}"
         else:
             ranks = len(shape_of(source)), len(shape_of(type_))
             name = "tt.splat" if not ranks[0] else "tt.broadcast" if ranks[0] == ranks[1] else "tt.expand_dims"
@@ -297,7 +292,7 @@ class Emitter:
         elif is_condition(source):
             name = "extui"
         else:
-            name = "extsi" if _bits(source) < _bits(type_) else "trunci"
+            name = _resized(source, type_)
         out.price += _CAST
         return self._line(out, place, result, name, [value], f" : {source} to {type_}")
 
@@ -335,9 +330,7 @@ def _one_of_two(term: Expr) -> tuple[Expr | None, bool]:
     return (variable, bool(at_one.vmin)) if at_zero.vmin != at_one.vmin else (None, False)
 
 
-def _bits(type_: str) -> int:
-    return int(element_of(type_)[1:])
-
-
-def _without(shape: tuple[int, ...], position: int) -> tuple[int, ...]:
-    return shape[:position] + shape[position + 1 :]
+def _resized(source: str, target: str) -> str:
+    """The operation between integers of two widths."""
+    bits, wanted = (int(element_of(type_)[1:]) for type_ in (source, target))
+    return "extsi" if bits < wanted else "trunci"

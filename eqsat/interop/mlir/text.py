@@ -130,7 +130,7 @@ class Statement:
                 parts.append(f"%{len(values)}")
                 values.append(piece)
             else:
-                parts.append(re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda m: m[1] or "", piece))
+                parts.append(_without_comments(piece))
         return " ".join("".join(parts).split()), values
 
 
@@ -184,10 +184,9 @@ def _split(text: str) -> Iterator[str]:
     part, depth = "", 0
     for place, line in enumerate(lines):
         part += line
-        code = ""
         for found in _TOKEN.finditer(line):
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(found["bracket"] or "", 0)
-        code = re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda m: m[1] or "", line).rstrip()
+        code = _without_comments(line).rstrip()
         following = lines[place + 1] if place + 1 < len(lines) else ""
         goes_on = depth > 0 or code.endswith((",", "="))
         if goes_on or (code and not code.endswith("{") and _CONTINUATION.match(following)):
@@ -196,6 +195,10 @@ def _split(text: str) -> Iterator[str]:
         part, depth = "", 0
     if part:
         yield part
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda m: m[1] or "", text)
 
 
 class _Reader:
