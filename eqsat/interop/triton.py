@@ -22,7 +22,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.mlir import rewriting
-from eqsat.interop.mlir.regions import KnownTerms
+from eqsat.interop.mlir.regions import MOST_PROGRAMS, KnownTerms
 from eqsat.interop.mlir.tensors import TYPE, axis_of
 from eqsat.interop.mlir.terms import fits
 from eqsat.interop.mlir.text import Value, parse
@@ -34,8 +34,6 @@ from eqsat.optimizer.front import DEFAULT_BUDGET
 
 __all__ = ["Statistics", "enabled", "install", "reset_statistics", "simplified", "statistics", "uninstall"]
 
-#: The most programs that Triton starts along an axis.
-MOST_PROGRAMS = 2**31 - 1
 #: The price of what Triton does not lower: more than all that it has instead.
 _NOT_LOWERED = 10_000
 _DIVISION = re.compile(r"\barith\.(?:floor|ceil)?(?:div|rem)[su]i\b")

@@ -12,13 +12,12 @@ from eqsat.interop.indexing import Affine
 from eqsat.interop.mlir.emit import Emitted
 from eqsat.interop.mlir.program import Program, Proposal
 from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
-from eqsat.interop.mlir.terms import MAP, NotReadError, Terms, fits
+from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.costs import costs_alone
 from eqsat.lang.expr import Expr, chain_members, maximum, minimum, term_count, topological, variables
 from eqsat.lang.ops import FLOORS, SUMS
 
-_APPLIED = re.compile(rf".*affine\.(?:apply|min|max) {MAP}.*")
 #: What :func:`_expressions` calls a loop.
 _LOOP = "for"
 _SYMBOL = re.compile(r"symbol\(%(\d+)\)")
@@ -124,10 +123,10 @@ def _members(term: Expr, op: str) -> list[Expr]:
 
 def _map(parts: Sequence[Expr], symbols: set[Value], terms: Terms) -> list[str | Value]:
     """An affine map whose results are ``parts``, and its operands."""
-    leaves = [terms.values[x] for x in variables(parts)]
-    groups = [[v for v in leaves if v not in symbols], [v for v in leaves if v in symbols]]
+    leaves = _leaves(parts, terms)
+    groups = [[v for v in leaves.values() if v not in symbols], [v for v in leaves.values() if v in symbols]]
     names = {v: f"{letter}{k}" for letter, group in zip("ds", groups, strict=True) for k, v in enumerate(group)}
-    texts = [_VARIABLE.sub(lambda m: names[_leaf(m[1], terms, parts)], affine_text(p)) for p in parts]
+    texts = [_VARIABLE.sub(lambda m: names[leaves[m[1]]], affine_text(p)) for p in parts]
     dims, syms = ([names[v] for v in group] for group in groups)
     head = f"({', '.join(dims)})" + (f"[{', '.join(syms)}]" if syms else "")
     operands: list[str | Value] = ["(", *_separated(groups[0]), ")"]
@@ -179,7 +178,7 @@ def _expressions(statement: Statement, terms: KnownTerms) -> tuple[str, list[Exp
     """``apply``, ``min`` or ``max`` and the terms of a map; the bounds of a loop; or no name, and subscripts."""
     if subscripts := terms.subscripts(statement):
         return "", subscripts
-    if _APPLIED.fullmatch(statement.normalised[0]):
+    if APPLY.fullmatch(statement.normalised[0]):
         return terms.applied(statement)
     if AFFINE_FOR.fullmatch(statement.normalised[0]):
         return _LOOP, [bound for loop in terms.loops(statement) for bound in (loop.first, loop.last)]
@@ -204,8 +203,8 @@ def _symbols(statement: Statement, terms: Terms) -> set[Value]:
     text, values = statement.normalised
     found = {values[int(n)] for n in _SYMBOL.findall(text)}
     inner = set(values[1:])
-    if applied := _APPLIED.fullmatch(text):
-        found |= {values[int(n)] for n in re.findall(r"%(\d+)", applied[3] or "")}
+    if applied := APPLY.fullmatch(text):
+        found |= {values[int(n)] for n in re.findall(r"%(\d+)", applied[4] or "")}
     symbols = {terms.values[x] for v in found for x in variables([terms.of(v, "index")])}
     for value in inner - found:
         if value.is_result and _is_apply(value) and terms.known.get(value) is not None and value in terms.computed:
@@ -213,8 +212,9 @@ def _symbols(statement: Statement, terms: Terms) -> set[Value]:
     return symbols
 
 
-def _leaf(name: str, terms: Terms, parts: Sequence[Expr]) -> Value:
-    return next(terms.values[x] for x in variables(parts) if str(x.value) == name)
+def _leaves(parts: Sequence[Expr], terms: Terms) -> dict[str, Value]:
+    """What the variables of terms stand for, by their names."""
+    return {str(x.value): terms.values[x] for x in variables(parts)}
 
 
 def _separated(values: Sequence[Value]) -> list[str | Value]:
@@ -229,18 +229,17 @@ def _subscripted(
     start = [k for k, piece in enumerate(pieces) if isinstance(piece, Value)][1] + 1
     end = next(k for k in range(start, len(pieces)) if isinstance(text := pieces[k], str) and "]" in text)
     head, tail = str(pieces[start]).partition("[")[0], str(pieces[end]).partition("]")[2]
-    written: list[str | Value] = []
-    for part in parts:
-        written.append(", " if written else "[")
-        for k, text in enumerate(_VARIABLE.split(affine_text(part))):
-            if not k % 2:
-                written.append(text)
-                continue
-            leaf = _leaf(text, terms, parts)
-            written += ["symbol(", leaf, ")"] if leaf in symbols else [leaf]
+    leaves, written = _leaves(parts, terms), list[str | Value]()
+    for k, text in enumerate(_VARIABLE.split(", ".join(map(affine_text, parts)))):
+        if not k % 2:
+            written.append(text)
+        elif leaves[text] in symbols:
+            written += ["symbol(", leaves[text], ")"]
+        else:
+            written.append(leaves[text])
     lost = [piece for piece in pieces[start:end] if isinstance(piece, Value)]
     kept = [piece for piece in (*pieces[:start], *pieces[end:]) if isinstance(piece, Value)]
     kept = [piece for piece in kept if piece not in statement.results]
-    leaves = [piece for piece in written if isinstance(piece, Value)]
-    line = [*pieces[:start], head, *written, f"]{tail}", *pieces[end + 1 :]]
-    return Emitted([line], [*kept, *leaves]), lost
+    read = [piece for piece in written if isinstance(piece, Value)]
+    line = [*pieces[:start], f"{head}[", *written, f"]{tail}", *pieces[end + 1 :]]
+    return Emitted([line], [*kept, *read]), lost

@@ -45,7 +45,7 @@ _DIM = re.compile(r"%0 = (?:memref|tensor)\.dim .*")
 #: The most that MLIR takes a number of blocks, threads or lanes of a GPU to be.
 _MOST_THREADS = 2**32 - 1
 #: The most programs that Triton starts along an axis.
-_MOST_PROGRAMS = 2**31 - 1
+MOST_PROGRAMS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,7 @@ class KnownTerms(Terms):
         if found := _PARALLEL.fullmatch(text):
             indices = split_list(found[1])
             zeros, ones = (["0"] * len(indices), ["1"] * len(indices))
-            parts = [split_list(found[2]) if found[2] else zeros, split_list(found[3])]
-            parts.append(split_list(found[4]) if found[4] else ones)
+            parts = [split_list(found[2] or "") or zeros, split_list(found[3]), split_list(found[4] or "") or ones]
             bounds = [[self._bound(part, values, minimum) for part in some] for some in parts]
             return [
                 Loop(values[int(name[1:])], first, last, _literal(step))
@@ -241,7 +240,7 @@ def _range_of_result(text: str, type_: str) -> tuple[int, int]:
     if _DIM.fullmatch(text):
         return 0, limits("index")[1]
     if found := _PROGRAMS.fullmatch(text):
-        return (0, _MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, _MOST_PROGRAMS)
+        return (0, MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, MOST_PROGRAMS)
     found = _GPU.fullmatch(text)
     if not found:
         return limits(type_)

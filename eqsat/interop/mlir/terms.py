@@ -53,7 +53,7 @@ SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d
 _CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}{_LOC}")
 #: A map or set, and its operands.
 MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"
-_APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}{_LOC}")
+APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}{_LOC}")
 _ACCESS = re.compile(r"(?:%0 = )?affine\.(?:load|store) (?:%\d+, )?%\d+ ?\[(.*)\] : .*")
 _TYPED = re.compile(rf"%0 = (?:arith|tt)\..* (?::|to|->) {TYPE}{_LOC}")
 _BOOL = re.compile(rf"%0 = arith\.constant (?:true|false){_LOC}")
@@ -111,7 +111,8 @@ class NotReadError(Exception):
     """The operation has no exact term."""
 
 
-def _shift(x: Expr, y: Expr) -> Expr:
+def _power_of_two(y: Expr) -> Expr:
+    """By what a shift by ``y`` multiplies or divides."""
     if y.op != "const" or not 0 <= y.vmin < 63:
         raise NotReadError
     return const(2**y.vmin)
@@ -122,18 +123,12 @@ def _unsigned(*operands: Expr) -> None:
         raise NotReadError
 
 
-def _divisor(y: Expr) -> None:
-    if y.vmin <= 0 <= y.vmax:
-        raise NotReadError
-
-
 def _binary(op: str, x: Expr, y: Expr) -> Expr:
     """The term of ``arith.op``."""
-    if op in ("divui", "remui", "ceildivui", "maxui", "minui", "shrui"):
+    if op.endswith("ui"):
         _unsigned(x, y)
-    if op[:3] in ("div", "rem") or "div" in op:
-        _divisor(y)
-    if op not in _ARITHMETIC:
+    may_divide_by_zero = ("div" in op or "rem" in op) and y.vmin <= 0 <= y.vmax
+    if op not in _ARITHMETIC or may_divide_by_zero:
         raise NotReadError
     return _ARITHMETIC[op](x, y)
 
@@ -153,9 +148,9 @@ _ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
     "floordivsi": lambda x, y: x // y,
     "ceildivsi": _ceiling,
     "ceildivui": _ceiling,
-    "shli": lambda x, y: x * _shift(x, y),
-    "shrsi": lambda x, y: x // _shift(x, y),
-    "shrui": lambda x, y: x // _shift(x, y),
+    "shli": lambda x, y: x * _power_of_two(y),
+    "shrsi": lambda x, y: x // _power_of_two(y),
+    "shrui": lambda x, y: x // _power_of_two(y),
     "andi": lambda x, y: x & y,
     "ori": lambda x, y: x | y,
     "xori": lambda x, y: x ^ y,
@@ -315,7 +310,7 @@ class Terms:
                 return term
             is_moved = all(axis_of(v) is not None or not is_tensor(self.type_of_variable(v)) for v in variables([term]))
             return expanded(term, int(found[2])) if is_moved else None
-        if _APPLY.fullmatch(text):
+        if APPLY.fullmatch(text):
             kind, terms = self.applied(statement)
             return reduce({"min": minimum, "max": maximum}.get(kind, minimum), terms)
         return None
@@ -337,7 +332,7 @@ class Terms:
             If it is none, or may wrap.
         """
         text, values = statement.normalised
-        found = _APPLY.fullmatch(text)
+        found = APPLY.fullmatch(text)
         if not found:
             raise NotReadError
         return found[1], self.function(found[2], found[3], found[4], values)
