@@ -9,13 +9,14 @@ kernel stays as it is unless its answer costs less as tinygrad writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract import CostModel, Latency
+from eqsat.extract.cost import is_power_of_two
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, var
@@ -218,7 +219,11 @@ def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Ex
     """Terms that cost less, of tinygrad's operations alone, or why they stay."""
     model, budget = _DROP_IN.options
     cost = _InLoops(model)
-    places = [place for place, term in enumerate(terms) if not _HOISTED.issuperset(t.op for t in _operations(term))]
+    places = [
+        place
+        for place, term in enumerate(terms)
+        if not _HOISTED.issuperset(t.op for t in topological([term]) if t.args)
+    ]
     if not places:
         return "sums and products alone"
     chosen, when = [terms[place] for place in places], [gates[place] for place in places]
@@ -246,12 +251,8 @@ def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Ex
     return tuple(whole)
 
 
-def _operations(term: Expr) -> Iterator[Expr]:
-    return (t for t in topological([term]) if t.args)
-
-
 def _is_power_of_two(value: object) -> bool:
-    return isinstance(value, int) and value > 0 and value & (value - 1) == 0
+    return isinstance(value, int) and is_power_of_two(value)
 
 
 def _divisions_in(terms: Sequence[Expr]) -> int:
@@ -272,12 +273,8 @@ def _of_tinygrads(terms: Sequence[Expr]) -> list[Expr]:
     return rebuild(terms, replace)
 
 
-def _literal(x: Expr) -> int:
-    return cast(int, x.value)
-
-
 def _negated(x: Expr) -> Expr:
-    return const(-_literal(x)) if x.op == "const" else make("mul", x, const(-1))
+    return const(-x.vmin) if x.op == "const" else make("mul", x, const(-1))
 
 
 def _not(x: Expr) -> Expr:
@@ -286,11 +283,11 @@ def _not(x: Expr) -> Expr:
 
 def _less(x: Expr, y: Expr) -> Expr:
     # tinygrad's rules know a literal on the right
-    return _not(make("lt", y, const(_literal(x) + 1))) if x.op == "const" else make("lt", x, y)
+    return _not(make("lt", y, const(x.vmin + 1))) if x.op == "const" else make("lt", x, y)
 
 
 def _less_or_equal(x: Expr, y: Expr) -> Expr:
-    return make("lt", x, const(_literal(y) + 1)) if y.op == "const" else _not(make("lt", y, x))
+    return make("lt", x, const(y.vmin + 1)) if y.op == "const" else _not(make("lt", y, x))
 
 
 def _minimum(x: Expr, y: Expr) -> Expr:
@@ -300,7 +297,7 @@ def _minimum(x: Expr, y: Expr) -> Expr:
 def _shifted(name: str, x: Expr, amount: Expr) -> Expr:
     if amount.op != "const":
         raise Kept("a shift by what is no literal")
-    return make(name, x, const(2 ** _literal(amount)))
+    return make(name, x, const(2**amount.vmin))
 
 
 _REPLACED: dict[str, Callable[..., Expr]] = {
@@ -362,17 +359,12 @@ class _Kernel:
 
     def _is_inner(self, u: Any) -> bool:
         kinds, weak, condition = [s.dtype for s in u.src], self._dtypes.weakint, self._dtypes.bool
-        if u.op not in (self._ops.WHERE, *self._ops_of(_ON_INTEGERS), *self._ops_of(_ON_CONDITIONS)):
-            return False
-        if u.tag is not None or u._shape != () or any(s.is_invalid for s in u.src):
-            return False
         if u.op is self._ops.WHERE:
-            return kinds in ([condition, weak, weak], [condition] * 3)
-        of_integers = u.op.name in _ON_INTEGERS and kinds == [weak, weak]
-        return of_integers or (u.op.name in _ON_CONDITIONS and kinds == [condition] * 2)
-
-    def _ops_of(self, names: Mapping[str, str]) -> list[Any]:
-        return [getattr(self._ops, name) for name in names]
+            is_known = kinds in ([condition, weak, weak], [condition] * 3)
+        else:
+            of_integers = u.op.name in _ON_INTEGERS and kinds == [weak, weak]
+            is_known = of_integers or (u.op.name in _ON_CONDITIONS and kinds == [condition] * 2)
+        return is_known and u.tag is None and u._shape == () and not any(s.is_invalid for s in u.src)
 
     # ---- reading
 
@@ -438,7 +430,7 @@ class _Kernel:
 
     def _operation(self, term: Expr) -> Any:
         if term.op in ("const", "bool"):
-            return self._uop.const(bool(term.value) if term.is_bool else _literal(term))
+            return self._uop.const(bool(term.vmin) if term.is_bool else term.vmin)
         if term.op == "var":
             leaf = self._new[self._leaves[str(term.value)]]
             if leaf.dtype is not self._dtypes.bool:
