@@ -246,11 +246,11 @@ class IndexingMap(Displayed):
         )
 
     def __str__(self) -> str:
-        symbols = f"[{_listed(map(str, self.symbols))}]" if self.symbols else ""
-        runtime = f"{{{_listed(str(r.variable) for r in self.runtime)}}}" if self.runtime else ""
-        head = f"({_listed(map(str, self.dims))}){symbols}{runtime} -> ({_listed(map(affine_text, self.results))})"
+        symbols = f"[{', '.join(map(str, self.symbols))}]" if self.symbols else ""
+        runtime = f"{{{', '.join(str(r.variable) for r in self.runtime)}}}" if self.runtime else ""
+        head = f"({', '.join(map(str, self.dims))}){symbols}{runtime} -> ({', '.join(map(affine_text, self.results))})"
         domain = [*((v, v.vmin, v.vmax) for v in self.variables), *_intervals(self.constraints)]
-        return f"{head}, domain: {_listed(map(_interval_text, domain))}" if domain else head
+        return f"{head}, domain: {', '.join(map(_interval_text, domain))}" if domain else head
 
     def _repr_latex_(self) -> str | None:
         def between(terms: Iterable[Expr]) -> list[Expr | str]:
@@ -309,8 +309,7 @@ class IndexingMap(Displayed):
 
     def _settled(self) -> IndexingMap:
         """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""
-        indices = [i for r in self.runtime for i in r.indices]
-        if not any(map(divides_by_zero, topological([*self.constraints, *self.results, *indices]))):
+        if not any(map(divides_by_zero, topological([*self.constraints, *self._terms]))):
             return self
         constraints: list[Expr] = []
         try:
@@ -319,15 +318,22 @@ class IndexingMap(Displayed):
             theory = LinearArithmetic(constraints)
         except ContradictionError:
             return self._emptied()
-        found = iter(settled([*self.results, *indices], theory))
-        results = tuple(next(found) for _ in self.results)
-        runtime = [replace(r, indices=tuple(next(found) for _ in r.indices)) for r in self.runtime]
-        return replace(self, results=results, constraints=tuple(constraints), runtime=tuple(runtime))
+        return self._with(dict(zip(self._terms, settled(self._terms, theory), strict=True)), constraints)
 
     def _emptied(self) -> IndexingMap:
         """The map on an empty domain."""
-        runtime = tuple(replace(r, indices=(const(0),) * len(r.indices)) for r in self.runtime)
-        return replace(self, results=(const(0),) * len(self.results), constraints=(FALSE,), runtime=runtime)
+        return self._with(dict.fromkeys(self._terms, const(0)), [FALSE])
+
+    @property
+    def _terms(self) -> list[Expr]:
+        """The results, and where the runtime variables are read."""
+        return [*self.results, *(i for r in self.runtime for i in r.indices)]
+
+    def _with(self, images: Mapping[Expr, Expr], constraints: Sequence[Expr]) -> IndexingMap:
+        """The map with other constraints, and with the image of each term in its place."""
+        runtime = [replace(r, indices=tuple(images[i] for i in r.indices)) for r in self.runtime]
+        results = tuple(images[r] for r in self.results)
+        return replace(self, results=results, constraints=tuple(constraints), runtime=tuple(runtime))
 
     def _substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
         """The map with other terms for its variables; each symbol and runtime variable becomes a variable."""
@@ -371,19 +377,14 @@ class IndexingMap(Displayed):
             constraints = replaced(constraints, ranges)
             if constraints == before or time.perf_counter() > until:
                 break
-        terms = [*self.results, *(i for r in self.runtime for i in r.indices)]
+        terms = self._terms
         try:
             found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
         except ContradictionError:
             return self._emptied()
-        cheapest = dict(zip(terms, found, strict=True))
-        runtime = [replace(r, indices=tuple(cheapest[i] for i in r.indices)) for r in self.runtime]
-        return IndexingMap(
-            tuple(narrow[d] for d in self.dims),
-            tuple(narrow[s] for s in self.symbols),
-            tuple(cheapest[r] for r in self.results),
-            tuple(constraints),
-            tuple(runtime),
+        cheapest = self._with(dict(zip(terms, found, strict=True)), constraints)
+        return replace(
+            cheapest, dims=tuple(narrow[d] for d in self.dims), symbols=tuple(narrow[s] for s in self.symbols)
         )
 
     def trimmed(self) -> IndexingMap:
@@ -439,7 +440,7 @@ def _unwrapped(text: str) -> str:
     """The text of a map without what MLIR and XLA write around it; a set is a map without results."""
     if _SET.match(text):
         given = AffineFunction.parse(text)
-        return f"({_listed(given.dims)})[{_listed(given.symbols)}] -> (), domain: {_listed(given.results)}"
+        return f"({', '.join(given.dims)})[{', '.join(given.symbols)}] -> (), domain: {', '.join(given.results)}"
     head, mark, domain = text.partition("domain:")
     if mark and (wrapped := _WRAPPED.fullmatch(head.strip(" ,\n"))):
         return f"{wrapped[1]}, {mark}{domain}"
@@ -720,7 +721,3 @@ def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr,
 def _interval_text(interval: Interval) -> str:
     term, low, high = interval
     return affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]")
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(texts)
