@@ -420,19 +420,15 @@ def _buffered(tree: Tree) -> Tree | None:
         # what is stored is the value, whether it has been stored before or not, unless that would free a range of it
         agree = all(r in ranges.args for r in value.args[1].args) and ranges.op == value.args[1].op == "[]"
         return node("BUFFERIZE", value.args[0], ranges) if agree else None
-    extents = [_extent(r) for r in ranges.args]
-    names = [_name(r) for r in ranges.args]
-    spoken_of = _spoken_of(value, set(names))
-    live = [
-        extent is None or (extent != 1 and (spoken_of is None or name in spoken_of))
-        for name, extent in zip(names, extents, strict=True)
-    ]
-    if all(live):
+    spoken_of = _spoken_of(value, set(map(_name, ranges.args)))
+    extents = {r: _extent(r) for r in ranges.args}
+    live = [r for r, n in extents.items() if n is None or (n != 1 and (spoken_of is None or _name(r) in spoken_of))]
+    if len(live) == len(extents):
         return None
     # without any axis left the buffer stays: a kernel must store something
-    kept = node("BUFFERIZE", value, node("[]", *[r for r, alive in zip(ranges.args, live, strict=True) if alive]))
-    sizes = [str(e) if e is not None else str(r) for r, e in zip(ranges.args, extents, strict=True)]
-    inserted = [size if alive else "1" for size, alive in zip(sizes, live, strict=True)]
+    kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges.args if r in live]))
+    sizes = [str(r if extents[r] is None else extents[r]) for r in ranges.args]
+    inserted = [size if r in live else "1" for r, size in zip(ranges.args, sizes, strict=True)]
     reshaped = node("RESHAPE", kept, node("[]", *map(leaf, inserted)))
     return node("EXPAND", reshaped, node("[]", *map(leaf, sizes)))
 
