@@ -25,7 +25,7 @@ from eqsat.interop.mlir import rewriting
 from eqsat.interop.mlir.regions import MOST_PROGRAMS, KnownTerms
 from eqsat.interop.mlir.tensors import TYPE, axis_of
 from eqsat.interop.mlir.terms import fits
-from eqsat.interop.mlir.text import Value, parse
+from eqsat.interop.mlir.text import Statement, Value, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import FLOORS, Bounds
@@ -255,29 +255,27 @@ def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
         terms.read(module.statements)
         taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
         name = next(numbered("%offset", taken))
-        for statement in module.statements:
-            outer = _ADDPTR.fullmatch(statement.normalised[0])
-            if outer is None:
-                continue
-            result, pointer, second = statement.normalised[1]
-            inner = _ADDPTR.fullmatch(pointer.statement.normalised[0])
-            if (
-                inner is None
-                or inner[2] != outer[2]
-                or pointer.users != [statement]
-                or pointer.block is not result.block
-            ):
-                continue
-            _, base, first = pointer.statement.normalised[1]
-            if not fits(terms.of(first, inner[2]) + terms.of(second, outer[2]), outer[2]):
-                continue
-            blanks = statement.indentation
-            statement.replacement = [
-                [f"{blanks}{name} = arith.addi ", first, ", ", second, f" : {outer[2]}\n"],
-                [blanks, result, " = tt.addptr ", base, f", {name} : {outer[1]}, {outer[2]}\n"],
-            ]
-            pointer.statement.replacement = []
-            text = str(module)
-            break
-        else:
+        if not any(_joins_offsets(statement, terms, name) for statement in module.statements):
             return text
+        text = str(module)
+
+
+def _joins_offsets(statement: Statement, terms: KnownTerms, name: str) -> bool:
+    """Whether a statement adds to a pointer to which another has added; then their sum, so named, is added instead."""
+    outer = _ADDPTR.fullmatch(statement.normalised[0])
+    if outer is None:
+        return False
+    result, pointer, second = statement.normalised[1]
+    inner = _ADDPTR.fullmatch(pointer.statement.normalised[0])
+    if inner is None or inner[2] != outer[2] or pointer.users != [statement] or pointer.block is not result.block:
+        return False
+    _, base, first = pointer.statement.normalised[1]
+    if not fits(terms.of(first, inner[2]) + terms.of(second, outer[2]), outer[2]):
+        return False
+    blanks = statement.indentation
+    statement.replacement = [
+        [f"{blanks}{name} = arith.addi ", first, ", ", second, f" : {outer[2]}\n"],
+        [blanks, result, " = tt.addptr ", base, f", {name} : {outer[1]}, {outer[2]}\n"],
+    ]
+    pointer.statement.replacement = []
+    return True
