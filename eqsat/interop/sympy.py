@@ -635,33 +635,28 @@ class _Writer:
         return self.names[name]
 
     def _quotient(self, term: Expr, x: Any, y: Any) -> Any:
-        if "class FloorDiv" in self.names:
-            return self.names["class FloorDiv"](x, y)
-        return self.sympy.floor(x / y, evaluate=False)
+        floor_div = self.names.get("class FloorDiv")
+        return floor_div(x, y) if floor_div else self.sympy.floor(x / y, evaluate=False)
 
     def _remainder(self, term: Expr, x: Any, y: Any) -> Any:
         dividend, divisor = term.args
         if dividend.vmin >= 0 and divisor.vmin >= 0:
             # truncating and floor remainders agree
-            if "class ModularIndexing" in self.names:
+            if modular := self.names.get("class ModularIndexing"):
                 if dividend.op == "floordiv" and dividend.args[0].vmin >= 0 and dividend.args[1].vmin >= 0:
-                    inner = [self._written[a] for a in dividend.args]
-                    return self.names["class ModularIndexing"](*inner, y)
-                return self.names["class ModularIndexing"](x, self.sympy.Integer(1), y)
-            if "class Mod" in self.names:
-                return self.names["class Mod"](x, y)
-        if "class PythonMod" in self.names:
-            return self.names["class PythonMod"](x, y)
-        return self.sympy.Mod(x, y, evaluate=False)
+                    return modular(*[self._written[a] for a in dividend.args], y)
+                return modular(x, self.sympy.Integer(1), y)
+            if remainder := self.names.get("class Mod"):
+                return remainder(x, y)
+        remainder = self.names.get("class PythonMod")
+        return remainder(x, y) if remainder else self.sympy.Mod(x, y, evaluate=False)
 
     def _extreme(self, term: Expr, x: Any, y: Any) -> Any:
         if term.is_bool:
             return self._junction(term, x, y)
         name = "Min" if term.op == "min" else "Max"
-        members = _members(name, x, y)
-        if f"class {name}" in self.names:
-            return self.names[f"class {name}"](*members)
-        return getattr(self.sympy, name)(*members, evaluate=False)
+        members, extreme = _members(name, x, y), self.names.get(f"class {name}")
+        return extreme(*members) if extreme else getattr(self.sympy, name)(*members, evaluate=False)
 
     def _junction(self, term: Expr, x: Any, y: Any) -> Any:
         name = "And" if term.op in ("min", "and") else "Or"
@@ -670,8 +665,8 @@ class _Writer:
     def _selection(self, term: Expr, condition: Any, x: Any, y: Any) -> Any:
         if term.is_bool:
             return self.sympy.ITE(condition, x, y, evaluate=False)
-        if "class Where" in self.names:
-            return self.names["class Where"](condition, x, y)
+        if selection := self.names.get("class Where"):
+            return selection(condition, x, y)
         # not by its constructor, which rewrites conditions with selections in them, or fails to
         kind = self.sympy.Piecewise
         pair = self.sympy.functions.elementary.piecewise.ExprCondPair
