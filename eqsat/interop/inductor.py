@@ -20,7 +20,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.sympy import from_sympy, to_sympy
-from eqsat.lang.costs import cost_of
+from eqsat.lang.costs import cost_of, prices
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.infinity import Infinity
 from eqsat.lang.ops import Bounds
@@ -198,13 +198,15 @@ def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, 
     {'index0': 8*i}
     """
     found = dict(indices)
-    names = [name for name, index in indices.items() if _divides(index)]
+    names = [name for name, index in indices.items() if not _DIVIDING.isdisjoint(_classes(index))]
     if not names:
         return found
     # threads take turns: what SymPy and the optimiser keep is the process's
     with _DROP_IN.lock, _DROP_IN.kernel():
         try:
-            answers = _known_or_solved([indices[name] for name in names], sizes)
+            problem, symbols = _problem([indices[name] for name in names], sizes)
+            known = _DROP_IN.answer(problem, lambda: _solved(problem))
+            answers = [a if isinstance(a, str) else a.xreplace(symbols) for a in known]
         except Exception:
             # an optimisation is never worth a failed compilation; it is counted
             answers = ["error"] * len(names)
@@ -214,10 +216,6 @@ def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, 
         before, after = (sum(_divisions(some[name]) for name in names) for some in (indices, found))
         _DROP_IN.record([a if isinstance(a, str) else "" for a in answers], (before, after))
     return found
-
-
-def _divides(index: Any) -> bool:
-    return not _DIVIDING.isdisjoint(_classes(index))
 
 
 def _divisions(index: Any) -> int:
@@ -237,12 +235,6 @@ def _classes(index: Any) -> set[str]:
             found.add(type(e).__name__)
             stack += e.args
     return found
-
-
-def _known_or_solved(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> list[Any]:
-    problem, symbols = _problem(indices, sizes)
-    answers = _DROP_IN.answer(problem, lambda: _solved(problem))
-    return [a if isinstance(a, str) else a.xreplace(symbols) for a in answers]
 
 
 def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem, dict[Any, Any]]:
@@ -394,11 +386,9 @@ def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]
 
 def _printed_cost(root: Expr) -> int:
     """The sum over the operations as they are printed, those that are repeated counted each time."""
-    model = Printed()
+    terms = topological([root])
     costs: dict[Expr, int] = {}
-    for term in topological([root]):
-        bounds = [(a.vmin, a.vmax) for a in term.args]
-        own = model.price(term.op, bounds, (term.vmin, term.vmax)) if term.args else 0
+    for term, own in zip(terms, prices(terms, Printed()), strict=True):
         costs[term] = own + sum([costs[a] for a in term.args])
     return costs[root]
 
