@@ -210,27 +210,21 @@ class IndexingMap(Displayed):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
         if words := AFFINE_WORDS.intersection(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
-        box: dict[str, tuple[int, int]] = {}
-        cut = []
-        for item in split_list(domain):
-            interval = _INTERVAL.fullmatch(item)
-            name = interval[1].strip() if interval else ""
-            if interval and name in written and name not in box:
-                box[name] = int(interval[2]), int(interval[3])
-            else:
-                cut.append((interval[1], (int(interval[2]), int(interval[3]))) if interval else (item, None))
         for name, ends in (ranges or {}).items():
             if not isinstance(ends, Sequence) or len(ends) != 2:
                 raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
-        known = {**(ranges or {}), **box}
-        bounds = {name: known.get(name, LIMITS[32]) for name in written}
-        names = {name: var(name, min(ends), max(ends)) for name, ends in bounds.items()}
-        constraints: list[Expr] = [FALSE] if any(low > high for low, high in bounds.values()) else []
-        for item, limits in cut:
-            term = affine_term(item, names)
-            if limits is None and not term.is_bool:
-                raise ValueError(f"{item!r} in the domain is no condition: write {item} in [low, high], or compare it")
-            constraints += [term] if limits is None else within(term, *limits)
+        box: dict[str, tuple[int, int]] = {}
+        others = []
+        for item in split_list(domain):
+            part, interval = _text_and_interval(item)
+            if interval and part in written and part not in box:
+                box[part] = interval
+            else:
+                others.append(item)
+        bounds = {**dict.fromkeys(written, LIMITS[32]), **(ranges or {}), **box}
+        names = {name: var(name, min(bounds[name]), max(bounds[name])) for name in written}
+        constraints = [FALSE] if any(bounds[name][0] > bounds[name][1] for name in written) else []
+        constraints += [condition for item in others for condition in _read_conditions(item, names)]
         runtime += [s for s in symbols if s in held]
         reads = []
         for name in runtime:
@@ -434,6 +428,23 @@ class IndexingMap(Displayed):
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
+
+
+def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
+    """The term in a part of a domain, and its interval; or a condition, and none."""
+    found = _INTERVAL.fullmatch(item)
+    return (found[1].strip(), (int(found[2]), int(found[3]))) if found else (item, None)
+
+
+def _read_conditions(item: str, names: Mapping[str, Expr]) -> list[Expr]:
+    """What a part of a domain says."""
+    text, interval = _text_and_interval(item)
+    term = affine_term(text, names)
+    if interval is not None:
+        return within(term, *interval)
+    if not term.is_bool:
+        raise ValueError(f"{item!r} in the domain is no condition: write {item} in [low, high], or compare it")
+    return [term]
 
 
 def _unwrapped(text: str) -> str:
