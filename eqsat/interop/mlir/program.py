@@ -195,10 +195,9 @@ def _arithmetic(program: Program, statement: Statement) -> Value | None:
     """The value of an operation of ``arith`` or on tensors that has a term and stands as it was."""
     if len(statement.results) != 1 or statement.replacement is not None:
         return None
-    is_known = statement.results[0] in program.terms.computed
-    return (
-        statement.results[0] if is_known and statement.normalised[0].startswith(("%0 = arith.", "%0 = tt.")) else None
-    )
+    value = statement.results[0]
+    is_arithmetic = statement.normalised[0].startswith(("%0 = arith.", "%0 = tt."))
+    return value if is_arithmetic and value in program.terms.computed else None
 
 
 def _proposal(
