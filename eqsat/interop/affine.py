@@ -57,10 +57,7 @@ class AffineFunction:
             raise ValueError(
                 f"cannot parse {text[:60]!r}: write affine_map<(d0) -> (d0)> or affine_set<(d0) : (d0 >= 0)>"
             )
-        dims, symbols, results = (
-            tuple(filter(None, split_list(part or ""))) for part in (found[1], found[2], found[4])
-        )
-        return cls(dims, symbols, results)
+        return cls(*[tuple(split_list(part or "")) for part in (found[1], found[2], found[4])])
 
     def applied(self, dims: Sequence[Expr], symbols: Sequence[Expr]) -> list[Expr]:
         """The results at these operands.

@@ -238,10 +238,8 @@ class Terms:
         low, high = limits(type_)
         if self.base is not None:
             known = self.base.of(value, type_)
-            if known.args and self.stops(value):
+            if value not in self.base.computed or (known.args and self.stops(value)):
                 return self._variable(value, known.vmin, known.vmax, type_)
-            if value not in self.base.computed:
-                return self._variable(value, *self.base.bounds(known), type_)
         try:
             term = self.result(value.statement, type_) if value.is_result else None
             if term is not None and not self.atoms(term):
@@ -259,10 +257,6 @@ class Terms:
         term = found.ne(0) if is_condition(type_) else found
         self.values[found] = value
         return term
-
-    def bounds(self, term: Expr) -> tuple[int, int]:
-        """The bounds of a variable, or of that of a condition on one."""
-        return (0, 1) if term.is_bool else (term.vmin, term.vmax)
 
     def _place(self, value: Value) -> int:
         """Which of the values of its statement it is."""
