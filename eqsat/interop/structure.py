@@ -339,7 +339,7 @@ def _short_loop(tree: Tree) -> Tree | None:
 def _ended(tree: Tree) -> Tree | None:
     """Loops that end together; those without or with one value have nothing to end."""
     if len(tree.args) == 1:
-        return replace(tree, args=(_used(tree.args[0]),)) if _is_cast(tree.args[0]) else None
+        return replace(tree, args=(_used(tree.args[0]),))
     if len(tree.args) != 2 or tree.args[1].op != "[]":
         raise ValueError(
             f"{shortened(str(tree), 80)} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
@@ -459,16 +459,10 @@ def _indexed(tree: Tree) -> Tree | None:
         return array
     if array.op == "BUFFERIZE" and len(array.args) == 2 and array.args[1] == index:
         return array.args[0]
-    taken = _used(index)
-    return replace(tree, args=(array, taken, *tree.args[2:])) if taken is not index else None
+    return replace(tree, args=(array, _used(index), *tree.args[2:]))
 
 
-def _gathered(tree: Tree) -> Tree | None:
-    used = tuple(map(_used, tree.args))
-    return replace(tree, args=used) if used != tree.args else None
-
-
-#: What each operation becomes; ``None`` if it stays.
+#: What each operation becomes; ``None``, or an equal tree, if it stays.
 RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
     **dict.fromkeys(("CONST", "DEFINE_VAR", "VCONST"), _typed),
     **dict.fromkeys((*_BINARY, "WHERE", "VECTORIZE", "BIND"), _computed),
@@ -480,7 +474,7 @@ RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
     "STORE": _stored,
     "BUFFERIZE": _buffered,
     "INDEX": _indexed,
-    "SINK": _gathered,
+    "SINK": lambda tree: replace(tree, args=tuple(map(_used, tree.args))),
 }
 
 
