@@ -322,9 +322,9 @@ def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
     return cast(list[str], texts)
 
 
-def get_variables(record: Record) -> dict[str, Expr]:
+def get_variables(record: Record, default: Any = None) -> dict[str, Expr]:
     """The variables of a case by name."""
-    return {name: variable(name, bounds) for name, bounds in get(record, "vars", dict).items()}
+    return {name: variable(name, bounds) for name, bounds in get(record, "vars", dict, default).items()}
 
 
 def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:

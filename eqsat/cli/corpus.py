@@ -72,14 +72,8 @@ def run_case(case: Case, settings: Settings) -> Row:
     ValueError
         If the case cannot be optimised, or the result fails its check.
     """
-    result = optimize(
-        case.exprs,
-        gates=case.gates if settings.gates else (),
-        constraints=case.constraints,
-        extract=settings.extract,
-        unknown_divisors=settings.unknown_divisors,
-        **settings.optimizing,
-    )
+    gates = case.gates if settings.gates else ()
+    result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)
     check = result.check(**settings.checking)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {one_line(to_program(result.exprs)[1])}")

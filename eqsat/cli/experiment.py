@@ -14,7 +14,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -80,13 +80,13 @@ class Row:
     milliseconds: float = 0.0
     extraction_milliseconds: float = 0.0
     nanoseconds: float = 0.0
-    predicted: dict[str, int] | None = None
+    predicted: dict[str, int] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """The row as JSON and tables have it, with the answer as text and a key ``predicted MODEL`` for each model."""
         lets, out = to_program(self.roots)
         found = {column: getattr(self, column) for column in COLUMNS} | {"nanoseconds": self.nanoseconds or None}
-        predicted = {f"predicted {model}": cost for model, cost in (self.predicted or {}).items()}
+        predicted = {f"predicted {model}": cost for model, cost in self.predicted.items()}
         return found | predicted | {"out": out, "lets": [list(pair) for pair in lets]}
 
 
@@ -127,12 +127,8 @@ class Experiment(Displayed):
         With times measured, also what :func:`summary` says.
         """
         measured = {line["model"]: line for line in summary(self.rows)} if self.is_measured else {}
-        groups: dict[tuple[str, str], list[Row]] = {}
-        for row in self.rows:
-            if row.extract != INPUT:
-                groups.setdefault((row.model, row.extract), []).append(row)
         found = []
-        for (model, extract), rows in groups.items():
+        for (model, extract), rows in _answers_by(self.rows).items():
             before, after = sum(row.cost_before for row in rows), sum(row.cost for row in rows)
             ratio = round(after / before, 4) if before else None
             line = {"model": model, "extract": extract, "cases": len(rows), "before": before, "after": after}
@@ -279,11 +275,8 @@ def predict(roots: Sequence[Expr], model: CostModel) -> int:
     """
     loads = [(t.vmin, t.vmax) for t in topological(roots) if t.op == "var"]
     stores = [(root.vmin, root.vmax) for root in roots]
-    return (
-        cost_of(roots, model)
-        + sum(model.price("load", [bounds], bounds) for bounds in loads)
-        + sum(model.price("store", [bounds], bounds) for bounds in stores)
-    )
+    accesses = [*product(["load"], loads), *product(["store"], stores)]
+    return cost_of(roots, model) + sum(model.price(op, [bounds], bounds) for op, bounds in accesses)
 
 
 def answers(
@@ -410,9 +403,9 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     inputs = {row.case: row for row in rows if row.extract == INPUT}
     found = [row for row in rows if row.extract != INPUT]
     lines: list[dict[str, Any]] = []
+    groups = _answers_by(rows)
     for model in dict.fromkeys(row.model for row in found):
-        first = next(row.extract for row in found if row.model == model)
-        own = [row for row in found if (row.model, row.extract) == (model, first)]
+        own = next(group for (name, _), group in groups.items() if name == model)
         lines.append(
             {
                 "model": model,
@@ -425,11 +418,19 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return lines
 
 
+def _answers_by(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+    """The answers of each model and extractor."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.extract != INPUT:
+            groups.setdefault((row.model, row.extract), []).append(row)
+    return groups
+
+
 def _correlation(rows: Iterable[Row], model: str) -> float | None:
     # one answer may be several models': it is one point
-    points = {(row.roots, row.variables): (row.predicted or {})[model] for row in rows}
-    times = {(row.roots, row.variables): row.nanoseconds for row in rows}
-    found = spearman(list(points.values()), [times[key] for key in points])
+    points = {(row.roots, row.variables): (row.predicted[model], row.nanoseconds) for row in rows}
+    found = spearman(*zip(*points.values(), strict=True))
     return None if found is None else round(found, 3)
 
 
@@ -441,7 +442,7 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
         writer.writerow([*COLUMNS, *[f"predicted {model}" for model in models]])
         for row in rows:
             values = [round(v, 4) if isinstance(v, float) else v for v in (getattr(row, column) for column in COLUMNS)]
-            writer.writerow([*values, *[(row.predicted or {})[model] for model in models]])
+            writer.writerow([*values, *[row.predicted[model] for model in models]])
 
 
 def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
@@ -479,7 +480,7 @@ def _predictions(rows: Sequence[Row], found: Sequence[Row], models: Sequence[str
     predicted = figure(figsize=(3.2 * len(models), 3.2), layout="constrained")
     for axes, model in zip(np.atleast_1d(predicted.subplots(1, len(models), sharey=True)), models, strict=True):
         for name, part in (("inputs", [row for row in rows if row.extract == INPUT]), ("answers", found)):
-            axes.scatter([(r.predicted or {})[model] for r in part], [r.nanoseconds for r in part], s=4, label=name)
+            axes.scatter([r.predicted[model] for r in part], [r.nanoseconds for r in part], s=4, label=name)
         axes.set(xscale="log", yscale="log", xlabel=f"predicted by {Path(model).stem}")
         correlation = _correlation(rows, model)
         axes.set_title("" if correlation is None else f"rank correlation {correlation:.3f}", fontsize=9)
@@ -492,11 +493,9 @@ def _profiles(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
     """For each model and extractor, what the answers cost over their inputs, case by case in rising order."""
     drawn = figure(figsize=(6.4, 3.2), layout="constrained")
     axes = drawn.subplots()
-    for key in dict.fromkeys((row.model, row.extract) for row in found):
-        ratios = sorted(
-            row.cost / row.cost_before for row in found if (row.model, row.extract) == key and row.cost_before
-        )
-        axes.plot(np.linspace(0, 100, len(ratios)), ratios, label=f"{Path(key[0]).stem}, {key[1]}")
+    for (model, extract), rows in _answers_by(found).items():
+        ratios = sorted(row.cost / row.cost_before for row in rows if row.cost_before)
+        axes.plot(np.linspace(0, 100, len(ratios)), ratios, label=f"{Path(model).stem}, {extract}")
     axes.set(xlabel="% of cases", ylabel="cost of the answer, times the input's")
     axes.legend(fontsize=8)
     return drawn
@@ -507,10 +506,9 @@ def _fronts(found: Sequence[Row], models: Sequence[str], figure: Callable[..., A
     drawn = figure(figsize=(3.2 * (len(models) - 1), 3.2), layout="constrained")
     for axes, other in zip(np.atleast_1d(drawn.subplots(1, len(models) - 1)), models[1:], strict=True):
         totals: dict[tuple[int, int], list[str]] = {}
-        for key in dict.fromkeys((row.model, row.extract) for row in found):
-            rows = [row.predicted or {} for row in found if (row.model, row.extract) == key]
-            point = sum(row[models[0]] for row in rows), sum(row[other] for row in rows)
-            totals.setdefault(point, []).append(f"{Path(key[0]).stem}, {key[1]}")
+        for (model, extract), rows in _answers_by(found).items():
+            point = sum(row.predicted[models[0]] for row in rows), sum(row.predicted[other] for row in rows)
+            totals.setdefault(point, []).append(f"{Path(model).stem}, {extract}")
         for point, names in totals.items():
             axes.scatter(*point, s=12, label="\n".join(names))
         front = [p for p in sorted(totals) if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in totals)]
@@ -525,7 +523,9 @@ def _efforts(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
     extractors = [*dict.fromkeys(row.extract for row in found)]
     effort = figure(figsize=(6.4, 3.2), layout="constrained")
     cost_axes, gap_axes = effort.subplots(1, 2)
-    least = {(r.case, r.model): min(o.cost for o in found if (o.case, o.model) == (r.case, r.model)) for r in found}
+    least: dict[tuple[str, str], int] = {}
+    for row in found:
+        least[row.case, row.model] = min(row.cost, least.get((row.case, row.model), row.cost))
     for extract in extractors:
         part = [row for row in found if row.extract == extract and least[row.case, row.model]]
         excess = [row.cost / least[row.case, row.model] for row in part]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -19,6 +19,11 @@ def standard_input() -> bytes:
     return sys.stdin.buffer.read()
 
 
+def content(source: Path) -> bytes:
+    """All of a file, or of standard input if it is called ``-``."""
+    return standard_input() if str(source) == "-" else source.read_bytes()
+
+
 def lines_of(data: bytes) -> list[str]:
     """The lines of standard input that are not blank."""
     try:
@@ -26,6 +31,13 @@ def lines_of(data: bytes) -> list[str]:
     except UnicodeDecodeError:
         raise ValueError("standard input is no text in UTF-8: give expressions, one a line") from None
     return [line for line in lines if line]
+
+
+def refuse_input(output: Path | None, sources: Iterable[Path]) -> None:
+    """Raise if what is written would take the place of what is read."""
+    for source in sources:
+        if output is not None and output.exists() and source.exists() and output.samefile(source):
+            raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
 
 
 @contextmanager
@@ -49,6 +61,11 @@ def naming(output: Path | None) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(output or "standard output")
         raise
+
+
+def say_left_out(line: str) -> None:
+    """Say which case is left out, and why."""
+    click.echo(f"# left out: {line}", err=True)
 
 
 @contextmanager

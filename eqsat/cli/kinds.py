@@ -217,7 +217,7 @@ def _loop(record: Record, settings: Settings) -> Row:
     """The header of a loop; its bounds are numbers, or texts over the variables of ``vars``."""
     match get(record, "variable", list):
         case [str(name), start, last]:
-            names = get_variables({"vars": {}, **record})
+            names = get_variables(record, {})
             first, final = [parse(number_text(bound, "variable"), names) for bound in (start, last)]
         case other:
             raise ValueError(f"'variable' must be a name and two bounds, not {other!r}")
@@ -229,7 +229,7 @@ def _loop(record: Record, settings: Settings) -> Row:
 
 def _structure(record: Record, settings: Settings) -> Row:
     """A tree of operations, in normal form."""
-    variables = get_variables({"vars": {}, **record})
+    variables = get_variables(record, {})
     ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
     started = time.perf_counter()
     found = normalized(Tree.parse(get(record, "before", str)), ranges, **settings.optimizing)
@@ -281,7 +281,7 @@ def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
     if not all(isinstance(extent, int) and extent > 0 for extent in extents.values()):
         raise ValueError(f"the extents of ranges must be positive integers, not {list(extents.values())!r}")
     loops = {name: loop_variable(name, extent) for name, extent in extents.items()}
-    names = get_variables({"vars": {}, **record}) | loops
+    names = get_variables(record, {}) | loops
     texts = [record["body"]] if isinstance(record.get("body"), str) else get_texts(record, "body")
     kinds = get_texts(record, "axis_types", ["output"] * len(loops))
     scopes = get(record, "reduce_scopes", list, [[]] * len(loops))

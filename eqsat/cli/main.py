@@ -11,10 +11,10 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from difflib import get_close_matches
-from functools import partial
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -25,10 +25,22 @@ import click
 from eqsat.cli.cases import one_line, read_corpus, reason
 from eqsat.cli.corpus import record, run
 from eqsat.cli.earlier_rows import Comparison, rows_kept
-from eqsat.cli.files import Terminated, lines_of, naming, opened, progress, standard_input, termination_raised
+from eqsat.cli.files import (
+    Terminated,
+    content,
+    lines_of,
+    naming,
+    opened,
+    progress,
+    refuse_input,
+    say_left_out,
+    standard_input,
+    termination_raised,
+)
 from eqsat.cli.rule_listing import details, fires_line, matched_in, proof_line, proved, rule_line, shown_in_detail
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
+from eqsat.codegen.expressions import to_c
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import COST_MODELS, LoopAware
@@ -41,6 +53,7 @@ from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
+from eqsat.rules import DEFAULT, REDUCE
 
 if TYPE_CHECKING:
     from eqsat.optimizer.pareto import Answer
@@ -144,6 +157,19 @@ _PROVE_SECONDS = click.option(
     show_default=True,
     help="How long a proof may take.",
 )
+#: The options of ``optimize`` and ``corpus``, which :func:`_settings` reads.
+_SETTINGS = (
+    *(_COST, _EXTRACT, _ENGINE, _NO_THEORY, _RULES, _WITHOUT, _BRANCHES, _UNKNOWN_DIVISORS),
+    *(_SECONDS, _PROVE, _PROVE_SECONDS),
+)
+
+
+def _with_settings[F: Callable[..., None]](command: F) -> F:
+    return reduce(lambda decorated, option: option(decorated), reversed(_SETTINGS), command)
+
+
+def _settings(*, no_theory: bool, rule_files: tuple[str, ...], seconds: float, **options: Any) -> Settings:
+    return Settings(theory=not no_theory, rules=rule_files, budget=Budget(seconds=seconds), **options)
 
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
@@ -202,17 +228,7 @@ def app() -> None:
     help="Also write a page that shows what was found, how, and the e-graph.",
 )
 @click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
-@_COST
-@_EXTRACT
-@_ENGINE
-@_NO_THEORY
-@_RULES
-@_WITHOUT
-@_BRANCHES
-@_UNKNOWN_DIVISORS
-@_SECONDS
-@_PROVE
-@_PROVE_SECONDS
+@_with_settings
 def optimize(
     expressions: tuple[str, ...],
     ranges: tuple[str, ...],
@@ -227,17 +243,7 @@ def optimize(
     explain: bool,
     html: Path | None,
     stats: bool,
-    cost: Any,
-    extract: Any,
-    engine: Any,
-    no_theory: bool,
-    rule_files: tuple[str, ...],
-    without: tuple[str, ...],
-    branches: str,
-    unknown_divisors: str,
-    seconds: float,
-    prove: bool,
-    prove_seconds: float,
+    **options: Any,
 ) -> None:
     """Print the cheapest expressions equal to EXPR... for every value of their variables.
 
@@ -250,33 +256,20 @@ def optimize(
             own = [name for option in click.get_current_context().command.params for name in option.opts]
             near = "".join(f" Did you mean {name}?" for name in get_close_matches(text.partition("=")[0], own, 1))
             raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
-    rules = rule_set(rule_files, without)
+    settings = _settings(**options)
     names = _names(ranges, variables, buffers)
     texts = lines_of(standard_input()) if expressions == ("-",) else expressions
     roots = [parse(text, names, _REMEDY) for text in texts]
     known = [parse(text, names, _REMEDY) for text in constraints]
-
-    model = cost_model(cost)
+    masks = [None if text == "-" else parse(text, names, _REMEDY) for text in gates]
+    optimizing = settings.optimizing_roots
     if loops is not None:
-        model = LoopAware(_trip_counts(loops, names), model)
-    result = optimise(
-        roots,
-        constraints=known,
-        gates=[None if text == "-" else parse(text, names, _REMEDY) for text in gates],
-        rules=rules,
-        cost=model,
-        engine=engine,
-        theory=not no_theory,
-        extract=extract,
-        pareto=pareto,
-        branches=branches,
-        unknown_divisors=unknown_divisors,
-        budget=Budget(seconds=seconds),
-    )
-    check = result.check(prove=prove, seconds=prove_seconds)
+        optimizing["cost"] = LoopAware(_trip_counts(loops, names), optimizing["cost"])
+    result = optimise(roots, constraints=known, gates=masks, pareto=pareto, **optimizing)
+    check = result.check(**settings.checking)
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
-    derivation = result.explain(prove=prove) if explain else None
+    derivation = result.explain(prove=settings.prove) if explain else None
     if html is not None:
         with naming(html):
             result.show(html)
@@ -284,7 +277,7 @@ def optimize(
         found = _record(result, check, names, as_c, derivation)
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
-    click.echo(_c(result) if as_c else _listing(result.exprs, names))
+    click.echo(to_c(result.exprs) if as_c else _listing(result.exprs, names))
     # the first of them is the answer itself
     for answer in result.pareto[1:]:
         click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
@@ -350,17 +343,11 @@ def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
     return "\n".join([*(f"{name} = {text}" for name, text in lets), *texts])
 
 
-def _c(result: Result) -> str:
-    from eqsat.codegen.expressions import to_c
-
-    return to_c(result.exprs)
-
-
 def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, derivation: Explanation | None) -> Row:
     return {
         **record(result, check, taken),
         "points": check.points,
-        **({"c": _c(result)} if as_c else {}),
+        **({"c": to_c(result.exprs)} if as_c else {}),
         **({"rules": dict(result.rules), "explanation": derivation.record()} if derivation else {}),
         **({"pareto": [_answer(answer, taken) for answer in result.pareto]} if result.pareto else {}),
     }
@@ -388,18 +375,8 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @app.command()
 @click.argument("source", metavar="IN.jsonl", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("-o", "--output", metavar="OUT.jsonl", type=click.Path(path_type=Path), help="Default: standard output.")
-@_COST
-@_EXTRACT
-@_ENGINE
-@_NO_THEORY
-@_RULES
-@_WITHOUT
-@_BRANCHES
-@_UNKNOWN_DIVISORS
+@_with_settings
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
-@_SECONDS
-@_PROVE
-@_PROVE_SECONDS
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
 @click.option(
     "--memory", type=click.IntRange(min=1024), default=4096, show_default=True, help="Most megabytes of each worker."
@@ -415,50 +392,23 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 def corpus(
     source: Path,
     output: Path | None,
-    cost: str,
-    extract: str,
-    engine: str,
-    no_theory: bool,
-    rule_files: tuple[str, ...],
-    without: tuple[str, ...],
-    branches: str,
-    unknown_divisors: str,
     no_gates: bool,
-    seconds: float,
-    prove: bool,
-    prove_seconds: float,
     jobs: int,
-    memory: int,
     baseline: Path | None,
     scheduler: str | None,
     resume: bool,
+    **options: Any,
 ) -> None:
     """Optimise every case of a JSON Lines file; write one row each, in order.
 
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     After an interruption --resume goes on with the same options.
     """
+    settings = _settings(gates=not no_gates, **options)
     # what is wrong with files of rules is said once, not in each row
-    rule_set(rule_files, without)
-    settings = Settings(
-        cost=cost,
-        extract=extract,
-        engine=engine,
-        theory=not no_theory,
-        gates=not no_gates,
-        budget=Budget(seconds=seconds),
-        prove=prove,
-        prove_seconds=prove_seconds,
-        branches=branches,
-        rules=rule_files,
-        without=without,
-        unknown_divisors=unknown_divisors,
-        memory=memory,
-    )
-    if output is not None and output.exists() and source.exists() and output.samefile(source):
-        raise click.UsageError(f"{output} would be overwritten by its own answers: give -o another file")
-    data = standard_input() if str(source) == "-" else source.read_bytes()
-    lines: list[str | bytes] = [*data.split(b"\n")]
+    rule_set(settings.rules, settings.without)
+    refuse_input(output, [source])
+    lines: list[str | bytes] = [*content(source).split(b"\n")]
     kept = rows_kept(output, lines) if resume else []
     if scheduler is None:
         started = partial(run, jobs=jobs)
@@ -507,9 +457,8 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
     """
     from eqsat.interop.mlir import rewriting
 
-    data = standard_input() if str(source) == "-" else source.read_bytes()
     try:
-        text = data.decode()
+        text = content(source).decode()
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
     found = rewriting(text, cost=cost_model(cost), budget=Budget(seconds=seconds))
@@ -518,27 +467,31 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
     click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
 
 
+def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) -> int:
+    from eqsat.codegen.vectors import LANES
+
+    if lanes not in LANES:
+        raise click.UsageError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
+    return lanes
+
+
 @app.command(name="run")
 @click.argument("target", metavar="FILE.py[:KERNEL]")
 @click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")
 @click.option("--reassociate", is_flag=True, help="Let floating-point sums be taken in another order.")
-@click.option("--lanes", type=int, default=1, help="Elements stored at a time, by vector loads and stores: 1 to 16.")
+@click.option(
+    "--lanes",
+    type=int,
+    default=1,
+    callback=_known_lanes,
+    help="Elements stored at a time, by vector loads and stores: 1 to 16.",
+)
 @click.option("--verify/--no-verify", default=True, help="Compare what the C compiler makes with the evaluator first.")
 @click.option("--repeats", type=click.IntRange(min=1), default=7, help="How often each is measured; medians count.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
-def run_kernels(
-    target: str,
-    parallel: bool,
-    reassociate: bool,
-    lanes: int,
-    verify: bool,
-    repeats: int,
-    seed: int,
-    as_c: bool,
-    as_json: bool,
-) -> None:
+def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
     """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
 
     The file assigns eqsat.Kernel objects to global names. For a kernel k it may define k_numpy(**inputs), to compare
@@ -546,23 +499,11 @@ def run_kernels(
     code is 2 then.
     """
     from eqsat.cli.trial import load_kernels, try_kernel
-    from eqsat.codegen.vectors import LANES
 
-    if lanes not in LANES:
-        raise click.UsageError(f"{lanes} lanes: give one of {', '.join(map(str, LANES))}")
     wrong = 0
     for kernel, reference in load_kernels(target):
         try:
-            trial = try_kernel(
-                kernel,
-                reference,
-                parallel=parallel,
-                reassociate=reassociate,
-                lanes=lanes,
-                verify=verify,
-                repeats=repeats,
-                seed=seed,
-            )
+            trial = try_kernel(kernel, reference, **options)
         except CompileError:
             # no other kernel compiles either
             raise
@@ -641,14 +582,10 @@ def experiment(
 
     models = {name: cost_model(name) for name in costs.split(",")}
     chosen = rule_set(rule_files, without)
-
-    def leave_out(line: str) -> None:
-        click.echo(f"# left out: {line}", err=True)
-
-    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, leave_out)
+    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, say_left_out)
     output.mkdir(parents=True, exist_ok=True)
     with progress(len(cases)) as advance:
-        rows = experiments.answers(cases, models, extracts, advance, leave_out, rules=chosen, lower=bool(repeats))
+        rows = experiments.answers(cases, models, extracts, advance, say_left_out, rules=chosen, lower=bool(repeats))
     if repeats:
         with progress(repeats, "compiling and measuring") as advance:
             experiments.measure(rows, repeats, seed, advance)
@@ -701,14 +638,13 @@ def discover(
     """
     from eqsat.discover.discovery import Case, to_file
     from eqsat.discover.discovery import discover as search
-    from eqsat.rules import DEFAULT
 
     if find_spec("z3") is None:
         raise click.UsageError("discover proves rules by z3: pip install 'eqsat[check]'")
     rules = rule_set(rule_files, without) or DEFAULT
     cases: list[Case] = []
     for source in sources:
-        read = read_corpus(source, lambda line: click.echo(f"# left out: {line}", err=True))[:limit]
+        read = read_corpus(source, say_left_out)[:limit]
         cases += [Case(tuple(c.exprs), tuple(c.constraints), tuple(c.gates), str(c.id)) for c in read]
     # opened first: a file that cannot be written is said before the search
     with opened(output) as stream:
@@ -717,7 +653,7 @@ def discover(
                 cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
             )
         for line in found.left_out:
-            click.echo(f"# left out: {line}", err=True)
+            say_left_out(line)
         click.echo(
             f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
             f"cost {found.before} -> {found.after}",
@@ -750,8 +686,6 @@ def rules(
 
     Of NAME..., in which * stands for anything, or of all. A single rule is shown in detail.
     """
-    from eqsat.rules import DEFAULT, REDUCE
-
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
     listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]

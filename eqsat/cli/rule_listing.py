@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from eqsat.cli.cases import read_corpus
-from eqsat.cli.files import progress
+from eqsat.cli.files import progress, say_left_out
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.optimizer.front import optimize
+from eqsat.rules import FAMILIES, REDUCE
 
 #: The number of cases that are named in which a rule matches.
 _MOST_PLACES = 5
@@ -21,7 +20,7 @@ _MOST_PLACES = 5
 
 def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
     """By the names of rules, the cases of a corpus in which they match, and how often."""
-    cases = read_corpus(corpus, lambda line: click.echo(f"# left out: {line}", err=True))
+    cases = read_corpus(corpus, say_left_out)
     found: dict[str, dict[str, int]] = defaultdict(dict)
     with progress(len(cases)) as advance:
         for case in cases:
@@ -29,7 +28,7 @@ def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str
             try:
                 result = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules)
             except ValueError as error:
-                click.echo(f"# left out: {case.id}: {error}", err=True)
+                say_left_out(f"{case.id}: {error}")
                 continue
             for name, use in result.trace.rules.items():
                 found[name][str(case.id)] = use.matches
@@ -47,7 +46,6 @@ def fires_line(row: Row) -> str:
 def details(rule: Rule) -> Row:
     """What is said of a rule that is shown alone."""
     from eqsat.prove.proof import instance
-    from eqsat.rules import FAMILIES, REDUCE
 
     families = {**FAMILIES, "reduce": REDUCE}
     family = next((name for name, members in families.items() if rule in members), None)

@@ -44,6 +44,11 @@ class Settings:
         return options if rules is None else options | {"rules": rules}
 
     @property
+    def optimizing_roots(self) -> dict[str, Any]:
+        """Those for a list of expressions."""
+        return {**self.optimizing, "extract": self.extract, "unknown_divisors": self.unknown_divisors}
+
+    @property
     def checking(self) -> dict[str, Any]:
         """The options of :func:`eqsat.prove.verify.check_equal`."""
         return {"prove": self.prove, "seconds": self.prove_seconds}

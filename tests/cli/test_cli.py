@@ -170,8 +170,8 @@ def test_rules_are_listed(eqsat):
 
 
 def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
-    monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
-    monkeypatch.setattr("eqsat.rules.REDUCE", (Rule("three", "sum(x, i, u, u + 1)", "at(x, u)"),))
+    monkeypatch.setattr(cli, "DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
+    monkeypatch.setattr(cli, "REDUCE", (Rule("three", "sum(x, i, u, u + 1)", "at(x, u)"),))
     code, out, err = eqsat("rules", "--prove")
     assert (code, err) == (0, "# 3 rules: 2 symbolic, 1 small ranges\n")
     assert [line.split()[:2] for line in out.splitlines()] == [
@@ -190,7 +190,7 @@ def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
 
 @pytest.mark.parametrize("options", [["--prove"], ["--prove", "--json"]])
 def test_a_false_rule_is_one_line(eqsat, monkeypatch, options):
-    monkeypatch.setattr("eqsat.rules.DEFAULT", (Rule("wrong", "x//2 + x//2", "x"),))
+    monkeypatch.setattr(cli, "DEFAULT", (Rule("wrong", "x//2 + x//2", "x"),))
     message = "eqsat: rule 'wrong' is false: with x = -1 the left side is -2, the right side -1\n"
     assert eqsat("rules", *options) == (2, "", message)
 
@@ -579,8 +579,8 @@ TYPED = re.findall(r"^    eqsat (.*)$", (ROOT / "README.md").read_text(), re.MUL
 def test_every_command_of_the_readme_runs_in_a_checkout(eqsat, tmp_path, monkeypatch):
     figures = {figure: dict.fromkeys(OPERATIONS, 7) for figure in FIGURES}
     monkeypatch.setattr("eqsat.cli.calibrate.measure", lambda repeats, advance: figures)
-    monkeypatch.setattr("eqsat.rules.DEFAULT", [rule for rule in DEFAULT if rule.name == "mod-core"])
-    monkeypatch.setattr("eqsat.rules.REDUCE", ())
+    monkeypatch.setattr(cli, "DEFAULT", [rule for rule in DEFAULT if rule.name == "mod-core"])
+    monkeypatch.setattr(cli, "REDUCE", ())
     for name in ("tests", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
