@@ -323,7 +323,7 @@ def _answers(
     variables = tuple(sorted(case.variables.values(), key=str))
     optimised = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules, budget=budget)
     rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
-    for (name, model), extract in product(models.items(), extractors):
+    for (name, model), extract in product(models.items(), dict.fromkeys(extractors)):
         found = optimised.extract(model, extract)
         rows.append(Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.cost_before, found.gap))
         _add_times(rows[-1], found)

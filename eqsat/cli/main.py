@@ -254,7 +254,9 @@ def optimize(
         if text.startswith("--"):
             # an expression may begin with a minus, so click has no objection to these
             own = [name for option in click.get_current_context().command.params for name in option.opts]
-            near = "".join(f" Did you mean {name}?" for name in get_close_matches(text.partition("=")[0], own, 1))
+            if (name := text.partition("=")[0]) in own:
+                raise click.UsageError(f"{name} stands behind --, where all are expressions: give it before")
+            near = "".join(f" Did you mean {name}?" for name in get_close_matches(name, own, 1))
             raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
     settings = _settings(**options)
     names = _names(ranges, variables, buffers)
@@ -641,6 +643,7 @@ def discover(
 
     if find_spec("z3") is None:
         raise click.UsageError("discover proves rules by z3: pip install 'eqsat[check]'")
+    refuse_input(output, sources)
     rules = rule_set(rule_files, without) or DEFAULT
     cases: list[Case] = []
     for source in sources:

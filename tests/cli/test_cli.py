@@ -275,6 +275,7 @@ WRONG = [
     (["mlir", "/nonexistent.mlir"], "No such file"),
     (["corpus", "x", "--jobs", "0"], "--jobs"),
     (["corpus", __file__, "-o", __file__], "would be overwritten by its own answers"),
+    (["discover", "/nonexistent", __file__, "-o", __file__], "would be overwritten by its own answers"),
 ]
 
 
@@ -595,6 +596,7 @@ def test_every_command_of_the_readme_runs_in_a_checkout(eqsat, tmp_path, monkeyp
     ("given", "said"),
     [
         (["x", "--costt", "opcount"], "No such option: --costt. Did you mean --cost?"),
+        (["--", "-x", "--range", "x=4"], "--range stands behind --, where all are expressions: give it before\n"),
         (["x", "--cost", "opcont"], "FILE.py:NAME; did you mean 'opcount'?"),
         (["x + y", "--range", "x=4"], "unknown variable 'y': give its range, --range y=N or --var y=LOW:HIGH, at"),
         (["x", "--var", "x=0:9", "--constraint", "x < 2", "--constraint", "5 < x"], "each other: x < 2, 5 < x\n"),

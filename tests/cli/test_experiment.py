@@ -190,7 +190,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     source.write_text("\n".join(LINES))
     arguments = ["experiment", str(source), "-o", str(target), "--repeats", "1", "--costs", "opcount,latency"]
     with pytest.raises(SystemExit):
-        cli.main([*arguments, "--extracts", "dag,tree"])
+        # an extractor that is named twice counts once
+        cli.main([*arguments, "--extracts", "dag,tree,dag"])
     out, err = capsys.readouterr()
     assert [line.split()[1] for line in out.splitlines()] == ["opcount"] * 2 + ["latency"] * 2
     assert "# optimised once a case: " in err
