@@ -305,15 +305,19 @@ MAX_NESTING = 64
 #: The name of a bound index: its level and its range, unlike any name a user can give.
 _INDEX = re.compile(r"\$(\d+):")
 
+
+def _digest(text: str, size: int = 7) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=size).digest())
+
+
 _OP_KEYS = {
-    name: int.from_bytes(blake2b(name.encode(), digest_size=7).digest())
-    for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
+    name: _digest(name) for name in [*OPS, *FLOATS, *REDUCTIONS, "const", "bool", "float", "var", "buffer", "load"]
 }
 
 
 @for_each_own
 def _add_key(op: Op) -> None:
-    _OP_KEYS[op.name] = int.from_bytes(blake2b(op.name.encode(), digest_size=7).digest())
+    _OP_KEYS[op.name] = _digest(op.name)
 
 
 def _new(
@@ -370,12 +374,8 @@ def const(value: IntLike) -> Expr:
 
 
 def _literal_bool(value: bool) -> Expr:
-    identity = ("bool", value)
-    term: Expr | None = known(identity)
-    if term is None:
-        number = int(value)
-        term = _new(identity, "bool", (), value, number, number, True, hash((_OP_KEYS["bool"], number)))
-    return term
+    number = int(value)
+    return _new(("bool", value), "bool", (), value, number, number, True, hash((_OP_KEYS["bool"], number)))
 
 
 #: The bool literals.
@@ -411,14 +411,13 @@ def var(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Expr:
     (8, inf, 7)
     """
     low, high = bounds_of(name, vmin, vmax)
-    identity = ("var", name, low, high)
-    term: Expr | None = known(identity)
+    term: Expr | None = known(("var", name, low, high))
     if term is not None:
         return term
     _check_name(name, "variable")
     if low > high:
         raise ValueError(f"the range of variable {name!r} is empty: [{low}, {high}]")
-    return _new_variable(name, low, high)
+    return any_var(name, low, high)
 
 
 def bounds_of(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Bounds:
@@ -448,16 +447,14 @@ def _check_name(name: str, kind: str) -> None:
 
 def any_var(name: str, low: int, high: int) -> Expr:
     """As :func:`var`, for names of bound indices too."""
-    term: Expr | None = known(("var", name, low, high))
-    return _new_variable(name, low, high) if term is None else term
-
-
-def _new_variable(name: str, low: int, high: int) -> Expr:
     identity = ("var", name, low, high)
-    # the first letters lead, so that variables come in the order of their names
-    letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
-    rest = int.from_bytes(blake2b(f"{name} {_digits(low)} {_digits(high)}".encode(), digest_size=2).digest())
-    return _new(identity, "var", (), name, low, high, False, letters << 16 | rest)
+    term: Expr | None = known(identity)
+    if term is None:
+        # the first letters lead, so that variables come in the order of their names
+        letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
+        key = letters << 16 | _digest(f"{name} {_digits(low)} {_digits(high)}", size=2)
+        term = _new(identity, "var", (), name, low, high, False, key)
+    return term
 
 
 def _digits(number: int) -> str:
@@ -507,8 +504,7 @@ def any_buffer(value: Buffer) -> Expr:
     term: Expr | None = known(identity)
     if term is None:
         low, high = ELEMENTS[value.element]
-        digits = int.from_bytes(blake2b(repr(value).encode(), digest_size=7).digest())
-        key = hash((_OP_KEYS["buffer"], digits))
+        key = hash((_OP_KEYS["buffer"], _digest(repr(value))))
         term = _new(identity, "buffer", (), value, low, high, value.element == "bool", key)
     return term
 
@@ -791,7 +787,7 @@ def any_float(value: float, element: str) -> Expr:
     identity = ("float", element, repr(value))
     term: Expr | None = known(identity)
     if term is None:
-        key = hash((_OP_KEYS["float"], int.from_bytes(blake2b(repr(identity).encode(), digest_size=7).digest())))
+        key = hash((_OP_KEYS["float"], _digest(repr(identity))))
         term = _new(identity, "float", (), value, *ELEMENTS[element], False, key, element)
     return term
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from eqsat.lang.evaluation import evaluate, integers
 from eqsat.lang.expr import Expr, const, extent, maximum, minimum, topological, where
 from eqsat.lang.infinity import finite_part, is_finite
-from eqsat.lang.ops import Bounds
 
 Points = dict[str, NDArray[Any]]
 
@@ -147,16 +146,12 @@ def _moves(
 ) -> list[NDArray[Any]]:
     """New values to try: the zero of the secant through two neighbouring points, and a random one."""
     values = here[cast(str, variable.value)]
-    low, high = _finite_ends(variable)
+    low, high = finite_part(variable.vmin, variable.vmax, REACHES[-1])
     step = np.where(values < high, 1, -1)
     slope = evaluate([distance], {**here, cast(str, variable.value): values + step}, total=True)[0] - far
     secant = values - step * (far // np.where(slope == 0, 1, slope))
     moves = [secant, _candidates(variable, len(values), random)]
     return [np.clip(move, low, high).astype(values.dtype) for move in moves]
-
-
-def _finite_ends(variable: Expr) -> Bounds:
-    return finite_part(variable.vmin, variable.vmax, REACHES[-1])
 
 
 def violation(condition: Expr) -> Expr:

@@ -383,8 +383,6 @@ class _Parser:
         if given != arity and not (variadic and given > arity):
             raise self.fail(f"{name} takes {arity} arguments, not {given},")
         while len(self.values) - height > arity:
-            last = self.values.pop()
-            self.values.append(last)
             self.apply(name, len(self.values) - 2)
         self.apply(name, height)
 
@@ -683,19 +681,18 @@ def from_rows(rows: Rows) -> Expr:
     """The inverse of :func:`to_rows`."""
     terms: list[Expr] = []
     for op, value, args in rows:
-        if op == "const":
-            terms.append(const(value))
-        elif op == "bool":
-            terms.append(TRUE if value else FALSE)
-        elif op == "var":
-            terms.append(any_var(*value))
-        elif op == "float":
-            terms.append(any_float(*value))
-        elif op == "buffer":
-            terms.append(buffer(*value))
-        else:
-            terms.append(make(op, *[terms[a] for a in args]))
+        terms.append(_LEAVES[op](value) if op in _LEAVES else make(op, *[terms[a] for a in args]))
     return terms[-1]
+
+
+#: How leaves are made of what :func:`to_rows` has of them.
+_LEAVES: dict[str, Callable[[Any], Expr]] = {
+    "const": const,
+    "bool": as_expr,
+    "var": lambda value: any_var(*value),
+    "float": lambda value: any_float(*value),
+    "buffer": lambda value: buffer(*value),
+}
 
 
 @REDUCED.fill
