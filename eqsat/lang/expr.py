@@ -429,7 +429,7 @@ def bounds_of(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Bounds:
             continue
         try:
             found.append(end.__index__())
-        except (AttributeError, OverflowError):
+        except (AttributeError, TypeError, OverflowError):
             raise TypeError(
                 f"the bounds of variable {name!r} must be integers, not {vmin!r} and {vmax!r} (None: no bound)"
             ) from None

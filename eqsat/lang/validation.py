@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from numbers import Real
 from operator import index
+from typing import SupportsIndex, cast
 
 
 def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
@@ -60,9 +61,10 @@ def integer_of(given: object, what: str) -> int:
     Traceback (most recent call last):
     TypeError: the size of a loop is given as 1.5: give an integer
     """
-    if not hasattr(given, "__index__"):
-        raise TypeError(f"{what} is given as {shown(given)}: give an integer")
-    return index(given)
+    try:
+        return index(cast(SupportsIndex, given))
+    except TypeError:
+        raise TypeError(f"{what} is given as {shown(given)}: give an integer") from None
 
 
 def integers_of(given: object, what: str) -> tuple[int, ...]:
@@ -72,7 +74,7 @@ def integers_of(given: object, what: str) -> tuple[int, ...]:
     Traceback (most recent call last):
     TypeError: the sizes are given as [2, None]: give a list of integers
     """
-    numbers = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
-    if not all(hasattr(number, "__index__") for number in numbers):
-        raise TypeError(f"{what} are given as {shown(given)}: give a list of integers")
-    return tuple([index(number) for number in numbers])
+    try:
+        return tuple([index(number) for number in cast(Iterable[SupportsIndex], given)])
+    except TypeError:
+        raise TypeError(f"{what} are given as {shown(given)}: give a list of integers") from None

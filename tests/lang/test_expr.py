@@ -32,6 +32,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.ops import BITWISE, OPS
 from eqsat.lang.text import parse
+from eqsat.lang.validation import integer_of, integers_of
 
 X, Y = var("x", -5, 7), var("y", 0, 3)
 F, D, N = [expr.buffer(name, element, (4,))[Y] for name, element in (("F", "f32"), ("D", "f64"), ("N", "i32"))]
@@ -300,6 +301,9 @@ REFUSED = [
     (lambda: 64 >> X, ValueError, "shift amount 'x'"),
     (lambda: X.substitute({"x": 3}), TypeError, "'x' is no term to replace: give a variable itself, not its name"),
     (lambda: var("x", 0, 2.5), TypeError, "the bounds of variable 'x' must be integers, not 0 and 2.5"),
+    (lambda: var("x", 0, np.array([3])), TypeError, "the bounds of variable 'x' must be integers"),
+    (lambda: integer_of(np.array([3]), "the value of 'n'"), TypeError, "the value of 'n' is given as array"),
+    (lambda: integers_of([np.array([3])], "the sizes"), TypeError, "the sizes are given as .array"),
     (lambda: var(5, 0, 3), TypeError, "the name of a variable must be a text, not 5"),
     (lambda: expr.buffer(5), TypeError, "the name of a buffer must be a text, not 5"),
     (lambda: expr.buffer("A", "i32", 3), TypeError, "the shape of buffer 'A' must be a sequence of integers, not 3"),
