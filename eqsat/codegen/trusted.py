@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from eqsat.codegen.schedule import writes_once
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
-from eqsat.lang.evaluation import evaluate
+from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import Expr, any_var, array_of, as_float, const, extent, make, rebuild, replaced, topological
-from eqsat.lang.ops import ELEMENTS, REDUCTIONS, Buffer
+from eqsat.lang.ops import ELEMENTS, Buffer
 from eqsat.lang.sampling import sample
 
 Arrays = dict[str, NDArray[Any]]
@@ -176,7 +176,7 @@ def _expected(
             yield found[name], expected
         return
     for store in kernel.stores:
-        name, count = store.array.name, LIMITS.evaluated // _steps_of_one(store)
+        name, count = store.array.name, LIMITS.evaluated // most_steps(store.parts)
         if not count or sum(s.array.name == name for s in kernel.stores) > 1 or not writes_once(store):
             continue
         at = sample(store.over, [], min(count, POINTS), seed)
@@ -188,19 +188,7 @@ def _expected(
 
 def _steps(store: Store) -> int:
     """How often the innermost body of a store's loops is evaluated at most."""
-    return prod(map(extent, store.over)) * _steps_of_one(store)
-
-
-def _steps_of_one(store: Store) -> int:
-    """How often the innermost body of the reductions of a store is evaluated at most, for one element."""
-    steps: dict[Expr, int] = {}
-    for term in topological(store.parts):
-        below = max([steps[a] for a in term.args], default=1)
-        if term.op in REDUCTIONS:
-            body, _, low, high = term.args
-            below = max(below, steps[body] * max(1, high.vmax - low.vmin))
-        steps[term] = below
-    return max(steps[part] for part in store.parts)
+    return prod(map(extent, store.over)) * most_steps(store.parts)
 
 
 def _held(kernel: Kernel) -> int:

@@ -18,9 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from eqsat.lang.evaluation import MAX_STEPS, evaluate
-from eqsat.lang.expr import Expr, buffers, extent, topological, variables
-from eqsat.lang.ops import REDUCTIONS, trip_bounds
+from eqsat.lang.evaluation import MAX_STEPS, evaluate, most_steps
+from eqsat.lang.expr import Expr, buffers, extent, variables
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.validation import list_of, refuse_seconds, require
@@ -212,11 +211,11 @@ def _evaluated(
     deadline: float = inf,
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    steps = _steps([*differs, *constraints])
+    steps = most_steps([*differs, *constraints])
     if steps > MAX_STEPS:
-        too_long = [difference for difference in differs if _steps([difference, *constraints]) > MAX_STEPS]
+        too_long = [difference for difference in differs if most_steps([difference, *constraints]) > MAX_STEPS]
         others = [difference for difference in differs if difference not in too_long]
-        gates = [gate for gate in gates if gate is not None and _steps([gate]) <= MAX_STEPS]
+        gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= MAX_STEPS]
         check, left = _evaluated(others, constraints if others else (), gates, most, samples, seed, deadline)
         if not check.equal:
             return check, []
@@ -248,21 +247,6 @@ def _evaluated(
     known = [gate for gate in dict.fromkeys(gates) if gate is not None]
     count, counterexample = _probe(together, known, samples, seed, deadline)
     return Check("sampled", points + count, counterexample), large + open_groups
-
-
-def _steps(roots: Sequence[Expr]) -> int:
-    """How many values the indices of nested reductions take together, at most."""
-    steps: dict[Expr, int] = {}
-    for term in topological(roots):
-        steps[term] = max([steps[a] for a in term.args], default=1)
-        if term.op in REDUCTIONS:
-            steps[term] *= max(1, _most_trips(term))
-    return max(steps.values(), default=1)
-
-
-def _most_trips(term: Expr) -> int:
-    low, high = term.args[2:]
-    return trip_bounds((low.vmin, low.vmax), (high.vmin, high.vmax))[1]
 
 
 def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:
