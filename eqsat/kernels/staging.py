@@ -309,24 +309,23 @@ class Pipeline:
                         "give both one array"
                     )
 
-    def reference(self, arrays: Mapping[str, ArrayLike], **parameters: int) -> dict[str, NDArray[Any]]:
+    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
         """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernels.kernel.Kernel.reference`."""
-        return self._run([lambda given, k=kernel: k.reference(given, **parameters) for kernel in self.kernels], arrays)
+
+        def evaluator(kernel: Kernel) -> Callable[..., dict[str, NDArray[Any]]]:
+            return lambda **given: kernel.reference(given, **parameters)
+
+        return self.run(map(evaluator, self.kernels), arrays)
 
     def run(
         self, programs: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
     ) -> dict[str, NDArray[Any]]:
         """All that the kernels store, by compiled programs, one for each in order."""
-        return self._run([lambda given, p=program: p(**given) for program in programs], arrays)
-
-    def _run(
-        self, steps: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
-    ) -> dict[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {}
-        for kernel, step in zip(self.kernels, steps, strict=True):
+        for kernel, program in zip(self.kernels, programs, strict=True):
             known: dict[str, ArrayLike] = {**arrays, **found}
             # the kernel itself names what it lacks
-            found |= step({b.name: known[b.name] for b in kernel.inputs if b.name in known})
+            found |= program(**{b.name: known[b.name] for b in kernel.inputs if b.name in known})
         return found
 
     def cost(self, model: CostModel = LATENCY) -> int:

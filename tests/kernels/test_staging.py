@@ -237,3 +237,10 @@ PIPELINES = [
 def test_pipelines_are_checked(kernels, message):
     with pytest.raises(ValueError, match=message):
         Pipeline(kernels)
+
+
+@pytest.mark.parametrize("name", ["n", "arrays", "self", "kernel"])
+def test_a_parameter_may_be_called_as_what_takes_it(name):
+    x, out, i, n = buffer("X", "i32", (4,)), buffer("OUT", "i64", (4,)), var("i", 0, 3), var(name, 0, 9)
+    pipeline = Pipeline([Kernel("k", [Store(out[i], x[i] + n, [i])])])
+    assert pipeline.reference({"X": np.arange(4)}, **{name: 2})["OUT"].tolist() == [2, 3, 4, 5]
