@@ -204,12 +204,8 @@ def compile_kernel(
     if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     require(budget, Budget, "a budget")
-    for name, flag in {
-        "optimize": optimize,
-        "parallel": parallel,
-        "reassociate": reassociate,
-        "verify": verify,
-    }.items():
+    flags = {"optimize": optimize, "parallel": parallel, "reassociate": reassociate, "verify": verify}
+    for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name} is {flag!r}: give True or False")
     unit = partial(_array_unit, parallel=parallel, reassociate=reassociate, lanes=lanes)
@@ -217,22 +213,14 @@ def compile_kernel(
         compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)
         text, source = unit(kernel, compiled)
     order = () if "clang" in compiler_version() else GCC_FLAGS
-    flags = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
+    compiled_by = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     part = shortened(compiled) if verify else None
     if part is not None:
         owner = kernel if part is compiled else part
         check = partial(_Check, source, source if part is compiled else unit(part, part)[1], owner, part, parallel)
-        flags = _trusted(check, flags, (*SAFE_FLAGS, *["-fopenmp"] * parallel, "-lm"))
-    library = load(build(source, flags), _array_ffi(), "eqsat_call")
-    options = {
-        "optimize": optimize,
-        "parallel": parallel,
-        "reassociate": reassociate,
-        "lanes": lanes,
-        "verify": verify,
-        "budget": budget,
-    }
-    return Program(kernel, compiled, text, options, library)
+        compiled_by = _trusted(check, compiled_by, (*SAFE_FLAGS, *["-fopenmp"] * parallel, "-lm"))
+    library = load(build(source, compiled_by), _array_ffi(), "eqsat_call")
+    return Program(kernel, compiled, text, {**flags, "lanes": lanes, "budget": budget}, library)
 
 
 def _difference(wanted: Set[str], given: Set[str]) -> str:
