@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from eqsat.codegen.expressions import to_c
-from eqsat.explain.derivation import explain
+from eqsat.explain.derivation import explain, statement
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, Priced, tree
@@ -79,13 +79,7 @@ def content(result: Result) -> dict[str, Any]:
 
 def _law(laws: Mapping[str, Any], name: str) -> str:
     rule = laws.get(name)
-    if rule is None:
-        return ""
-    return (
-        f"{rule.left} = {rule.right}"
-        + (f"  when {rule.when}" if rule.when else "")
-        + (f"  ({rule.why})" if rule.why else "")
-    )
+    return "" if rule is None else statement(rule) + (f"  ({rule.why})" if rule.why else "")
 
 
 def _priced(roots: Sequence[Expr], model: CostModel) -> dict[str, Any]:

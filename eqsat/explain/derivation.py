@@ -92,7 +92,7 @@ class _Explainer:
         self.minimal = False
         rules = laws_with(result.rule_set)
         self.why = {**READINGS, **COARSE, **{rule.name: rule.why for rule in rules}}
-        self.statements = {**READINGS, **COARSE, **{rule.name: _statement(rule) for rule in rules}}
+        self.statements = {**READINGS, **COARSE, **{rule.name: statement(rule) for rule in rules}}
 
     def run(self) -> Explanation:
         result = self.result
@@ -198,5 +198,6 @@ class _Explainer:
         return check
 
 
-def _statement(rule: Rule) -> str:
+def statement(rule: Rule) -> str:
+    """What a rule says, and when."""
     return f"{rule.left} = {rule.right}" + (f"  when {rule.when}" if rule.when else "")
