@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, tree_size, variables
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.sampling import domain_size, grid, sample
 from eqsat.lang.strength_reduction import reduced, strength_reduced
@@ -147,19 +147,19 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
 
 def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
     """Points of the domain: all, if they are few, else corners, random ones, and those beside which the value jumps."""
-    if domain_size(names) <= POINTS:
-        whole = np.broadcast_arrays(*grid(names).values())
-        return {str(v.value): np.resize(c.ravel(), POINTS) for v, c in zip(names, whole, strict=True)}
     if domain_size(names) > 2**16:
         return {name: values.astype(np.int64) for name, values in sample(names, [], POINTS, seed=0).items()}
-    columns = [c.ravel() for c in np.broadcast_arrays(*grid(names).values())]
-    values = evaluate([root], {str(v.value): c for v, c in zip(names, columns, strict=True)}, total=True)[0]
+    whole = grid(names)
+    columns = dict(zip(whole, [c.ravel() for c in np.broadcast_arrays(*whole.values())], strict=True))
+    if domain_size(names) <= POINTS:
+        return {name: np.resize(c, POINTS) for name, c in columns.items()}
+    values = evaluate([root], columns, total=True)[0]
     steps = np.diff(np.asarray(values, dtype=np.int64))
     _, first, counts = np.unique(steps, return_index=True, return_counts=True)
     rare = [p for k in np.argsort(counts)[:8] for p in (first[k], first[k] + 1)]
-    spread = np.random.default_rng(0).permutation(len(columns[0]))
-    chosen = np.array(list(dict.fromkeys([0, len(columns[0]) - 1, *rare, *spread[:POINTS]]))[:POINTS])
-    return {str(v.value): np.resize(c[chosen], POINTS) for v, c in zip(names, columns, strict=True)}
+    spread = np.random.default_rng(0).permutation(len(values))
+    chosen = np.array(list(dict.fromkeys([0, len(values) - 1, *rare, *spread[:POINTS]]))[:POINTS])
+    return {name: np.resize(c[chosen], POINTS) for name, c in columns.items()}
 
 
 def _bases(root: Expr, answer: Expr, cost: int, model: CostModel) -> list[Expr | None]:
@@ -358,7 +358,7 @@ class Pools:
         for op, c in (("min", int(target.max())), ("max", int(target.min()))):
             met = (_applied(op, [values, np.array(c)]) == target).all(axis=1)
             for at in np.flatnonzero(met)[:5]:
-                yield costs[at] + self.price(op, False, c), make(op, integers.term(at, self.pools), const(c))
+                yield costs[at] + self.price(op, False, c), make(op, self._integer(at), const(c))
 
     def _selections(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
         """The target as a selection, a minimum or a maximum of two terms."""
@@ -441,8 +441,7 @@ class Pools:
                     for i, j in list(zip(*np.nonzero(met), strict=True))[:200]:
                         values = [integers.values[x[i]], integers.values[y[j]]]
                         if (_applied(op, values) == self.target).all():
-                            terms = [integers.term(x[i], self.pools), integers.term(y[j], self.pools)]
-                            yield left + price, make(op, *terms)
+                            yield left + price, make(op, self._integer(x[i]), self._integer(y[j]))
 
 
 _CODES = {op: code for code, op in enumerate(OPS)}
@@ -562,10 +561,8 @@ def _literals(root: Expr, answer: Expr) -> list[int]:
 
 def within_reach(root: Expr) -> bool:
     """Whether terms like ``root`` are enumerated: short ones, without reductions, of one to three variables."""
-    sizes: dict[Expr, int] = {}
-    for term in topological([root]):
-        sizes[term] = 1 + sum(sizes[a] for a in term.args)
-    names = [t for t in sizes if t.op == "var"]
-    plain = all(t.op in OPS or t.op in ("var", "const", "bool") for t in sizes)
-    small = sizes[root] <= LONGEST and all(max(abs(v.vmin), abs(v.vmax)) <= LARGEST for v in names)
+    order = topological([root])
+    names = [t for t in order if t.op == "var"]
+    plain = all(t.op in OPS or t.op in ("var", "const", "bool") for t in order)
+    small = tree_size(root) <= LONGEST and all(max(abs(v.vmin), abs(v.vmax)) <= LARGEST for v in names)
     return plain and small and 1 <= len(names) <= 3 and all(v.vmin < v.vmax for v in names)
