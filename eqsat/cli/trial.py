@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.codegen.programs import Program, compile_kernel
-from eqsat.kernels.kernel import DTYPES, Kernel
+from eqsat.codegen.trusted import with_tests
+from eqsat.kernels.kernel import DTYPES, Kernel, flattened
 
 Reference = Callable[..., Any]
 
@@ -153,8 +154,11 @@ def try_kernel(
 def _reference(kernel: Kernel, reference: Reference | None, arguments: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
     """NumPy's outputs by name."""
     if reference is None:
+        # the value of a load outside its array is not specified: it is compared with that which C has
         parameters = {str(v.value): arguments[str(v.value)] for v in kernel.parameters}
-        return kernel.reference({b.name: arguments[b.name] for b in kernel.inputs}, **parameters)
+        inputs = {b.name: np.ravel(arguments[b.name]) for b in kernel.inputs}
+        found = with_tests(flattened(kernel)).reference(inputs, **parameters)
+        return {b.name: found[b.name].reshape(b.shape or ()) for b in kernel.outputs}
     try:
         result = reference(**arguments)
     except Exception as error:

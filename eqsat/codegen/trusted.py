@@ -107,7 +107,7 @@ def shortened(kernel: Kernel) -> Kernel | None:
 
 def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
     """Whether a compiled kernel over flat arrays stores other values than the evaluator computes, or than ``other``."""
-    exact, stated = not rounds_at_will(kernel), _with_tests(kernel)
+    exact, stated = not rounds_at_will(kernel), with_tests(kernel)
     points = sample(kernel.parameters, [], ROUNDS + 1, seed=0)
     for number in range(ROUNDS if _held(kernel) <= LARGE else 1):
         random = np.random.default_rng(number)
@@ -132,8 +132,8 @@ def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
     return False
 
 
-def _with_tests(kernel: Kernel) -> Kernel:
-    """The kernel with 0 for loads outside of their arrays, as in C: the evaluator takes an element of the edge."""
+def with_tests(kernel: Kernel) -> Kernel:
+    """A kernel over flat arrays with 0 for loads outside, as in C: the evaluator takes an element of the edge."""
 
     def tested(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op != "load":
@@ -146,11 +146,9 @@ def _with_tests(kernel: Kernel) -> Kernel:
             return there & load
         return make("fwhere", there, load, as_float(0, load)) if load.element else make("where", there, load, const(0))
 
-    def with_tests(store: Store) -> Store:
-        place, *rest = store.parts
-        return equal_store(store, [place, *rebuild(rest, tested)], store.over)
-
-    return Kernel(kernel.name, map(with_tests, kernel.stores))
+    tested_parts = [(s.parts[0], *rebuild(s.parts[1:], tested)) for s in kernel.stores]
+    stores = [equal_store(s, parts, s.over) for s, parts in zip(kernel.stores, tested_parts, strict=True)]
+    return Kernel(kernel.name, stores)
 
 
 def _run_beside_margins(kernel: Kernel, run: Run, inputs: Arrays, parameters: Mapping[str, int]) -> tuple[Arrays, bool]:

@@ -48,6 +48,19 @@ def test_examples_run_and_agree_with_numpy(name, capsys):
     assert all("times as fast" in line and line.endswith("NumPy's result") for line in lines)
 
 
+def test_what_is_loaded_outside_an_array_is_no_difference(tmp_path, capsys):
+    file = tmp_path / "rows.py"
+    file.write_text(
+        "from eqsat import Kernel, Store, buffer, var\n"
+        'i, j = var("i", 0, 7), var("j", 0, 2)\n'
+        'index, table = buffer("I", "i32", (8,)), buffer("T", "i32", (5, 3))\n'
+        'rows = Kernel("rows", [Store(buffer("Y", "i32", (8, 3))[i, j], table[index[i], j], [i, j])])\n'
+    )
+    code, out, err = run(capsys, file)
+    assert (code, err) == (0, "")
+    assert out.endswith("equal to NumPy's result\n")
+
+
 @pytest.fixture
 def stated(tmp_path):
     file = tmp_path / "stated.py"
