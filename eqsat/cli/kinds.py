@@ -35,19 +35,23 @@ from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal
 
 
+def _timed[T](call: Callable[[], T]) -> tuple[T, float]:
+    """What a call returns, and the seconds that it takes."""
+    started = time.perf_counter()
+    return call(), time.perf_counter() - started
+
+
 def _constraints(record: Record, settings: Settings) -> Row:
     """Conditions that hold together, simplified, and the ranges that they leave the variables."""
     variables = get_variables(record)
     texts = get_texts(record, "before")
     given = as_conditions(parse_program([], texts, variables), texts)
     before = IndexingMap(tuple(variables.values()), (), (), tuple(given))
-    started = time.perf_counter()
-    found = simplify_constraints(given, **settings.optimizing)
-    elapsed = time.perf_counter() - started
+    found, seconds = _timed(lambda: simplify_constraints(given, **settings.optimizing))
     ranges = {} if FALSE in found else narrowed(variables.values(), found)
     check = before.check(IndexingMap(before.dims, (), (), tuple(found)), **settings.checking)
     return {
-        **_row([to_text(c) for c in found], settings, given, found, elapsed, check),
+        **_row([to_text(c) for c in found], settings, given, found, seconds, check),
         "vars": {name: json_ends(ranges[v]) for name, v in variables.items() if v in ranges},
     }
 
@@ -65,11 +69,9 @@ def _indexing(record: Record, settings: Settings) -> Row:
     before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
     for following in get_texts(record, "compose", []):
         before = before.then(IndexingMap.parse(following, ranges))
-    started = time.perf_counter()
-    after = before.simplify(**settings.optimizing)
-    elapsed = time.perf_counter() - started
+    after, seconds = _timed(lambda: before.simplify(**settings.optimizing))
     given, found = [[*m.results, *m.constraints] for m in (before, after)]
-    return _row([str(after)], settings, given, found, elapsed, before.check(after, **settings.checking))
+    return _row([str(after)], settings, given, found, seconds, before.check(after, **settings.checking))
 
 
 def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
@@ -118,9 +120,8 @@ class _Simplifier:
         self.weakest = Check("exhaustive", 0)
 
     def __call__(self, given: IndexingMap) -> IndexingMap:
-        started = time.perf_counter()
-        found = given.simplify(**self.settings.optimizing)
-        self.seconds += time.perf_counter() - started
+        found, seconds = _timed(lambda: given.simplify(**self.settings.optimizing))
+        self.seconds += seconds
         check = given.check(found, **self.settings.checking)
         if not check.equal:
             raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
@@ -231,9 +232,9 @@ def _structure(record: Record, settings: Settings) -> Row:
     """A tree of operations, in normal form."""
     variables = get_variables(record, {})
     ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
-    started = time.perf_counter()
-    found = normalized(Tree.parse(get(record, "before", str)), ranges, **settings.optimizing)
-    return {"out": [str(found)], "ms": round(1000 * (time.perf_counter() - started), 3)}
+    given = get(record, "before", str)
+    found, seconds = _timed(lambda: normalized(Tree.parse(given), ranges, **settings.optimizing))
+    return {"out": [str(found)], "ms": round(1000 * seconds, 3)}
 
 
 def _split(record: Record, settings: Settings) -> Row:
@@ -297,13 +298,11 @@ def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
 
 def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
     """The roots in a nest, simplified and checked; and which nest costs least."""
-    started = time.perf_counter()
-    result = optimize(found.roots, **settings.optimizing)
-    elapsed = time.perf_counter() - started
+    result, seconds = _timed(lambda: optimize(found.roots, **settings.optimizing))
     check = check_equal(given.roots, substitute(result.exprs, found.origins), **settings.checking)
     cheap = cheapest(given, cost_model(settings.cost), seconds=settings.budget.seconds)
     return {
-        **_row([to_text(e) for e in result.exprs], settings, given.roots, result.exprs, elapsed, check),
+        **_row([to_text(e) for e in result.exprs], settings, given.roots, result.exprs, seconds, check),
         "axes": [a.extent for a in found.axes],
         "cheapest": [a.extent for a in cheap.axes],
     }
