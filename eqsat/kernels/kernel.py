@@ -381,7 +381,7 @@ def simplified(
     loops = pieces.loops()
     model = LoopAware(loops, cost) if loops else cost
     result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget.until(end))
-    return Kernel(kernel.name, tuple(pieces.joined(result.exprs)))
+    return Kernel(kernel.name, pieces.joined(result.exprs))
 
 
 def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], budget: Budget) -> list[Store]:
@@ -393,7 +393,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], b
     reductions = [t for s in stores for t in topological([s.value, s.when]) if t.op in REDUCTIONS]
     free = [{v for v in topological([t]) if v.op == "var"} for t in reductions]
     axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
-    given = Nest(tuple(axes), tuple(pieces.terms), tuple(pieces.gates))
+    given = Nest(axes, pieces.terms, pieces.gates)
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
     nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, seconds=budget.seconds, taken=taken)
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
@@ -433,7 +433,7 @@ def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
 def flattened(kernel: Kernel) -> Kernel:
     """The kernel as it is, but with flat arrays."""
     require(kernel, Kernel, "a kernel")
-    return Kernel(kernel.name, tuple(map(_flattened, kernel.stores)))
+    return Kernel(kernel.name, map(_flattened, kernel.stores))
 
 
 def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget) -> Store:

@@ -269,9 +269,9 @@ class Nest:
     def _rewritten(self, axes: Iterable[Axis], images: Mapping[Expr, Expr], origins: Mapping[Expr, Expr]) -> Nest:
         """This nest with other axes: their terms in the place of variables, and those in the place of new ones."""
         return Nest(
-            tuple(axes),
-            tuple(substitute(self.roots, images)),
-            tuple([None if g is None else substitute([g], images)[0] for g in self.gates]),
+            axes,
+            substitute(self.roots, images),
+            [None if g is None else substitute([g], images)[0] for g in self.gates],
             {**images, **_images(self.images, images)},
             {**self.origins, **_images(origins, self.origins)},
         )
@@ -439,7 +439,7 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
         if inner.element or not rounded.isdisjoint(inner.args):
             rounded.add(inner)
     parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
-    nest = Nest(axes, tuple(map(_without_indices, dict.fromkeys(parts) if rounded else (body,))))
+    nest = Nest(axes, map(_without_indices, dict.fromkeys(parts) if rounded else [body]))
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
 

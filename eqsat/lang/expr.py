@@ -832,12 +832,7 @@ def log(x: ExprLike) -> Expr:
     Parameters
     ----------
     x : Expr or float
-        A value of type ``f32`` or ``f64``; a number is an ``f32`` literal.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is an integer that is no literal, or a condition.
+        As that of :func:`exp`, and so what it raises.
 
     >>> log(to_float(var("i", 1, 9))).element
     'f32'
@@ -851,12 +846,7 @@ def sqrt(x: ExprLike) -> Expr:
     Parameters
     ----------
     x : Expr or float
-        A value of type ``f32`` or ``f64``; a number is an ``f32`` literal.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is an integer that is no literal, or a condition.
+        As that of :func:`exp`, and so what it raises.
 
     >>> sqrt(to_float(var("i", 1, 9))).element
     'f32'
@@ -925,12 +915,7 @@ def to_double(x: ExprLike) -> Expr:
     Parameters
     ----------
     x : Expr or int
-        The integer.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is no integer.
+        As that of :func:`to_float`, and so what it raises.
 
     >>> to_double(var("i", 0, 7)).element
     'f64'
@@ -1100,12 +1085,7 @@ def maximum(x: ExprLike, y: ExprLike) -> Expr:
     Parameters
     ----------
     x, y : Expr, int or float
-        Two integers, two floating-point values, or two conditions.
-
-    Raises
-    ------
-    TypeError
-        If one is a condition, or of floating point, and the other is not.
+        As those of :func:`minimum`, and so what they raise.
 
     >>> i = var("i", 0, 7)
     >>> maximum(i, 5).vmin
@@ -1163,14 +1143,7 @@ def tmod(x: ExprLike, y: ExprLike) -> Expr:
     Parameters
     ----------
     x, y : Expr or int
-        The dividend and the divisor.
-
-    Raises
-    ------
-    ValueError
-        If the divisor can only be zero.
-    TypeError
-        If an operand is no integer.
+        As those of :func:`tdiv`, and so what they raise.
 
     >>> tmod(-7, 2).vmin, (const(-7) % 2).vmin
     (-1, 1)
