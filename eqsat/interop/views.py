@@ -101,18 +101,32 @@ class View:
         sizes = _numbers("shape", shape)
         return cls(sizes, row_major(sizes), offset, mask)
 
-    def access(self, indices: Sequence[ExprLike]) -> Access:
+    def access(self, indices: Sequence[ExprLike], valid: ExprLike = TRUE) -> Access:
         """The access of the element at ``indices``, as it is written: not simplified.
+
+        Parameters
+        ----------
+        indices : sequence of int or Expr
+            One per dimension.
+        valid : bool or bool Expr
+            Where the access happens whatever the mask says, such as the condition of a view that leads to this one.
 
         Raises
         ------
-        ValueError
-            If there is not one index per dimension.
+        ValueError, TypeError
+            If there is not one index per dimension, or ``valid`` is no condition.
+
+        >>> x, y = var("x", 0, 3), var("y", 0, 9)
+        >>> View.contiguous((4, 8)).access([x, y], valid=y < 8).optimize()
+        Access(index=Expr('x*8 + y'), valid=Expr('y < 8'))
         """
         if isinstance(indices, str) or not isinstance(indices, Sequence):
             raise TypeError(f"the indices of a view are given as {shown(indices)}: give one per dimension")
         if len(indices) != len(self.shape):
             raise ValueError(f"{len(indices)} indices for a view of {len(self.shape)} dimensions: give one for each")
+        given = as_expr(valid)
+        if not given.is_bool:
+            raise TypeError(f"where an access is valid is a condition, not {brief(given)!r}")
         terms = [as_expr(i) for i in indices]
         # a dimension of size 1 has one index, 0; a stride of 0 repeats one element
         moving = [
@@ -123,7 +137,8 @@ class View:
         offset = [] if _is(self.offset, 0) else [as_expr(self.offset)]
         masked = zip(terms, self.mask, strict=True) if self.mask else []
         bounds = [b for term, (low, high) in masked for b in (term >= low, term < high)]
-        return Access(_joined("add", [*offset, *moving], const(0)), _joined("and", bounds, TRUE))
+        conditions = bounds if given is TRUE else [given, *bounds]
+        return Access(_joined("add", [*offset, *moving], const(0)), _joined("and", conditions, TRUE))
 
 
 def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:

@@ -65,6 +65,15 @@ def test_access(view, indices, written, optimised):
     assert gated.equal
 
 
+@pytest.mark.parametrize("mask", [None, [(1, 4), (2, 6)]])
+def test_a_condition_that_is_given_joins_those_of_the_mask(mask):
+    view, given = View.contiguous((4, 8), mask=mask), parse("x < 9 and i < 3", NAMES)
+    access = view.access([ROW, COLUMN], given)
+    assert access.index is view.access([ROW, COLUMN]).index
+    assert check_equal([access.valid], [given & view.access([ROW, COLUMN]).valid]).equal
+    assert View.contiguous((4, 8)).access([ROW, COLUMN], True) == View.contiguous((4, 8)).access([ROW, COLUMN])
+
+
 @pytest.mark.parametrize(
     ("shape", "strides"), [((4, 8), [8, 1]), ((2, 3, 5), [15, 5, 1]), ((K, 3), [3, 1]), ((7,), [1]), ((), [])]
 )
@@ -81,6 +90,7 @@ def test_row_major(shape, strides):
         (lambda: View([4], [1], 0, 5), r"the mask of a view is a \(low, high\) per dimension, not 5"),
         (lambda: View([4, 0], [1, 1]), r"a view of sizes \[4, 0\] has no elements"),
         (lambda: View((4, 8), (8, 1)).access([ROW]), "1 indices for a view of 2 dimensions"),
+        (lambda: View([4], [1]).access([ROW], 3), "where an access is valid is a condition, not '3'"),
         (lambda: View(None, [1]), "the shape of a view is a number per dimension, not None"),
         (lambda: View([4], [1.5]), "the strides of a view are integers, not '1.5'"),
         (lambda: View.contiguous("ab"), "the shape of a view is a number per dimension, not 'ab'"),
