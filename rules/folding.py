@@ -66,6 +66,6 @@ FOLDING = [
     Rule("symbolic-below-mod", "x % y", "x", "0 <= vmin(x) and x < y", "0 <= x < y"),
     Rule("symbolic-two-periods-div", "x // y", "where(x < y, 0, 1)", "vmin(y) < vmax(y) and 0 <= vmin(x) and x < y + y", "x lies in one period or in the next", modulo_theory=True),
     Rule("symbolic-two-periods-mod", "x % y", "x - where(x < y, 0, y)", "vmin(y) < vmax(y) and 0 <= vmin(x) and x < y + y", "x lies in one period or in the next", modulo_theory=True),
-    Rule("symbolic-period-below-div", "x // y", "where(x < 0, -1, 0)", "vmin(y) < vmax(y) and vmin(x) < 0 and 0 < y + x + 1 and x < y", "x lies in one period or in the one below", modulo_theory=True),
-    Rule("symbolic-period-below-mod", "x % y", "x + where(x < 0, y, 0)", "vmin(y) < vmax(y) and vmin(x) < 0 and 0 < y + x + 1 and x < y", "x lies in one period or in the one below", modulo_theory=True),
+    Rule("symbolic-period-below-div", "x // y", "where(x < 0, -1, 0)", "vmin(y) < vmax(y) and vmin(x) < 0 and vmax(x) <= vmax(y) and 0 < y + x + 1 and x < y", "x lies in one period or in the one below", modulo_theory=True),
+    Rule("symbolic-period-below-mod", "x % y", "x + where(x < 0, y, 0)", "vmin(y) < vmax(y) and vmin(x) < 0 and vmax(x) <= vmax(y) and 0 < y + x + 1 and x < y", "x lies in one period or in the one below", modulo_theory=True),
 ]

@@ -449,6 +449,12 @@ def test_a_budget_that_runs_out_is_named(budget, stop):
     assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
 
 
+@pytest.mark.parametrize("text", ["n*x*y // n", "n*n*x*y // n", "n*n*m*x*y // (n*m)"])
+def test_rules_come_to_an_end_at_quotients_by_products(text):
+    found = sound(optimize([text], x=(-10, 10), y=(-10, 10), n=(1, 10), m=(-9, -1)))
+    assert found.stop == "saturated"
+
+
 def test_a_quotient_of_what_facts_say_is_one_number():
     text = "x*4 + where(x < 5 and 3 <= x, x*x%5, 16%x)"
     assert sound(optimize([text, "x*2//20"], constraints=["x*x <= 12"], x=(3, 63))).exprs[1] is const(0)

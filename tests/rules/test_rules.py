@@ -88,6 +88,10 @@ FENCES = {
         ("tdiv-by-floor", "vmin_x <= -d"),
         ("tdiv-by-floor", "0 < vmax_x"),
     ],
+    "no such bounds, no such comparisons: asking adds terms of which the rules make longer ones without end": [
+        ("symbolic-period-below-div", "vmax_x <= vmax_y"),
+        ("symbolic-period-below-mod", "vmax_x <= vmax_y"),
+    ],
     "of literals another rule takes the offset": [
         ("where-less-offset-then", "vmin_x < vmax_x"),
         ("where-less-offset-else", "vmin_x < vmax_x"),
