@@ -107,6 +107,22 @@ class QuotientNodes(KindNodes):
                 else:
                     yield "floordiv", None, (self.add_class(remainder.plus(between)), self.add_class(number(n)))
 
+    def of_multiples(self, form: LinearForm) -> Iterator[Node]:
+        """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""
+        for atom, k in form.terms.items():
+            if abs(k) == 1 or atom.op != "floordiv" or atom.args[1].op != "const":
+                continue
+            n, left = divmod(atom.args[1].vmin, abs(k))
+            if left or n < 2:
+                continue
+            sign, dividend = (1 if k > 0 else -1), self.theory.inner(atom.args[0])
+            whole = self.theory.quotient_by(dividend, n)
+            rest = form.plus(whole, -sign)
+            if atom not in rest.terms and len(rest.terms) < len(form.terms):
+                operands = self.add_class(dividend), self.add_class(number(n))
+                self.classes.add_node(self.add_class(whole), ("floordiv", None, operands))
+                yield self.sum_node([(whole, sign), *[(atom_form(a), c) for a, c in rest.terms.items()]], rest.constant)
+
     def absorbing(self, form: LinearForm) -> Iterator[Node]:
         """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
 

@@ -53,6 +53,7 @@ class SumNodes(KindNodes):
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
         yield from self.quotients.rounded_up(form)
+        yield from self.quotients.of_multiples(form)
         yield from self.quotients.absorbing(form)
         yield from self.products.factored(form)
         yield from self.products.of_variables(form)

@@ -702,6 +702,28 @@ def test_divisions_by_what_is_no_literal(texts, wanted):
     assert result.cost <= cost_of([read(text, _SYMBOLIC) for text in wanted], Latency())
 
 
+#: What quotients of multiples cost no more than, by the fact that says of what.
+OF_MULTIPLES = [
+    ("(n + 1)//2", "n%4 == 0", "n//2"),
+    ("(n + 3)//4", "n%16 == 0", "n//4"),
+    ("(n + 5)//2", "n%6 == 2", "n//2 + 2"),
+    ("i - (n + 1)//2", "n%4 == 0", "i - n//2"),
+    ("(n + 3)//4 + (n + 7)//8", "n%16 == 0", "n//4 + n//8"),
+    ("max(i, (n + 1)//2*i)", "n%8 == 0", "max(i, n//2*i)"),
+    # near misses: what is left is not less than the divisor, or nothing says so
+    ("n//4*2", "n%2 == 0", "n//4*2"),
+    ("n//4*2 + i", "0 <= n", "n//4*2 + i"),
+]
+
+
+@pytest.mark.parametrize(("text", "fact", "wanted"), OF_MULTIPLES)
+def test_quotients_of_multiples(text, fact, wanted):
+    ranges = {"n": (-48, 95), "i": (-3, 9)}
+    root, fact, wanted = [read(t, ranges) for t in (text, fact, wanted)]
+    assert check_equal([root], [wanted], constraints=[fact]).equal
+    assert checked([root], constraints=[fact]).cost <= cost_of([wanted], Latency())
+
+
 _ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
 #: Roots, and what they become: a sum that is needed anyway has its constant already.
 BY_NEEDED = [
