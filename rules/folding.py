@@ -51,6 +51,8 @@ FOLDING = [
     # 6 divide_by_gcd: a common factor, literal or symbolic
     Rule("cancel-factor-div", "(x*z) // (y*z)", "x // y", why="z cancels", source="A43 A46 A47"),
     Rule("cancel-factor-mod", "(x*z) % (y*z)", "(x % y)*z", why="z moves out", source="A46 A47"),
+    Rule("cancel-scaled-div", "(x*z) // (z*c)", "x // c", why="z cancels", source="A43"),
+    Rule("cancel-scaled-mod", "(x*z) % (z*c)", "(x % c)*z", why="z moves out", source="A44"),
     Rule("cancel-literal-div", "x // (y*c)", "(x // gcd(x, c)) // (y*(c // gcd(x, c)))", "1 < gcd(x, c)", "a common divisor cancels", source="A46 A47"),
     Rule("cancel-literal-mod", "x % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c)", "1 < gcd(x, c)", "a common divisor moves out", source="A46 A47"),
     # 7 factor_remainder with a symbolic divisor (for literals: div-multiple and mod-multiple)

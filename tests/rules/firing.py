@@ -122,6 +122,8 @@ FIRING = [
     Firing("gcd-mod-rest", "(x*6 + y)%4", "(x*6//2 + 2)%2*2 + (y - 4)", {"x": (8, 11), "y": (4, 5)}),
     Firing("cancel-factor-div", "x*z//(y*z)", "x//y", {"x": (1, 16), "y": (1, 16), "z": (8, 11)}),
     Firing("cancel-factor-mod", "x*z%(y*z)", "x%y*z", {"x": (0, 3), "y": (1, 16), "z": (2, 6)}),
+    Firing("cancel-scaled-div", "x*z//(z*6)", "x//6", {"x": (1, 16), "z": (8, 11)}),
+    Firing("cancel-scaled-mod", "x*z%(z*6)", "x%6*z", {"x": (1, 16), "z": (2, 6)}),
     Firing("cancel-literal-div", "x*2//(y*6)", "x//(y*3)", {"x": (8, 11), "y": (1, 16)}),
     Firing("cancel-literal-mod", "x*6%(y*9)", "x*6//3%(y*3)*3", {"x": (0, 3), "y": (1, 16)}),
     Firing("symbolic-multiple-div", "(x*z + y)//z", "x + y//z", {"x": (1, 16), "y": (8, 11), "z": (8, 11)}),
