@@ -155,6 +155,13 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
 
     Variables that do not occur in ``root`` do not count; terms without variables become literals.
 
+    Parameters
+    ----------
+    root : Expr
+        A term.
+    unrolled : sequence of Expr
+        Variables.
+
     Raises
     ------
     ValueError

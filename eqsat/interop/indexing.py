@@ -495,8 +495,14 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
     """Fewer and simpler conditions that hold together exactly where ``constraints`` do; ``[False]`` if nowhere.
 
     Constants move to one side, conditions that the ranges or other conditions imply are dropped, the terms inside are
-    optimised (with the options of :func:`eqsat.optimize`), bounds of one term become one interval, and known
-    remainders of one term one remainder.
+    optimised, bounds of one term become one interval, and known remainders of one term one remainder.
+
+    Parameters
+    ----------
+    constraints : iterable of bool Expr
+        Conditions.
+    options
+        Those of :func:`eqsat.optimize`.
 
     Raises
     ------

@@ -25,7 +25,11 @@ INVALID = var("INVALID", 0, 0)
 
 @dataclass(frozen=True)
 class Access:
-    """An offset into a buffer, and the condition under which the access happens (under which the offset matters)."""
+    """An offset into a buffer, and the condition under which the access happens (under which the offset matters).
+
+    >>> View.contiguous((4, 8), mask=[(0, 4), (2, 8)]).access([1, var("y", 0, 7)]).optimize()
+    Access(index=Expr('y + 8'), valid=Expr('2 <= y'))
+    """
 
     index: Expr
     valid: Expr
@@ -175,6 +179,11 @@ def split_gate(index: Expr) -> Access:
 
     ``where(condition, index, INVALID)`` is ``index`` gated by ``condition``; only ``INVALID`` makes a gate, no other
     value. It may stand in either branch and at any depth: what is computed from it is not valid either.
+
+    Parameters
+    ----------
+    index : Expr
+        A term.
 
     >>> r = var("r", 0, 9)
     >>> split_gate(where(r < 5, r * 8, INVALID))
