@@ -12,6 +12,7 @@ from mlir_evaluator import run
 from random_mlir import Writer
 
 from eqsat.interop.mlir import rewrite, rewriting
+from eqsat.lang.costs import LATENCY
 
 FILES = sorted((Path(__file__).parent.parent / "data" / "mlir").glob("*.mlir"))
 DIVISION = re.compile(r"\b(?:arith\.(?:floor|ceil)?(?:div|rem)[su]i|floordiv|ceildiv|mod)\b")
@@ -99,6 +100,65 @@ def test_random_programs_load_and_store_the_same(seed):
         assert same, arguments
     if IREE_OPT is not None and seed < 5:
         verified(text)
+        verified(found)
+
+
+class CheapRemainders:
+    """Prices under which remainders are computed, though what they are made from is there."""
+
+    def price(self, op, operands, result):
+        return 1 if op == "mod" else 2 * LATENCY.price(op, operands, result)
+
+
+#: What computes %r from the signed byte %a, the condition %c and the counter %i; what does so in the answer; its type.
+WRITTEN = [
+    ("%b = arith.muli %a, %3 : i32\n%r = arith.floordivsi %b, %21 : i32", "arith.floordivsi %a, %", "i32"),
+    ("%b = arith.muli %a, %3 : i32\n%r = arith.floordivsi %b, %24 : i32", "arith.shrsi %a, %", "i32"),
+    (
+        "%q = arith.floordivsi %a, %7 : i32\n%b = arith.muli %q, %7 : i32\n%r = arith.subi %a, %b : i32",
+        "%r = arith.subi %a, %e",
+        "i32",
+    ),
+    (
+        "%q = arith.floordivsi %a, %8 : i32\n%b = arith.muli %q, %8 : i32\n%r = arith.subi %a, %b : i32",
+        "%r = arith.andi %a, %",
+        "i32",
+    ),
+    (
+        "%b = arith.muli %a, %8 : i32\n%q = arith.divsi %b, %8 : i32\n%r = arith.extsi %q : i32 to i64",
+        "%r = arith.extsi %x : i8 to i64",
+        "i64",
+    ),
+    (
+        "%e = arith.extui %c : i1 to i32\n%b = arith.muli %e, %8 : i32\n%q = arith.divsi %b, %8 : i32\n"
+        "%r = arith.extsi %q : i32 to i64",
+        "%r = arith.extui %c : i1 to i64",
+        "i64",
+    ),
+    (
+        "%t = arith.addi %i, %1 : i64\n%u = arith.trunci %t : i64 to i32\n%b = arith.muli %u, %8 : i32\n"
+        "%r = arith.divsi %b, %8 : i32",
+        "arith.trunci %i : i64 to i32",
+        "i32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "written", "type_"), WRITTEN)
+def test_operations_that_the_answer_is_written_with(lines, written, type_):
+    text = (
+        f"func.func @f(%x: i8, %c: i1, %m: memref<4x{type_}>) {{\n"
+        "%zero = arith.constant 0 : index\n%0 = arith.constant 0 : i64\n%1 = arith.constant 1 : i64\n"
+        + "".join(f"%{n} = arith.constant {n} : i32\n" for n in (3, 7, 8, 21, 24))
+        + "%9 = arith.constant 9 : i64\n%a = arith.extsi %x : i8 to i32\n"
+        f"scf.for %i = %0 to %9 step %1 : i64 {{\n{lines}\nmemref.store %r, %m[%zero] : memref<4x{type_}>\n}}\n"
+        "return\n}\n"
+    )
+    found = rewrite(text, cost=CheapRemainders())
+    assert written in found
+    for arguments in [(5, 1), (-7, 0), (-128, 1), (127, 0)]:
+        assert run(found, arguments) == run(text, arguments)
+    if IREE_OPT is not None:
         verified(found)
 
 
