@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from math import lcm, prod
+from math import inf, lcm, prod
 from operator import and_, mul, or_, xor
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from eqsat.lang.expr import (
     WORDS,
     Expr,
     as_expr,
+    bounds_of,
     buffer,
     const,
     free_name,
@@ -40,6 +41,7 @@ from eqsat.lang.expr import (
     where,
 )
 from eqsat.lang.infinity import INFINITY
+from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import facts_on
 from eqsat.lang.validation import require
@@ -244,22 +246,10 @@ class _Reader:
             low = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -INFINITY
             high = -1 if symbol.is_negative else 0 if symbol.is_nonpositive else INFINITY
             if given is not None:
-                low, high = max(low, self._end(symbol, given, 0)), min(high, self._end(symbol, given, 1))
+                least, most = _range(symbol, given)
+                low, high = max(low, least), min(high, most)
             self._bounds[symbol] = [low, high]
         return self._bounds[symbol]
-
-    def _end(self, symbol: Any, given: Ends, place: int) -> int:
-        unbounded: int = INFINITY if place else -INFINITY
-        try:
-            low_and_high = tuple(given)
-            end = low_and_high[place]
-            if len(low_and_high) != 2:
-                raise TypeError
-            return unbounded if end is None or end == float(unbounded) else end.__index__()
-        except (TypeError, AttributeError, IndexError):
-            raise TypeError(
-                f"the range of {symbol.name!r} must be two integers, None for no end: not {given!r}"
-            ) from None
 
     def _symbol(self, symbol: Any) -> Expr:
         name = self._name(symbol.name)
@@ -493,6 +483,15 @@ class _Reader:
         if type(e).__name__ == "Equivalent":
             return reduce(and_, [first.eq(other) for other in others])
         return reduce({"And": and_, "Or": or_, "Xor": xor}[type(e).__name__], others, first)
+
+
+def _range(symbol: Any, given: Ends) -> Bounds:
+    """The bounds of a symbol that its range says; SymPy's infinities and those of floats are no bounds."""
+    try:
+        low, high = given
+        return bounds_of(symbol.name, None if low == -inf else low, None if high == inf else high)
+    except (TypeError, ValueError):
+        raise TypeError(f"the range of {symbol.name!r} must be two integers, None for no end: not {given!r}") from None
 
 
 def _common(numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:

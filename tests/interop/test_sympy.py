@@ -4,6 +4,7 @@ import operator
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import reduce
+from math import inf
 from random import Random
 from typing import Any
 
@@ -271,6 +272,25 @@ def test_arrays_of_conditions_become_functions_that_are():
     e = to_sympy(where(array[i // 2] & (i < 3), i, 0))
     assert str(e) == "Piecewise((i, (i < 3) & a(floor(i/2))), (0, True))"
     assert str(from_sympy(e).term) == "where(i < 3 and a[i//2], i, 0)"
+
+
+@pytest.mark.parametrize(
+    ("fact", "bounds"),
+    [
+        (sp.Lt(x, 3), (-inf, 2)),
+        (sp.Le(x, 3), (-inf, 3)),
+        (sp.Gt(x, 3), (4, inf)),
+        (sp.Ge(x, 3), (3, inf)),
+        (sp.Lt(3, x, evaluate=False), (4, inf)),
+        (sp.Le(3, x, evaluate=False), (3, inf)),
+        (sp.Gt(3, x, evaluate=False), (-inf, 2)),
+        (sp.Ge(3, x, evaluate=False), (-inf, 3)),
+    ],
+)
+def test_a_relation_to_a_literal_is_a_bound_whatever_its_sides(fact, bounds):
+    reading = from_sympy(x, assume=[fact])
+    assert (reading.term.vmin, reading.term.vmax) == bounds
+    assert not reading.constraints
 
 
 def test_ranges():
