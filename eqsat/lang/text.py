@@ -1,9 +1,10 @@
 """The text form: Python syntax in, Python syntax out.
 
 A reduction is written ``sum(body, r, low, high)``, and so are ``prod``, ``max_over`` and ``min_over``; ``r`` is its
-index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)``. ``x**3`` is read as a product, ``+x`` as
-``x``, ``a if c else b`` as ``where(c, a, b)``, ``abs(x)`` and ``ceildiv(x, y)`` as what they are in other operators.
-Infinity is ``inf()`` and what is no number ``nan()``: a variable or an array may have either name.
+index within the body alone. A load is ``A[i, j]``, also read as ``A(i, j)`` unless that is a call: arrays may be named
+as functions are. ``x**3`` is read as a product, ``+x`` as ``x``, ``a if c else b`` as ``where(c, a, b)``, ``abs(x)``
+and ``ceildiv(x, y)`` as what they are in other operators. Infinity is ``inf()`` and what is no number ``nan()``: a
+variable or an array may have either name.
 
 ``parse`` reads one expression, ``to_text`` prints one; printing and parsing round-trip. ``to_program`` prints several
 roots with their shared subterms named, so that a graph never explodes into a tree. Neither recurses: nesting may be
@@ -184,8 +185,12 @@ class _Parser:
 
         So the range of an index is known before the body is read.
         """
-        calls = [i for i, (kind, text, _) in enumerate(tokens) if kind == 2 and text in _REDUCTIONS]
-        if not any(i + 1 < len(tokens) and tokens[i + 1][1] == "(" for i in calls):
+        calls = {
+            at
+            for at, ((kind, text, _), (_, following, _)) in enumerate(pairwise(tokens))
+            if kind == 2 and text in _REDUCTIONS and following == "("
+        }
+        if not calls:
             return tokens
         commas, ends = self.brackets(tokens)
         found: list[_Token] = []
@@ -198,7 +203,7 @@ class _Parser:
             start, end = item
             for at in range(start, end):
                 found.append(tokens[at])
-                if tokens[at][0] == 2 and tokens[at][1] in _REDUCTIONS and at + 1 in ends:
+                if at in calls and at + 1 in ends:
                     stack.append((ends[at + 1], end))
                     stack += self.reordered(tokens, at + 1, commas[at + 1], ends[at + 1])
                     break
@@ -274,12 +279,13 @@ class _Parser:
         named = self.names.get(token)
         if named is not None and not isinstance(named, Expr):
             raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
-        if following in _OPEN and named is not None and named.op == "buffer":
+        is_function = following == "(" and (token in _CALLS or token in _REDUCTIONS)
+        if following in _OPEN and not is_function and named is not None and named.op == "buffer":
             self.pending.append(("load", 0, len(self.values)))
             self.values.append(named)
             return True
         if following == "(":
-            if token not in _CALLS and token not in _REDUCTIONS:
+            if not is_function:
                 known = shortened(", ".join([*_REDUCTIONS, *_CALLS]), 240)
                 raise self.fail(f"unknown function {token!r} (known: {known})")
             self.pending.append((token, 0, len(self.values)))

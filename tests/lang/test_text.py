@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from strategies import expressions
 
-from eqsat.lang.expr import Expr, buffer, const, maximum, term_count, var
+from eqsat.lang.expr import Expr, buffer, const, maximum, minimum, sum_over, tdiv, term_count, var, where
 from eqsat.lang.text import from_rows, parse, parse_program, to_program, to_rows, to_text
 
 NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
@@ -256,3 +256,19 @@ def test_a_text_beyond_all_size_is_refused_and_shown_in_part(monkeypatch: pytest
     assert repr(term).startswith("Expr('max(max(max(")
     assert repr(term).endswith("...')")
     assert to_text(term, names={term.args[0]: "t"}) == "max(t, t*2 - 199)"
+
+
+@pytest.mark.parametrize("name", ["min", "max", "where", "tdiv", "sum", "prod", "max_over", "abs", "shl", "inf"])
+def test_an_array_may_be_named_as_a_function(name):
+    array, i, n = buffer(name), var("i", 0, 9), var("n", 1, 9)
+    element = array[i]
+    for term in (
+        minimum(element, i) + maximum(element, n),
+        where(element < 3, element, n),
+        tdiv(element, n) + (element << 2),
+        sum_over(sum_over(array[i, n] * i, i, 0, n), n, 0, 4),
+    ):
+        names = {name: array, "i": i, "n": n}
+        assert parse(to_text(term), names) is term
+        lets, texts = to_program([term, term + 1], names)
+        assert parse_program(lets, texts, names) == [term, term + 1]
