@@ -303,11 +303,7 @@ class ConditionNodes(KindNodes):
                 if limit == 0:
                     yield term.op, None, (self.add_class(above), self.add_class(below))
             elif any(atom.op == "min" for atom in above.terms):
-                # as x < min(y, 4)
-                if on_left:
-                    yield "lt", None, (self.add_class(below), self.add_class(above.shifted(1 - limit)))
-                else:
-                    yield "lt", None, (self.add_class(above.shifted(-limit - 1)), self.add_class(below))
+                yield from self._with_extremes(below, above, limit, on_left)
             elif limit in (0, 1):
                 sides = (self.add_class(above), self.add_class(below))
                 strict = (limit == 1) == on_left
@@ -315,6 +311,20 @@ class ConditionNodes(KindNodes):
             elif any(part.single() is None for part, _ in operands):
                 sides = (self.add_class(below.shifted(limit)), self.add_class(above))
                 yield term.op, None, sides if on_left else sides[::-1]
+
+    def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
+        """``limit <= above - below``, or ``>=``, as ``x < min(y, 4)``, and as ``max(x, y + 4) < z``."""
+        if is_least:
+            yield "lt", None, (self.add_class(below), self.add_class(above.shifted(1 - limit)))
+        else:
+            yield "lt", None, (self.add_class(above.shifted(-limit - 1)), self.add_class(below))
+        extremes = LinearForm({a: k for a, k in above.terms.items() if a.op == "min"}, 0)
+        rest, greatest = above.plus(extremes, -1), below.plus(extremes, -1)
+        for op, strict in (("lt", 1), ("le", 0)) if rest.terms else ():
+            if is_least:
+                yield op, None, (self.add_class(greatest.shifted(limit - strict)), self.add_class(rest))
+            else:
+                yield op, None, (self.add_class(rest), self.add_class(greatest.shifted(limit + strict)))
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
         """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""

@@ -860,6 +860,27 @@ def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
     assert result.cost <= cost_of([read(text, LETTERS) for text in ("a*3 + b", wanted)], Latency())
 
 
+#: Conditions, and what they cost no more than.
+BELOW_ONE = [
+    ("z < x and y + 5 < x", "max(z, y + 5) < x"),
+    ("y < x and z + 5 < x", "max(y, z + 5) < x"),
+    ("z <= x and y + 5 <= x", "max(z, y + 5) <= x"),
+    ("x <= z or x <= y + 5", "x <= max(z, y + 5)"),
+    ("max(z, y + 5) < max(y, x)", "max(z, y + 5) < x"),
+    ("z*2 < x and y + 5 < x", "max(z*2, y + 5) < x"),
+    ("x < z and x < y + 5", "x < min(z, y + 5)"),
+    # near misses: not of one term, and not of both
+    ("z < x and y + 5 < x*2", "z < x and y + 5 < x*2"),
+    ("z < x and x < y + 5", "z < x and x < y + 5"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), BELOW_ONE)
+def test_what_lies_below_one_term_is_a_maximum_that_does(text, wanted):
+    ranges = {"x": (-9, 12), "y": (-9, 12), "z": (-9, 12)}
+    assert checked([read(text, ranges)]).cost <= cost_of([read(wanted, ranges)], Latency())
+
+
 def terms_of_roots(builder, choice):
     terms = builder.terms(choice, builder.graph.roots)
     return [terms[root] for root in builder.graph.roots]
