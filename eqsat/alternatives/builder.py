@@ -36,15 +36,6 @@ from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm, atom_form, number
 from eqsat.theory.linear import LinearArithmetic
 
-#: What adds the e-nodes of an atom, by its operator.
-_KINDS = {
-    "mul": "products",
-    "floordiv": "quotients",
-    "tdiv": "quotients",
-    "min": "extremes",
-    "where": "selections",
-}
-
 
 class Builder:
     """An e-graph over normal forms, grown on demand from the roots.
@@ -75,12 +66,13 @@ class Builder:
         self.quotients = QuotientNodes(classes, self.selections, self.input)
         self.sums = SumNodes(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
         self.conditions = ConditionNodes(classes, self.sums)
-        # by operator, the e-nodes of an atom; others have their own node alone
-        self._kinds: dict[str, Callable[[Expr], Iterator[Node]]] = {
-            "mul": self.products.nodes,
-            "floordiv": self.quotients.nodes,
-            "tdiv": self.quotients.truncated,
-            "min": self.extremes.nodes,
+        # by operator, what adds the e-nodes of an atom, and its name; others have their own node alone
+        self._kinds: dict[str, tuple[str, Callable[[Expr], Iterator[Node]]]] = {
+            "mul": ("products", self.products.nodes),
+            "floordiv": ("quotients", self.quotients.nodes),
+            "tdiv": ("quotients", self.quotients.truncated),
+            "min": ("extremes", self.extremes.nodes),
+            "where": ("selections", self._own),
         }
         self.added: Counter[str] = Counter() if added is None else added
         # what adds e-nodes outside ``grow``, and how many are in ``added`` already
@@ -153,7 +145,7 @@ class Builder:
             self.grow()
         for variable, form in self.theory.solved.items():
             if form in self.classes:
-                self.add_node(self.add_class(form), next(self._atom_nodes(variable)))
+                self.add_node(self.add_class(form), next(self._own(variable)))
         self._credit("nested quotients")
         classes.narrow()
 
@@ -166,7 +158,8 @@ class Builder:
         atom = value.single()
         if atom is None:
             return "sums", self.sums.nodes(value)
-        return _KINDS.get(atom.op, "leaves"), self._atom_nodes(atom)
+        kind, nodes = self._kinds.get(atom.op, ("leaves", self._own))
+        return kind, nodes(atom)
 
     def _as_it_is(self, value: Value) -> Iterator[Node]:
         """The one node that a value is, by no law."""
@@ -191,13 +184,10 @@ class Builder:
             quotient = self.theory.quotient(atom_form(term), number(known[0]))
             yield self.sum_node([(quotient, known[0])], known[1])
 
-    def _atom_nodes(self, atom: Expr) -> Iterator[Node]:
-        """The ways to compute an atom by the laws of its operator."""
+    def _own(self, atom: Expr) -> Iterator[Node]:
+        """An atom as its operator over its operands."""
         if atom.op == "var":
             yield "var", cast(str, atom.value), ()
-            return
-        if atom.op in self._kinds:
-            yield from self._kinds[atom.op](atom)
         elif atom.op == "buffer":
             yield "buffer", buffer_key(atom), ()
         else:

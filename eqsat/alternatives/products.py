@@ -60,9 +60,7 @@ class ProductNodes(KindNodes):
                 continue
             quotient = ZERO
             for atom in atoms:
-                left = factors(atom)
-                left.remove(factor)
-                quotient = quotient.plus(product_form(left), form.terms[atom])
+                quotient = quotient.plus(without_factor(atom, factor), form.terms[atom])
             part = LinearForm({atom: form.terms[atom] for atom in atoms}, 0)
             if part == form:
                 yield self._product_with(factor, quotient)
@@ -86,10 +84,8 @@ class ProductNodes(KindNodes):
             if atom.op == "mul" and k < 0:
                 for factor in factors(atom):
                     if factor.op == "min":
-                        rest = factors(atom)
-                        rest.remove(factor)
                         signed = self.add_class(LinearForm({factor: k}, 0))
-                        yield "mul", None, (signed, self.add_class(product_form(rest)))
+                        yield "mul", None, (signed, self.add_class(without_factor(atom, factor)))
 
     def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
         """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left."""

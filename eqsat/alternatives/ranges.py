@@ -23,7 +23,7 @@ from eqsat.theory.over import Range, reduction
 class RangeNodes(KindNodes):
     """Sums of sums over ranges with one range less."""
 
-    @provides("ranges", otherwise=lambda self, form: iter(()))
+    @provides("ranges")
     def joined(self, form: LinearForm) -> Iterator[Node]:
         """A sum in which two sums over ranges are one."""
         sums = [(a, k) for a, k in form.terms.items() if a.op == "sum_over"]

@@ -22,7 +22,6 @@ class SelectionNodes(KindNodes):
         super().__init__(classes)
         # by atom, what is known of the factor of two values in it
         self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
-        # by comparison, what is zero where it holds and where it fails
 
     @provides("sums in selections")
     def entered(self, form: LinearForm) -> Iterator[Node]:

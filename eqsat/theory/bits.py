@@ -14,7 +14,7 @@ from functools import reduce
 from eqsat.lang.expr import Expr, chain_members, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
-from eqsat.theory.forms import ZERO, LinearForm, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, chained, number, to_expr
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
@@ -197,7 +197,7 @@ def _joined(theory: Quotients, op: str, operands: Iterable[LinearForm], most: in
     literal: int | None = None
     stack = [*operands]
     if sum([len(chain_members(to_expr(form), op)) for form in stack]) > LIMITS.bit_operands:
-        return theory.atom(reduce(lambda x, y: make(op, x, y), sorted(map(to_expr, stack), key=lambda t: t.key)))
+        return theory.atom(chained(op, map(to_expr, stack)))
     while stack:
         form = stack.pop()
         single = form.single()

@@ -7,12 +7,11 @@ others imply; ``not`` is pushed to the comparisons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.digits import difference, join_digits, join_order
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, partition, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, chained, factors, number, partition, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
 from eqsat.theory.refutation import cannot_hold, is_coupled
@@ -352,18 +351,11 @@ class Conditions(Quotients):
         return found
 
     def _complement(self, condition: Expr) -> Expr:
-        op, args = condition.op, condition.args
-        if op == "bool":
-            return FALSE if condition is TRUE else TRUE
-        if op in _COMPLEMENT:
-            complement = _COMPLEMENT[op]
-            return make(complement, *(args[::-1] if op in ("lt", "le") else args))
+        op = condition.op
         if op in ("and", "or"):
             members = [self.negate(a) for a in chain_members(condition, op)]
             return self.junction("or" if op == "and" else "and", members)
-        if op == "not":
-            return args[0]
-        return make("not", condition)
+        return opposite(condition)
 
     def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
         """``and`` or ``or`` over conditions in normal form: flat, sorted, without what the others imply."""
@@ -379,7 +371,7 @@ class Conditions(Quotients):
         if found is None:
             if key in self._joining:
                 # a selection by this very junction is asked about while it is made
-                return _chain(op, members)
+                return chained(op, members)
             self._joining.add(key)
             try:
                 found = self._junctions[key] = self._join(op, members, unit, zero)
@@ -401,7 +393,7 @@ class Conditions(Quotients):
                 return self.junction(op, kept)
         if len(kept) > 1:
             kept = self._drop_implied(op, kept)
-        return _chain(op, kept) if kept else unit
+        return chained(op, kept) if kept else unit
 
     def _read_assuming_others(self, op: str, members: list[Expr]) -> list[Expr]:
         """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
@@ -561,9 +553,14 @@ def is_negative(condition: Expr) -> bool:
     return condition.op in ("le", "ne", "not")
 
 
-def _chain(op: str, members: Iterable[Expr]) -> Expr:
-    """The conjunction or disjunction of conditions, in the fixed order."""
-    return reduce(lambda x, y: make(op, x, y), sorted(members, key=lambda m: m.key))
+def opposite(condition: Expr) -> Expr:
+    """The complement of a condition; of a junction its denial."""
+    op, args = condition.op, condition.args
+    if op == "bool":
+        return FALSE if condition is TRUE else TRUE
+    if op in _COMPLEMENT:
+        return make(_COMPLEMENT[op], *(args[::-1] if op in ("lt", "le") else args))
+    return args[0] if op == "not" else make("not", condition)
 
 
 def _has_quotient(condition: Expr) -> bool:

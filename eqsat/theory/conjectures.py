@@ -23,7 +23,8 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, mak
 from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
 from eqsat.lang.traversal import Simplicity
-from eqsat.theory.forms import LinearForm, atom_form, factors, read, scale_of, to_expr
+from eqsat.theory.conditions import opposite
+from eqsat.theory.forms import LinearForm, atom_form, chained, factors, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS
 
 Array = NDArray[Any]
@@ -333,9 +334,7 @@ def _by_bounds(
     known = {member: values[member] for member in members}
     for variable in names:
         for bound in _bounds(variable, points[_name(variable)][inside]):
-            known[bound if op == "and" else _opposite(bound)] = evaluate([bound], points, total=True)[0] == (
-                op == "and"
-            )
+            known[bound if op == "and" else opposite(bound)] = evaluate([bound], points, total=True)[0] == (op == "and")
     return _joined(op, members, _needed(op, known, known, size), size)
 
 
@@ -343,7 +342,7 @@ def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], size: Call
     """The chain of ``others``, if it is shorter than that of ``members``."""
     if sum([size(m) for m in others]) >= sum([size(m) for m in members]):
         return None
-    return reduce(lambda chain, member: make(op, chain, member), sorted(others, key=lambda m: m.key))
+    return chained(op, others)
 
 
 def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
@@ -359,12 +358,6 @@ def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
     step = int(np.gcd.reduce(values - low))
     if step > 1:
         yield (variable % step).eq(low % step)
-
-
-def _opposite(bound: Expr) -> Expr:
-    opposites = {"le": "lt", "lt": "le", "eq": "ne"}
-    x, y = bound.args if bound.op == "eq" else bound.args[::-1]
-    return make(opposites[bound.op], x, y)
 
 
 def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:

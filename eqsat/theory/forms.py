@@ -201,11 +201,15 @@ def factors(atom: Expr) -> list[Expr]:
 
 def product(atoms: Iterable[Expr]) -> Expr:
     """The product of atoms, in the fixed order."""
-    ordered = sorted(atoms, key=lambda a: a.key)
-    result = ordered[0]
-    for atom in ordered[1:]:
-        result = make("mul", result, atom)
-    return result
+    return chained("mul", atoms)
+
+
+def chained(op: str, members: Iterable[Expr]) -> Expr:
+    """The chain of an operator over terms, in the fixed order."""
+    first, *others = sorted(members, key=lambda member: member.key)
+    for other in others:
+        first = make(op, first, other)
+    return first
 
 
 def product_form(parts: Sequence[Expr]) -> LinearForm:
@@ -228,7 +232,7 @@ def without_factor(atom: Expr, factor: Expr) -> LinearForm:
     LinearForm(x*y)
     """
     parts = factors(atom)
-    if parts[0] is factor and all(a is b or a.key > b.key for a, b in pairwise(parts)):
+    if len(parts) > 1 and parts[0] is factor and all(a is b or a.key > b.key for a, b in pairwise(parts)):
         # without its last factor a long product is there already
         return read(atom.args[0])
     parts.remove(factor)

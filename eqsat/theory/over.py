@@ -69,11 +69,7 @@ class Reducer(ABC):
 
     def in_range(self, value: LinearForm) -> list[Expr]:
         """That the index may be ``value``."""
-        over = self.over
-        return [
-            self.theory.at_least_zero(value.plus(over.low, -1)),
-            self.theory.at_least_zero(over.high.plus(value, -1).shifted(-1)),
-        ]
+        return in_range(self.theory, self.over, value)
 
     def holding(self, condition: Expr) -> LinearForm | None:
         """For how many values of the index ``condition`` holds, if no sum is left in that."""
@@ -96,6 +92,12 @@ class Reducer(ABC):
         if not self.theory.variables.of(term) and steps <= LIMITS.computed_steps and not _loads(body):
             return number(int(evaluate([term], {}, total=True)[0]))
         return atom_form(term)
+
+
+def in_range(theory: Conditions, over: Range, value: LinearForm) -> list[Expr]:
+    """That the index of a range may be ``value``."""
+    ends = value.plus(over.low, -1), over.high.plus(value, -1).shifted(-1)
+    return [theory.at_least_zero(end) for end in ends]
 
 
 def reduction(op: str, body: Expr, over: Range) -> Expr:

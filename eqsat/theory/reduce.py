@@ -16,7 +16,7 @@ from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.largest import ExtremeOver
-from eqsat.theory.over import Range, chosen
+from eqsat.theory.over import Range, chosen, in_range
 from eqsat.theory.permutations import in_order
 from eqsat.theory.products import ProductOver
 from eqsat.theory.sums import SumOver
@@ -30,15 +30,9 @@ def inside_reduction[T: Conditions](theory: T, term: Expr) -> T | None:
 
 def _in_range[T: Conditions](theory: T, over: Range) -> T | None:
     """The theory that knows that the index is in its range; ``None`` if that is empty."""
-    index = atom_form(over.index)
-    least, most = theory.bounds(over.low)[0], theory.bounds(over.high)[1] - 1
-    facts = [
-        theory.at_least_zero(index.plus(over.low, -1)),
-        theory.at_least_zero(over.high.plus(index, -1).shifted(-1)),
-    ]
-    if least > most:
+    if theory.bounds(over.low)[0] >= theory.bounds(over.high)[1]:
         return None
-    return theory.assuming(theory.junction("and", facts))
+    return theory.assuming(theory.junction("and", in_range(theory, over, atom_form(over.index))))
 
 
 def normal_reduction(theory: Conditions, term: Expr) -> LinearForm:

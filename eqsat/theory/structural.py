@@ -12,10 +12,10 @@ from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOATS, OPS, REDUCTIONS, SHIFTS, Bounds
-from eqsat.theory.forms import LinearForm, atom_form, factors, number, product, to_expr
+from eqsat.theory.conditions import opposite
+from eqsat.theory.forms import LinearForm, atom_form, chained, factors, number, product, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
-_COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 #: Operators of which the operands may come in any order and nesting, beside those of sums and products.
 _CHAINS = BITWISE | {"min", "max"}
 #: Operators of which the values may be congruent.
@@ -170,16 +170,7 @@ class StructuralArithmetic(LinearArithmetic):
 
     def negate(self, condition: Expr) -> Expr:
         """The complement of a condition."""
-        if condition in (TRUE, FALSE):
-            return FALSE if condition is TRUE else TRUE
-        op, args = condition.op, condition.args
-        if op == "not":
-            return args[0]
-        if op in ("lt", "le"):
-            return make(_COMPLEMENT[op], args[1], args[0])
-        if op in ("eq", "ne"):
-            return make(_COMPLEMENT[op], *args)
-        return make("not", condition)
+        return opposite(condition)
 
     def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
         """A conjunction or disjunction, each of its members once."""
@@ -187,12 +178,7 @@ class StructuralArithmetic(LinearArithmetic):
         members = {m: None for part in parts for m in chain_members(part, op) if m is not unit}
         if zero in members:
             return zero
-        if not members:
-            return unit
-        first, *others = sorted(members, key=lambda m: m.key)
-        for member in others:
-            first = make(op, first, member)
-        return first
+        return chained(op, members) if members else unit
 
     def at_least_zero(self, form: LinearForm) -> Expr:
         """The condition ``form >= 0``."""
