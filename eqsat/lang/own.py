@@ -78,7 +78,7 @@ def operator(
     evaluate : callable
         Takes one NumPy array of integers for each operand, which are broadcast together, and returns an array of
         integers: a value for all integers, negative ones and zero included. Arrays are of ``int64``; of ``object``,
-        with Python's integers, where a value has more than 62 bits, so that sums of two never wrap around.
+        with Python's integers, where an operand has more than 62 bits, or the value may by ``bounds``.
     bounds : callable, optional
         Takes inclusive bounds ``(low, high)`` of each operand, and returns those of the value. An end may be infinite,
         as ``math.inf`` is; an end that is returned may be ``None``, for no bound. Without it there are none.
@@ -125,8 +125,9 @@ def operator(
             raise TypeError(f"{what} of operator {name!r} is {function!r}: give a function")
     if not (callable(price) or (type(price) is int and price >= 0)):
         raise TypeError(f"the price of operator {name!r} is {price!r}: give an integer of 0 or more, or a function")
-    values = _Values(name, evaluate)
-    op = Op(name, "i" * arity, "i", _Bounds(name, values, bounds), values, c=c, z3=z3)
+    ranges = _Ranges(name, bounds)
+    values = _Values(name, evaluate, ranges)
+    op = Op(name, "i" * arity, "i", _Bounds(values, ranges), values, c=c, z3=z3)
     _refuse_beyond_bounds(op)
     _DEFINED[name], OWN_PRICES[name] = given, price
     add_own(op)
@@ -154,9 +155,12 @@ class _Values:
 
     name: str
     evaluate: Callable[..., Any]
+    ranges: _Ranges
 
     def __call__(self, *operands: Any) -> NDArray[Any]:
         arrays = np.broadcast_arrays(*map(_wide, operands))
+        if arrays[0].size and not _are_short(self.ranges(*[(int(a.min()), int(a.max())) for a in arrays])):
+            arrays = tuple([a.astype(object) for a in arrays])
         try:
             with np.errstate(all="ignore"):
                 found: NDArray[Any] = np.asarray(self.evaluate(*arrays))
@@ -176,26 +180,37 @@ class _Values:
 def _wide(array: Any) -> NDArray[Any]:
     """``array`` as one of ``int64``, or of Python's integers where it has long ones."""
     array = np.asarray(array)
-    is_long = array.size and not (array.min() > -(2**62) and array.max() < 2**62)
+    is_long = array.size and not _are_short((array.min(), array.max()))
     return cast(NDArray[Any], array.astype(object if is_long else np.int64))
+
+
+def _are_short(ends: Bounds) -> bool:
+    """Whether numbers within these bounds have up to 62 bits; of infinite ones nothing is known."""
+    return all(-(2**62) < end < 2**62 or not is_finite(end) for end in ends)
 
 
 @dataclass(frozen=True)
 class _Bounds:
     """The bounds of an operator; exact where all operands are literals."""
 
-    name: str
     values: _Values
-    given: Callable[..., Any] | None
+    ranges: _Ranges
 
     def __call__(self, *operands: Bounds) -> Bounds:
         if all(low == high and is_finite(low) for low, high in operands):
             value = int(self.values(*[np.asarray(low) for low, _ in operands]))
             return value, value
-        return self.of_ranges(*operands)
+        return self.ranges(*operands)
 
-    def of_ranges(self, *operands: Bounds) -> Bounds:
-        """As it is given."""
+
+@dataclass(frozen=True)
+class _Ranges:
+    """The bounds of an operator as they are given."""
+
+    name: str
+    given: Callable[..., Any] | None
+
+    def __call__(self, *operands: Bounds) -> Bounds:
         if self.given is None:
             return -INFINITY, INFINITY
         shown = ", ".join(map(str, operands))
@@ -223,7 +238,7 @@ def _refuse_beyond_bounds(op: Op) -> None:
         axes = [np.unique(np.linspace(low, high, most).astype(np.int64)) for low, high in operands]
         grid = np.meshgrid(*axes, indexing="ij")
         found = op.evaluate(*grid)
-        low, high = bounds.of_ranges(*operands)
+        low, high = bounds.ranges(*operands)
         bad = (found < low) | (found > high)
         if bad.any():
             at = tuple(np.argwhere(bad)[0])

@@ -28,6 +28,7 @@ X, Y = var("x", -40, 300), var("y", -300, 300)
 WRAPPED = operator(
     "wrapped", 2, lambda x, y: (x + y) % 8, bounds=lambda x, y: (0, 7), c="(x + y) & 7", z3=lambda x, y: (x + y) % 8
 )
+SQUARED = operator("squared", 1, lambda x: x * x, bounds=lambda x: (0, max(x[0] * x[0], x[1] * x[1])))
 HIDDEN = operator("hidden", 1, lambda x: x ^ 5)
 
 
@@ -189,6 +190,12 @@ def test_values_do_not_wrap_around_on_the_way():
         points = [-most - 1, -1, 0, 5, most]
         found = WRAPPED(wide, wide + 0).evaluate({"w": np.array(points, dtype=object)})
         assert found.tolist() == [2 * point % 8 for point in points]
+
+
+def test_values_are_as_large_as_their_bounds_say():
+    assert SQUARED(var("w", 0, 2**40)).evaluate({"w": [3, 2**40]}).tolist() == [9, 2**80]
+    # it was refuted by values that had wrapped around
+    assert check_rule(Rule("of-product", "prod(squared(x), i, u, v)", "squared(prod(x, i, u, v))")) is None
 
 
 def test_unbounded_operands():
