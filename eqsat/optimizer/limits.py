@@ -44,6 +44,8 @@ class OptimizerLimits:
     containers: int = 500
     #: From this number of e-nodes on loops are no longer merged, split and swapped.
     reindexed_nodes: int = 3000
+    #: Rounds that these wait for what other rules make of bodies, with rules of a user's own; else as many as it takes.
+    reindexed_rounds: int = 4
     #: Nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the run is
     #: not saturated.
     moved_terms: int = 60

@@ -98,7 +98,7 @@ class _Run:
         is_new = self.insert()
         self.note(0, 0, began)
         # whether every rule was run
-        is_whole = True
+        is_whole, waited = True, 0
         for turn in range(1, budget.rounds + 1):
             if not is_new:
                 break
@@ -118,10 +118,14 @@ class _Run:
             if self.reindexing and len(self.builder.graph) > LIMITS.reindexed_nodes:
                 self.reindexing.clear()
                 is_whole = False
-            while self.reindexing and not (changed and is_new):
+            waited += 1
+            # a user's own rules, and what distributes sums for them, may have something new to match without end
+            is_due = self.has_own_rules and waited >= LIMITS.reindexed_rounds
+            while self.reindexing and (is_due or not (changed and is_new)):
                 # when bodies have become what the other rules make of them
                 self.reindex()
-                is_new = changed = self.insert()
+                is_new = changed = self.insert() or is_due
+                is_due, waited = False, 0
             self.note(turn, self.tables.matches.total() - matched, began)
             if not changed or (self.tables.queries and all(map(self._is_affine, self.builder.graph.roots))):
                 # sums of variables have no loops left that could go

@@ -160,6 +160,23 @@ HIDDEN = [
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
 
+operator(
+    "own_square",
+    1,
+    lambda x: x * x,
+    bounds=lambda x: (0 if x[0] <= 0 <= x[1] else min(_products(x, x)), max(_products(x, x))),
+    price=2,
+)
+operator("own_oblong", 1, lambda x: x * x + x, bounds=lambda x: (0, max(_products(x, x)) + max(x[1], 0)), price=6)
+OBLONG = Rule("oblong", "own_square(x) + x", "own_oblong(x)")
+SUM_OF_OBLONG = Rule("sum-of-oblong", "sum(own_oblong(i), i, 0, v)", "v*(v - 1)*(v + 1)//3", "0 <= vmin(v)")
+
+#: Reductions in which rules about bodies, about loops and about sums alternate, and what their answers cost at most.
+REDUCED = [
+    # the loop begins at zero, though there is always something else to match
+    ("sum(own_square(r - 3) + r - 3, r, 3, k + 3)", [OBLONG, SUM_OF_OBLONG], 14),
+]
+
 
 def answer(text, rules, theory):
     names = {n: var(n, 0, 9) for n in "ijkl"} | {n: var(n, -6, 6) for n in "gh"} | {"A": A}
@@ -173,6 +190,15 @@ def test_the_default_finds_what_the_rules_alone_find(text, rules):
     assert default.cost < without.cost
     if "A[" not in text:
         assert default.check().counterexample is None
+
+
+@pytest.mark.parametrize(("text", "rules", "cost"), REDUCED, ids=[text for text, _, _ in REDUCED])
+def test_rules_about_bodies_and_loops_alternate(text, rules, cost):
+    names = {n: var(n, 0, 9) for n in "kl"} | {"g": var("g", -6, 6)}
+    # a busy machine shall not stop what is to be found
+    result = optimize(parse(text, names), rules=[*DEFAULT, *rules], budget=Budget(seconds=60))
+    assert result.cost <= cost
+    assert result.check().counterexample is None
 
 
 @pytest.mark.parametrize("count", [5, 8, 12])
