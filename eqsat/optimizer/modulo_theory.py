@@ -76,7 +76,7 @@ class ModuloTheory(Optimisation):
             if base.is_late():
                 self.stop = "time"
             base.work.until = self._ends()
-            builder = self._insert(base, self.order, values)
+            builder = self._insert(base, self.order, self.roots, values)
             contexts = theories
             without_rules = self._saturate(builder)
             choice = self._extract(builder, limit, without_rules)
@@ -108,8 +108,10 @@ class ModuloTheory(Optimisation):
         blended = [] if found is None else self._blended(result, *found, contexts)
         return self._with_answers(result, blended)
 
-    def _insert(self, base: LinearArithmetic, written: Sequence[Expr], values: Sequence[Value]) -> Builder:
-        """The canonical e-graph of normal forms, and of terms as they are written that have these values."""
+    def _insert(
+        self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]
+    ) -> Builder:
+        """The canonical e-graph of the values of roots, and of the terms below these as they are written."""
         with self.spent.during("build"):
             builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
             # a rule of the caller's may match anything as it is written
@@ -119,8 +121,18 @@ class ModuloTheory(Optimisation):
                 # the input adds nothing to sums of variables
                 builder.input.add(written)
             builder.add_roots(_in_fixed_order(values))
+            if self.has_own_rules and self.with_rules:
+                self._add_asserted(builder, roots, values)
             builder.grow()
         return builder
+
+    def _add_asserted(self, builder: Builder, roots: Sequence[Expr], values: Sequence[Value]) -> None:
+        """Add to roots that were asserted to equal something what their terms write: these have other normal forms."""
+        for root, gate, value in zip(roots, self.gates, values, strict=True):
+            # what a gate says holds for the class of its root alone
+            node = builder.input.written(root) if gate is None and builder.value_of(root) != value else None
+            if node is not None:
+                builder.add_node(builder.add_class(value), node)
 
     def _saturate(self, builder: Builder) -> Choice:
         """Let rules and theory add e-nodes until nothing changes or the budget ends; what is best without them."""
@@ -213,18 +225,28 @@ class ModuloTheory(Optimisation):
         for _ in range(LIMITS.readings):
             if not self._has_time():
                 break
-            again: list[Value] = [
-                value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
-                for theory, value, term in zip(contexts, values, terms, strict=True)
-            ]
+            again = self._values_again(base, contexts, values, terms)
             if again == values or nodes > MANY_CLASSES:
                 break
-            builder = self._insert(base, topological(terms), again)
+            builder = self._insert(base, topological(terms), terms, again)
             self._saturate(builder)
             written = builder.root_terms(self._choose(builder)[0])
             terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
             values, nodes = again, len(builder.graph)
         return terms
+
+    def _values_again(
+        self,
+        base: LinearArithmetic,
+        contexts: Sequence[LinearArithmetic | None],
+        values: Sequence[Value],
+        terms: Sequence[Expr],
+    ) -> list[Value]:
+        """The classes of an answer's terms; those of roots that are sums of variables as they are."""
+        return [
+            value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
+            for theory, value, term in zip(contexts, values, terms, strict=True)
+        ]
 
     def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""

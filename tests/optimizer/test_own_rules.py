@@ -173,6 +173,9 @@ SUM_OF_OBLONG = Rule("sum-of-oblong", "sum(own_oblong(i), i, 0, v)", "v*(v - 1)*
 
 #: Reductions in which rules about bodies, about loops and about sums alternate, and what their answers cost at most.
 REDUCED = [
+    # the sum of an addend has a closed form that is asserted, of all of the root
+    ("sum(sum(own_square(r*4 + s) + r*4 + s, s, 0, 4), r, 0, k)", [OBLONG, SUM_OF_OBLONG], 15),
+    ("where(l < 3, sum(sum(own_square(s*4 + r) + s*4 + r, s, 0, k), r, 0, 4), 7)", [OBLONG, SUM_OF_OBLONG], 17),
     # the loop begins at zero, though there is always something else to match
     ("sum(own_square(r - 3) + r - 3, r, 3, k + 3)", [OBLONG, SUM_OF_OBLONG], 14),
 ]
