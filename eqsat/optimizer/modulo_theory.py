@@ -226,6 +226,9 @@ class ModuloTheory(Optimisation):
             if not self._has_time():
                 break
             again = self._values_again(base, contexts, values, terms)
+            if self.has_own_rules and self._assume_remainders(base, map(as_term, again)):
+                # of what rules made of the roots nothing was conjectured yet
+                again = self._values_again(base, contexts, values, terms)
             if again == values or nodes > MANY_CLASSES:
                 break
             builder = self._insert(base, topological(terms), terms, again)

@@ -170,6 +170,7 @@ operator(
 operator("own_oblong", 1, lambda x: x * x + x, bounds=lambda x: (0, max(_products(x, x)) + max(x[1], 0)), price=6)
 OBLONG = Rule("oblong", "own_square(x) + x", "own_oblong(x)")
 SUM_OF_OBLONG = Rule("sum-of-oblong", "sum(own_oblong(i), i, 0, v)", "v*(v - 1)*(v + 1)//3", "0 <= vmin(v)")
+SQUARED = Rule("squared", "own_square(x) - own_square(y)", "(x + y)*(x - y)")
 
 #: Reductions in which rules about bodies, about loops and about sums alternate, and what their answers cost at most.
 REDUCED = [
@@ -178,6 +179,8 @@ REDUCED = [
     ("where(l < 3, sum(sum(own_square(s*4 + r) + s*4 + r, s, 0, k), r, 0, 4), 7)", [OBLONG, SUM_OF_OBLONG], 17),
     # the loop begins at zero, though there is always something else to match
     ("sum(own_square(r - 3) + r - 3, r, 3, k + 3)", [OBLONG, SUM_OF_OBLONG], 14),
+    # a remainder that is the same for all values, of what rules found
+    ("sum(own_square(r + g) - own_square(r), r, 0, k)", [SQUARED], 11),
 ]
 
 
