@@ -36,14 +36,13 @@ from eqsat.lang.expr import (
     refuse_array,
     shortened,
     stated,
-    topological,
     var,
     where,
 )
 from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import Bounds
+from eqsat.lang.ops import SUMS, Bounds
 from eqsat.lang.terms import buffer_key
-from eqsat.lang.traversal import facts_on
+from eqsat.lang.traversal import facts_on, use_counts
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
@@ -598,9 +597,11 @@ class _Writer:
         self._written: dict[Expr, Any] = {}
 
     def write(self, root: Expr) -> Any:
-        """The expression of a term."""
-        for term in topological([root]):
-            if term not in self._written and term.op != "buffer":
+        """The expression of a term; a sum within a sum has none, since SymPy would copy each into the next."""
+        uses = use_counts([root])
+        inner = {a for term in uses if term.op in SUMS for a in term.args if a.op in SUMS and uses[a] == 1}
+        for term in uses:
+            if term not in self._written and term.op != "buffer" and term not in inner:
                 self._written[term] = self._write(term)
         return self._written[root]
 
@@ -614,6 +615,8 @@ class _Writer:
             return self._symbol(term)
         if term.op == "load":
             return self._function(term)(*[self._written[a] for a in term.args[1:]])
+        if term.op in SUMS:
+            return self._sum(term)
         method = _WRITERS.get(term.op)
         if method is None:
             raise ValueError(f"SymPy has no class for {term.op} in {shortened(str(term), 80)!r}")
@@ -632,6 +635,19 @@ class _Writer:
             known = {"positive": True} if variable.vmin > 0 else {"nonnegative": True} if variable.vmin == 0 else {}
             self.names[name] = self.sympy.Symbol(name, integer=True, **known)
         return self.names[name]
+
+    def _sum(self, term: Expr) -> Any:
+        """A sum, with the addends of those within it that have no expression."""
+        addends: list[Any] = []
+        stack = [(term, 1)]
+        while stack:
+            part, sign = stack.pop()
+            if part is not term and part in self._written:
+                addends.append(self._written[part] if sign > 0 else -self._written[part])
+            else:
+                *first, last = part.args
+                stack += [*((a, sign) for a in first), (last, sign if part.op == "add" else -sign)]
+        return self.sympy.Add(*addends)
 
     def _quotient(self, term: Expr, x: Any, y: Any) -> Any:
         floor_div = self.names.get("class FloorDiv")
@@ -699,9 +715,6 @@ def _members(name: str, *operands: Any) -> list[Any]:
 
 
 _WRITERS: dict[str, Callable[..., Any]] = {
-    "add": lambda w, term, x, y: x + y,
-    "sub": lambda w, term, x, y: x - y,
-    "neg": lambda w, term, x: -x,
     "mul": lambda w, term, x, y: x * y,
     "floordiv": _Writer._quotient,
     "mod": _Writer._remainder,

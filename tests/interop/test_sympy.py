@@ -474,3 +474,15 @@ def test_a_quotient_by_a_selection_is_read():
         "x//where(3 < k, n, p)",
     )
     assert from_sympy(floor(Piecewise((k / n, k > 3), (k / 2, True)))).term.evaluate({"k": 9, "n": 4}) == 2
+
+
+def test_long_sums_are_written_as_one():
+    total = sum((var(f"v{n}", 0, 9) * (n + 2) for n in range(50)), start=var("w", 0, 9)) - var("u", 0, 9)
+    with pytest.MonkeyPatch.context() as patch:
+        sums: list[int] = []
+        patch.setattr(sp, "Add", lambda *addends: sums.append(len(addends)) or sp.core.add.Add(*addends))
+        found = to_sympy(total * 2 // 3 - (total + 1))
+    # each of its own would be a copy of the one before
+    assert sums == [52, 3]
+    values = {f"v{n}": n % 10 for n in range(50)} | {"w": 3, "u": 7}
+    assert from_sympy(found).term.evaluate(values) == (total * 2 // 3 - (total + 1)).evaluate(values)
