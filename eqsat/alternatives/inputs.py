@@ -18,7 +18,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
-from eqsat.lang.traversal import long_partial_sums
+from eqsat.lang.traversal import long_partial_chains
 from eqsat.theory.forms import LinearForm, literal
 
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
@@ -59,7 +59,7 @@ class InputNodes(KindNodes):
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
         self.truncates |= "tdiv" in ops
-        parts = long_partial_sums(self._input, LIMITS.wide_sum) if self.theory.is_canonical else ()
+        parts = long_partial_chains(self._input, LIMITS.wide_sum) if self.theory.is_canonical else ()
         for place, (term, op) in enumerate(zip(self._input, ops, strict=True)):
             if place % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but the input

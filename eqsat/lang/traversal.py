@@ -15,6 +15,9 @@ from eqsat.extract.cost import trips
 from eqsat.lang.interning import Term
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 
+#: Operators of which each operand but the first is one of a chain.
+_CHAINS = frozenset({"add", "and", "or"})
+
 
 def topological[T: Term](roots: Iterable[T]) -> list[T]:
     """Every distinct term below ``roots``, operands before their users, in an order fixed by the roots' order.
@@ -129,12 +132,20 @@ def use_counts[T: Term](roots: Sequence[T]) -> dict[T, int]:
     return counts
 
 
-def long_partial_sums[T: Term](order: Iterable[T], beyond: int) -> set[T]:
-    """The additions of ``order``, operands first, of more than ``beyond`` terms that only start another addition.
+def is_long_chain(term: Term, beyond: int) -> bool:
+    """Whether a term is a sum, a conjunction or a disjunction of more than ``beyond`` operands."""
+    op, length = term.op, 1
+    while op in _CHAINS and term.op == op and length <= beyond:
+        term, length = term.args[0], length + 1
+    return length > beyond
+
+
+def long_partial_chains[T: Term](order: Iterable[T], beyond: int) -> set[T]:
+    """The sums and junctions of more than ``beyond`` operands that only start others; ``order`` has operands first.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> long_partial_sums(topological([x + y + x * 2 + x * y]), beyond=2)
+    >>> long_partial_chains(topological([x + y + x * 2 + x * y]), beyond=2)
     {Expr('x + y + x*2')}
     """
     lengths: dict[T, int] = {}
@@ -142,9 +153,9 @@ def long_partial_sums[T: Term](order: Iterable[T], beyond: int) -> set[T]:
     firsts: list[T] = []
     for term in order:
         uses.update(term.args)
-        if term.op == "add":
+        if term.op in _CHAINS:
             first = term.args[0]
-            lengths[term] = lengths.get(first, 1) + 1
+            lengths[term] = 2 if first.op != term.op else lengths.get(first, 1) + 1
             if lengths[term] > beyond + 1:
                 firsts.append(first)
     return {first for first in firsts if uses[first] == 1}

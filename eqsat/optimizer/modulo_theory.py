@@ -26,7 +26,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.strength_reduction import reduced
-from eqsat.lang.traversal import long_partial_sums
+from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -317,7 +317,7 @@ class ModuloTheory(Optimisation):
         if theory is None:
             return nothing
         values: list[Value] = []
-        parts = long_partial_sums(order, ALTERNATIVES.wide_sum)
+        parts = long_partial_chains(order, ALTERNATIVES.wide_sum)
         for _ in range(LIMITS.conjecture_rounds):
             theory.traverse(order, parts)
             before, values = values, [theory.value(root) for root in roots]

@@ -6,7 +6,8 @@ others imply; ``not`` is pushed to the comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
@@ -485,10 +486,11 @@ class Conditions(Quotients):
         if op == "or":
             return [self.negate(m) for m in self._drop_implied("and", [self.negate(m) for m in members])]
         kept = sorted(members, key=lambda m: m.key)
+        places = self._by_variable(kept)
         # nothing is decided once the time is up
-        for member in list(kept) if not self.is_late() else ():
-            others = [m for m in kept if m is not member and self._may_decide(m, member)]
-            if not others or len(others) > LIMITS.deciding:
+        for place, member in enumerate(list(kept)) if not self.is_late() else ():
+            others = self._deciding(member, kept, places)
+            if not others:
                 continue
             if member.op in _COMPLEMENT:
                 if self._is_open(member, others):
@@ -500,9 +502,9 @@ class Conditions(Quotients):
                 if found is FALSE:
                     return [FALSE]
                 if found is TRUE:
-                    kept.remove(member)
+                    kept[place] = TRUE
             elif member.op == "or":
-                kept[kept.index(member)] = self._needed_part(member, others)
+                kept[place] = self._needed_part(member, others)
         return [m for m in kept if m is not TRUE]
 
     def _is_open(self, condition: Expr, facts: Sequence[Expr]) -> bool:
@@ -530,9 +532,12 @@ class Conditions(Quotients):
         No normal form: which member becomes simpler by which others is a matter of order.
         """
         op, members = junction.op, chain_members(junction, junction.op)
+        places = self._by_variable(members)
         for member in sorted(members, key=lambda m: m.key):
-            others = [m for m in members if m is not member and self._may_decide(m, member)]
-            if not others or len(others) > LIMITS.deciding or member.op not in _COMPLEMENT or not _has_quotient(member):
+            if member.op not in _COMPLEMENT or not _has_quotient(member):
+                continue
+            others = self._deciding(member, members, places)
+            if not others:
                 continue
             theory = self._with_facts(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
@@ -541,11 +546,34 @@ class Conditions(Quotients):
                 return self.in_context(joined) if joined.op == op else joined
         return junction
 
-    def _may_decide(self, fact: Expr, member: Expr) -> bool:
-        """Whether a comparison speaks of the variables of another, but not of the same sum: those are merged."""
-        shares = self.variables.of(fact) & self.variables.of(member)
-        same = any(a is b for a in fact.args for b in member.args if a.op != "const")
-        return bool(shares) and fact.op in _COMPLEMENT and not same
+    def _by_variable(self, conditions: Sequence[Expr]) -> dict[int, list[int]]:
+        """By variable, where the conditions that speak of it stand."""
+        places: dict[int, list[int]] = defaultdict(list)
+        for place, condition in enumerate(conditions):
+            for variable in _bits(self.variables.of(condition)):
+                places[variable].append(place)
+        return places
+
+    def _deciding(self, member: Expr, conditions: Sequence[Expr], places: Mapping[int, Sequence[int]]) -> list[Expr]:
+        """The comparisons that may decide ``member``, in order; none if they are too many.
+
+        They speak of its variables (``places`` says where these stood), but not of the same sum: those are merged.
+        """
+        near = set[int]().union(*[places[variable] for variable in _bits(self.variables.of(member))])
+        found: list[Expr] = []
+        for fact in [conditions[place] for place in sorted(near)]:
+            if fact.op in _COMPLEMENT and not any(a is b for a in fact.args for b in member.args if a.op != "const"):
+                if len(found) == LIMITS.deciding:
+                    return []
+                found.append(fact)
+        return found
+
+
+def _bits(of: int) -> Iterator[int]:
+    """The bits of a set, each as a number."""
+    while of:
+        yield of & -of
+        of &= of - 1
 
 
 def is_negative(condition: Expr) -> bool:

@@ -22,7 +22,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
 from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
-from eqsat.lang.traversal import Simplicity
+from eqsat.lang.traversal import Simplicity, mentions
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, factors, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS
@@ -501,7 +501,8 @@ def _as_remainders(
     for v in dict.fromkeys(v for found in left for v in found.names):
         stepped = [found for found in left if v in found.names]
         there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
-        valid = (points[_name(v)] < v.vmax) & all_hold(members, there)
+        # the others hold at the points, and so there
+        valid = (points[_name(v)] < v.vmax) & all_hold([m for m in members if mentions(m, v)], there)
         for found, changed in zip(
             stepped, evaluate([found.nested for found in stepped], there, total=True), strict=True
         ):

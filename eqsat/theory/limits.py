@@ -35,6 +35,9 @@ class TheoryLimits:
     #: Larger coefficients of a conjecture are taken for accidents of rounding.
     coefficient: int = 1 << 20
 
+    #: Operands of sums and junctions of which also the beginnings are read; of longer ones that would be their square.
+    wide_chain: int = 64
+
     # bounds and facts
     #: Searches for what divides an atom, each within another; deeper down, all operands are looked at first.
     open_searches: int = 25

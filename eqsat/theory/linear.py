@@ -25,7 +25,7 @@ from typing import Self
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, is_wide, make
 from eqsat.lang.ops import FLOATS, OWN, REDUCTIONS, SUMS, Bounds
-from eqsat.lang.traversal import topological_until
+from eqsat.lang.traversal import is_long_chain, long_partial_chains, topological_until
 from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of
 from eqsat.theory.conditions import Conditions
@@ -75,7 +75,14 @@ class LinearArithmetic(Conditions):
 
     def _traverse(self, root: Expr) -> Self:
         """Normalise ``root`` and all below it."""
-        self.traverse(topological_until([root], self._is_done if self.parent else self.traversed.__contains__))
+        done = self._is_done if self.parent else self.traversed.__contains__
+        if not is_long_chain(root, LIMITS.wide_chain):
+            self.traverse(topological_until([root], done))
+            return self
+        order: dict[Expr, None] = {}
+        for term in topological_until([root], lambda term: term in order or done(term)):
+            order[term] = None
+        self.traverse(order, long_partial_chains(order, LIMITS.wide_chain))
         return self
 
     def traverse(self, order: Iterable[Expr], parts: Collection[Expr] = ()) -> None:
@@ -193,6 +200,14 @@ class LinearArithmetic(Conditions):
             term = term.args[0]
         return self.forms[term].plus_all(addends[::-1])
 
+    def _joined_by(self, term: Expr) -> list[Expr]:
+        """The conditions that a junction joins, whose first operands may be junctions that have none, as of sums."""
+        op, joined = term.op, []
+        while term.op == op and term not in self.conditions:
+            joined.append(self.conditions[term.args[1]])
+            term = term.args[0]
+        return [self.conditions[term], *joined[::-1]]
+
     def _condition(self, term: Expr) -> Expr:
         op, args = term.op, term.args
         if term.vmin == term.vmax:
@@ -205,7 +220,7 @@ class LinearArithmetic(Conditions):
             loaded = self._loaded(term)
             return self.known.get(loaded, loaded)
         if op in ("and", "or"):
-            result = self.junction(op, [self.conditions[a] for a in args])
+            result = self.junction(op, self._joined_by(term))
         elif op == "not":
             result = self.negate(self.conditions[args[0]])
         elif op == "where" or args[0].is_bool:
