@@ -51,6 +51,8 @@ class CanonicalGraph:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
+        #: The nodes that classes do not have as these speak of an index and their values do not.
+        self.escaping: dict[tuple[int, Node], None] = {}
         # the nodes of classes that have many
         self._nodes_of_large: dict[int, set[Node]] = {}
         # how many classes have been narrowed
@@ -119,7 +121,10 @@ class CanonicalGraph:
         if self.has_node(c, node):
             return True
         nodes = self.graph.classes[c]
-        if c in node[2] or (self._extents and not self._binds_all(c, node)):
+        if c in node[2]:
+            return False
+        if self._extents and not self._binds_all(c, node):
+            self.escaping[c, node] = None
             return False
         nodes.append(node)
         if c in self._nodes_of_large:

@@ -7,7 +7,7 @@ shorter ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from math import gcd
 from typing import Any
 
@@ -16,7 +16,7 @@ from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
 from eqsat.egraph.tables import Tables
-from eqsat.extract.graph import Node, sum_payload
+from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.expr import FALSE, TRUE
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, Op, for_each_own
@@ -92,6 +92,8 @@ class Insertion:
         self.is_cut = False
         # of each class the nodes that egglog has
         self._held: list[set[Node]] = []
+        # the nodes that it has of classes that do not have them
+        self._escaped: set[tuple[int, Node]] = set()
         # how many sums of a class rules match, and of how few terms
         self._opened: dict[int, tuple[int, int]] = {}
         # the classes whose own sums are not matched yet, and the nodes that are not matched any more
@@ -124,16 +126,27 @@ class Insertion:
                     if node not in held:
                         held.add(node)
                         any_new = True
-                        if (constructor := self._node(c, node)) is not None:
-                            live.add(constructor)
-                            if node[0] in _BELOW_NOT:
-                                live.add(_BELOW_NOT[node[0]])
+                        live.update(self._node(c, node))
+        any_new |= self._escaping(live)
         self.live = frozenset(live)
         if any_new:
             self.tables.insert()
         any_new |= self._has_rows
         self._has_rows = False
         return any_new
+
+    def _escaping(self, live: set[str]) -> bool:
+        """Let a user's own rules match what the values of classes show to be free of an index; whether that is new.
+
+        ``max(x + i, y + i) - min(x + i, y + i)`` has a form without the index, and is equal to it inside the loop.
+        """
+        is_new = False
+        for c, node in [*self.builder.classes.escaping] if self.has_own_rules and self.demand is None else ():
+            if (c, node) not in self._escaped and node[:2] != EQUALITY and literal(self.values[c]) is None:
+                self._escaped.add((c, node))
+                live.update(self._node(c, node))
+                is_new = True
+        return is_new
 
     def add_equal(self, c: int, op: str, payload: Any, operands: Sequence[int]) -> None:
         """A row that says which class a node has that rules made; they do not match it as one of that class yet."""
@@ -223,16 +236,16 @@ class Insertion:
                         operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
                     self.tables.retire(op, payload, operands)
 
-    def _node(self, c: int, node: Node) -> str | None:
-        """Insert one node, if rules may match it: its constructor, if there is one for such nodes."""
+    def _node(self, c: int, node: Node) -> Collection[str]:
+        """Insert one node, if rules may match it: its constructors, if there are any for such nodes."""
         op, payload, operands = node
         if self.builder.classes.may_be_undefined(c) or (c, node) in self.apart:
-            return None
+            return ()
         if op in DIVISIONS:
             low, high = self.builder.graph.bounds[operands[1]]
             if low <= 0 <= high:
                 # it counts only where the divisor is not zero, and a rule would take it out of there
-                return None
+                return ()
         if op in CONTAINERS:
             operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
@@ -240,7 +253,7 @@ class Insertion:
         elif self.demand is not None and node != self.normal.get(c):
             # what else is that sum is equal to the class
             self.add_row(c, op, payload, operands, EQUAL)
-        return _CONSTRUCTOR.get(op)
+        return [name for name in (_CONSTRUCTOR.get(op), _BELOW_NOT.get(op)) if name is not None]
 
     def add_row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
         """A row for a node of the class ``c``; ``kind`` says what a sum is for."""

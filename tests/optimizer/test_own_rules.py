@@ -170,6 +170,7 @@ operator(
 operator("own_oblong", 1, lambda x: x * x + x, bounds=lambda x: (0, max(_products(x, x)) + max(x[1], 0)), price=6)
 OBLONG = Rule("oblong", "own_square(x) + x", "own_oblong(x)")
 SUM_OF_OBLONG = Rule("sum-of-oblong", "sum(own_oblong(i), i, 0, v)", "v*(v - 1)*(v + 1)//3", "0 <= vmin(v)")
+MOVED = Rule("moved-distance", "own_distance(x + z, y + z)", "own_distance(x, y)")
 SQUARED = Rule("squared", "own_square(x) - own_square(y)", "(x + y)*(x - y)")
 
 #: Reductions in which rules about bodies, about loops and about sums alternate, and what their answers cost at most.
@@ -181,6 +182,8 @@ REDUCED = [
     ("sum(own_square(r - 3) + r - 3, r, 3, k + 3)", [OBLONG, SUM_OF_OBLONG], 14),
     # a remainder that is the same for all values, of what rules found
     ("sum(own_square(r + g) - own_square(r), r, 0, k)", [SQUARED], 11),
+    # the body speaks of the index, its value does not
+    ("sum(max(r + g, r + h) - min(r + g, r + h), r, 0, k)", [TO_DISTANCE, MOVED], 4),
 ]
 
 
@@ -200,7 +203,7 @@ def test_the_default_finds_what_the_rules_alone_find(text, rules):
 
 @pytest.mark.parametrize(("text", "rules", "cost"), REDUCED, ids=[text for text, _, _ in REDUCED])
 def test_rules_about_bodies_and_loops_alternate(text, rules, cost):
-    names = {n: var(n, 0, 9) for n in "kl"} | {"g": var("g", -6, 6)}
+    names = {n: var(n, 0, 9) for n in "kl"} | {n: var(n, -6, 6) for n in "gh"}
     # a busy machine shall not stop what is to be found
     result = optimize(parse(text, names), rules=[*DEFAULT, *rules], budget=Budget(seconds=60))
     assert result.cost <= cost
