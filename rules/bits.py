@@ -26,4 +26,5 @@ BITS = [
     Rule("bitor-less-and",     "(x | y) - (x & y)",    "x ^ y",              why="the bits of one alone", modulo_theory=True),
     Rule("bitxor-of-quotients", "(x//d) ^ (y//d)",     "(x ^ y) // d",       "d & (d - 1) == 0", "a quotient by a power of two shifts each bit", modulo_theory=True),
     Rule("bitxor-upper-digits", "((x//d) ^ y)*d + x % d", "x ^ (y*d)",       "d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
+    Rule("bitxor-upper-digits-modulo", "((x//d) ^ y)%c*d + x % d", "(x ^ (y*d)) % (c*d)", "c & (c - 1) == 0 and d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
 ]

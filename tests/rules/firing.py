@@ -85,6 +85,7 @@ FIRING = [
         "div-aligned-rest", "(max(x*4 + 1, y*8 + 5) + 2)//8", "max(x*4 + 1, y*8 + 5)//8", {"x": (-8, 7), "y": (0, 7)}
     ),
     Firing("div-offset", "(x + 9)//2", "(x + 1)//2 + 4", {"x": (0, 3)}),
+    Firing("div-step", "(x + 2)//7 - x//7", "where(x%7 < 5, 0, 1)", {"x": (0, 99)}),
     Firing("mod-two-periods", "x%7", "x - where(x < 14, 7, 14)", {"x": (8, 18)}),
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
     Firing("mod-two-periods-offset", "(x + 3)%7", "x + where(x < 11, -4, -11)", {"x": (8, 13)}),
@@ -293,6 +294,7 @@ FIRING = [
     Firing("where-lt-max-literal", "where(x < 5, 4, x)", "max(x, 4)", {"x": (0, 9)}),
     Firing("where-lt-min-literal", "where(x < 5, x, 4)", "min(x, 4)", {"x": (0, 9)}),
     Firing("clamp-of-two", "max(min(x, 3), 2)", "where(x < 3, 2, 3)", {"x": (0, 9)}),
+    Firing("clamp-of-two-last", "min(max(x, 4), 5)", "where(x < 5, 4, 5)", {"x": (0, 9)}),
     Firing(
         "where-then-nested",
         "where(i < j, where(i < j, x, y), z)",
@@ -449,6 +451,7 @@ FIRING = [
     Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),
     Firing("where-of-two-values", "x*y", "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-zero-min", "where(x < 1, 0, y)", "min(x, y)", {"x": (0, 9), "y": (0, 1)}),
+    Firing("min-of-mask", "min(where(p < 3, 0, 9), x)", "where(p < 3, 0, x)", {"p": (0, 9), "x": (0, 9)}),
     Firing("where-or-first", "where(y < 2 or x < 3, 3, x)", "where(y < 2, 3, max(x, 3))", {"x": (0, 9), "y": (0, 9)}),
     Firing("where-or-last", "where(y < 2 or 6 <= x, 5, x)", "where(y < 2, 5, min(x, 5))", {"x": (0, 9), "y": (0, 9)}),
     Firing(
@@ -476,6 +479,12 @@ FIRING = [
     Firing("where-wraps", "x + where(4 <= x, -4, where(x < 0, 4, 0))", "x%4", {"x": (-4, 7)}),
     Firing(
         "where-eq-lt", "where(x == y, 3, 1) + where(x < y, 3, 1)", "where(x <= y, 4, 2)", {"x": (0, 9), "y": (0, 9)}
+    ),
+    Firing(
+        "where-staircase",
+        "where(x < 3, 0, 5) + where(x < 7, 1, 2)",
+        "where(x < 7, where(x < 3, 1, 6), 7)",
+        {"x": (0, 9)},
     ),
     Firing(
         "where-div-branch", "where(i < j, x, 9)//2", "where(i < j, x//2, 4)", {"i": (0, 9), "j": (0, 9), "x": (0, 7)}
@@ -513,6 +522,7 @@ FIRING = [
     Firing("max-add", "max(x + z, y + z)", "max(x, y) + z", {"x": (0, 7), "y": (-8, 7), "z": (1, 16)}),
     Firing("max-scale-negative", "max(x*-3, y*-3)", "min(x, y)*-3", {"x": (4, 5), "y": (0, 7)}),
     Firing("max-common-factor", "max(x*6, y*6 + 12)", "max(x, y + 2)*6", {"x": (0, 3), "y": (0, 3)}),
+    Firing("max-of-quotient", "max(x//5, 1)", "max(x, 5)//5", {"x": (-20, 99)}),
     Firing("max-of-multiples", "max(x*y, x*z)", "x*max(y, z)", {"x": (0, 9), "y": (-9, 9), "z": (-9, 9)}),
     Firing("max-of-negative-multiples", "max(x*y, x*z)", "x*min(y, z)", {"x": (-9, 0), "y": (-9, 9), "z": (-9, 9)}),
     Firing("max-more", "max(x, x + y)", "x + y", {"x": (8, 11), "y": (0, 7)}),
@@ -573,4 +583,5 @@ FIRING = [
     Firing("bitor-less-and", "(x | y) - (x & y)", "x ^ y", {"x": (-9, 9), "y": (0, 7)}),
     Firing("bitxor-of-quotients", "x//4 ^ y//4", "(x ^ y)//4", {"x": (-9, 9), "y": (0, 99)}),
     Firing("bitxor-upper-digits", "(x//8 ^ y)*8 + x%8", "x ^ y*8", {"x": (-9, 99), "y": (0, 7)}),
+    Firing("bitxor-upper-digits-modulo", "(x//8 ^ y)%4*8 + x%8", "(x ^ y*8)%32", {"x": (-9, 99), "y": (0, 7)}),
 ]

@@ -17,6 +17,8 @@ FORMS = [
     ("tmod(x, 4) + y", {"x": (-3, 20), "y": (0, 9)}, "y + min(x, x%4)", 3),
     ("where(x < 3, 0, 1) - where(x < 2, 0, 1)", X, "where(x == 2, -1, 0)", 2),
     ("min(i, 4) - min(i, 3)", {"i": (0, 20)}, "where(i < 4, 0, 1)", 2),
+    ("(x//32 ^ y)%4*32 + x%32", {"x": (0, 255), "y": (0, 3)}, "(x ^ y*32)%128", 3),
+    ("n + (x + 15)//16 - x//16", {"x": (0, 63), "n": (0, 20)}, "n + min(x%16, 1)", 3),
 ]
 SAME = [
     # a number too many, or a remainder that has no such form

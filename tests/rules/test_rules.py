@@ -104,6 +104,8 @@ FENCES = {
         ("multiple-above-power", "c - 1 & c - 2 == 0"),
         ("eq-or-eq", "d - c & d - c - 1 == 0"),
         ("tdiv-by-floor", "d & d - 1 == 0"),
+        ("max-of-quotient", "vmin_x < 0"),
+        ("max-of-quotient", "0 <= c"),
     ],
     "a power of two is positive, which the proof does not know": [
         ("multiple-above-power", "1 < c"),
