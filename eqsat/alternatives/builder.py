@@ -66,13 +66,13 @@ class Builder:
         self.quotients = QuotientNodes(classes, self.selections, self.input)
         self.sums = SumNodes(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
         self.conditions = ConditionNodes(classes, self.sums)
-        # by operator, what adds the e-nodes of an atom, and its name; others have their own node alone
-        self._kinds: dict[str, tuple[str, Callable[[Expr], Iterator[Node]]]] = {
+        # by operator, what adds the e-nodes of an atom, and its name; ``None`` if that is its own node alone
+        self._kinds: dict[str, tuple[str, Callable[[Expr], Iterator[Node]] | None]] = {
             "mul": ("products", self.products.nodes),
             "floordiv": ("quotients", self.quotients.nodes),
             "tdiv": ("quotients", self.quotients.truncated),
             "min": ("extremes", self.extremes.nodes),
-            "where": ("selections", self._own),
+            "where": ("selections", None),
         }
         self.added: Counter[str] = Counter() if added is None else added
         # what adds e-nodes outside ``grow``, and how many are in ``added`` already
@@ -158,8 +158,8 @@ class Builder:
         atom = value.single()
         if atom is None:
             return "sums", self.sums.nodes(value)
-        kind, nodes = self._kinds.get(atom.op, ("leaves", self._own))
-        return kind, nodes(atom)
+        kind, nodes = self._kinds.get(atom.op, ("leaves", None))
+        return kind, (nodes or self._own)(atom)
 
     def _as_it_is(self, value: Value) -> Iterator[Node]:
         """The one node that a value is, by no law."""

@@ -69,14 +69,14 @@ def never_negative(theory: Quotients, form: LinearForm) -> bool:
     if theory.multiplied < LIMITS.multiplied_quotients:
         theory.multiplied += 1
         try:
-            if any(never_negative(theory, other) for other in _without_quotient_by_term(theory, form)):
+            if any(never_negative(theory, other) for other in without_quotient_by_term(theory, form)):
                 return True
         finally:
             theory.multiplied -= 1
     return cannot_hold(theory, (), [form.times(-1).shifted(-1)])
 
 
-def _without_quotient_by_term(theory: Quotients, form: LinearForm) -> Iterator[LinearForm]:
+def without_quotient_by_term(theory: Quotients, form: LinearForm) -> Iterator[LinearForm]:
     """Forms without a quotient by what is no literal and is positive: ``form`` is not negative if one of them is.
 
     ``c - A//d`` is not where ``(c + 1)*d - 1 - A`` is not, and ``c - k*(A//(k*d))`` where ``c - A//d`` is not.
