@@ -84,7 +84,7 @@ class QuotientNodes(KindNodes):
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
         """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
 
-        What is missing to the next multiple of ``n``, and how many multiples lie between: for ``y = n-1`` at most one.
+        What is missing to the next multiple of ``n``, and how many multiples lie between.
         """
         if len(form.terms) > LIMITS.wide_sum:
             return
@@ -101,11 +101,8 @@ class QuotientNodes(KindNodes):
             n = less.args[1].vmin
             between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
             if more.args[1] is less.args[1] and len(between.terms) <= 1:
-                remainder = self.remainder_of(less)
-                if between == number(n - 1):
-                    yield "min", None, (self.add_class(remainder), self.add_class(number(1)))
-                else:
-                    yield "floordiv", None, (self.add_class(remainder.plus(between)), self.add_class(number(n)))
+                dividend = self.remainder_of(less).plus(between)
+                yield "floordiv", None, (self.add_class(dividend), self.add_class(number(n)))
 
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
         """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""
