@@ -265,6 +265,7 @@ NASTY: dict[str, Callable[[], Act]] = {
     "60 reductions": lambda: many_reductions(60),
     "lattice of minima": lambda: optimising(lattice(60)),
     "minima of products": lambda: optimising(deep(steep, 1500)[-1]),
+    "20,000 nested remainders": lambda: optimising(reduce(lambda t, n: (t * 3 + W) % 97, range(20_000), V)),
     "maxima of differences": lambda: optimising(folded(lambda t, x: maximum(t // 2 + x, t - x), 100)),
     "bits swizzled": lambda: optimising(swizzled(80)),
     "no bounds": lambda: optimising(

@@ -442,15 +442,21 @@ class Optimisation(ABC):
         for places in self._escaping(found):
             for place, term in self._alone(places, engine).items():
                 found[place] = term
-        exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
+        exprs = found
+        if tuple(found) != self.roots:
+            exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
         exprs, model = reduced(exprs, self.model), plain(self.model)
-        cost_before, cost = cost_of_terms(self.order, model), cost_of(exprs, model)
+        # a long input that stays as it is is priced once
+        is_changed, cost_before = tuple(exprs) != self.roots, cost_of_terms(self.order, model)
+        cost = cost_of(exprs, model) if is_changed else cost_before
         if self.extract == "tree":
             exprs = self._cheapest(exprs, reduced(self.roots, self.model))
             cost = cost_of(exprs, model)
-        elif cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots)):
+        elif is_changed and (
+            cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots))
+        ):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
         own = self.rules if self.has_own_rules and engine != "theory" else ()

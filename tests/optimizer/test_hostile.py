@@ -121,6 +121,21 @@ def test_a_divisor_that_may_be_zero():
     answered(x % d, constraints=[d > 0])
 
 
+def test_a_long_input_that_stays_is_priced_once():
+    class Counting:
+        asked = 0
+
+        def price(self, op, operands, result):
+            self.asked += 1
+            return 1
+
+    model = Counting()
+    result = optimize(reduce(lambda t, k: (t * 3 + W) % 97, range(3000), V), cost=model, budget=Budget(seconds=0.0))
+    assert result.exprs == result.before
+    # a model is tried before it is used
+    assert model.asked < 1.5 * result.cost
+
+
 def test_an_empty_range():
     refused(lambda: optimize("x + 1", x=(3, 2)), "'x'", "[3, 2]")
 
