@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
@@ -98,7 +99,8 @@ class Chooser:
 
     def __post_init__(self) -> None:
         self.programs = programs_by(self.of_products)
-        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.is_late, self._shared)
+        share = partial(_with_shared_parts, self.builder, self.programs)
+        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.is_late, share)
 
     def choose(self) -> End:
         """The cheapest choice found from what is cheapest for each class alone."""
@@ -170,11 +172,12 @@ class Chooser:
                 ends += [(end, spent), self.search.bracketed(end)]
         return min(ends, key=lambda pair: pair[1])
 
-    def _shared(self, choice: Choice) -> Choice:
-        builder = self.builder
-        with builder.adding("partial sums"):
-            shared = share_junctions(builder, share_sums(builder, choice, self.programs))
-            if builder.theory.is_canonical:
-                builder.selections.absorb_constants(shared)
-            builder.grow()
-        return shared
+
+def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choice) -> Choice:
+    """The choice with its sums and junctions bracketed, by nodes that the graph gains."""
+    with builder.adding("partial sums"):
+        shared = share_junctions(builder, share_sums(builder, choice, programs))
+        if builder.theory.is_canonical:
+            builder.selections.absorb_constants(shared)
+        builder.grow()
+    return shared

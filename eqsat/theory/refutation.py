@@ -43,10 +43,6 @@ class _Case:
         return [row for row in self.rows if all(a in products for a in row.terms if a.op == "mul")]
 
 
-#: Quotients that forms are being multiplied by the divisors of, one within the other.
-_multiplied = 0
-
-
 def cannot_hold(theory: Quotients, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
     """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
     rows, conditions = list(rows), list(conditions)

@@ -17,6 +17,7 @@ from strategies import bool_expressions, expressions, grid
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.linear_programs import LinearPrograms
 from eqsat.alternatives.partial_sums import share_sums
 from eqsat.egraph.engine import Budget
@@ -930,9 +931,11 @@ def test_a_variable_of_known_alignment_costs_no_more_than_any(texts):
 def test_a_graph_leaves_no_cyclic_garbage():
     i, j = var("i", 0, 9), var("j", 0, 9)
     builder = spelled([(i * 3 + j) // 7, minimum(i, j) * 2 + i, make("where", i < j, i, j + 1)])
-    gone = [weakref.ref(part) for part in (builder, builder.classes)]
-    del builder
-    assert [ref() for ref in gone] == [None, None]
+    chooser = Chooser(builder, ProductPrices(Latency()), trees=False)
+    chooser.choose()
+    gone = [weakref.ref(part) for part in (builder, builder.classes, chooser)]
+    del builder, chooser
+    assert [ref() for ref in gone] == [None, None, None]
 
 
 @pytest.mark.parametrize("text", ["i*-2 + (k*12 + 12)*k*-1", "min(i*-2 + (k*12 + 12)*k*-1, j)", "k*j + k*2"])
