@@ -114,8 +114,10 @@ class QuotientNodes(KindNodes):
                 continue
             sign, dividend = (1 if k > 0 else -1), self.theory.inner(atom.args[0])
             whole = self.theory.quotient_by(dividend, n)
+            if whole.terms.get(atom) != abs(k):
+                continue
             rest = form.plus(whole, -sign)
-            if atom not in rest.terms and len(rest.terms) < len(form.terms):
+            if len(rest.terms) < len(form.terms):
                 operands = self.add_class(dividend), self.add_class(number(n))
                 self.classes.add_node(self.add_class(whole), ("floordiv", None, operands))
                 yield self.sum_node([(whole, sign), *[(atom_form(a), c) for a, c in rest.terms.items()]], rest.constant)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from typing import cast
 
@@ -126,15 +127,16 @@ class Extraction(Optimisation):
         """The cheapest choice found."""
         prices = ProductPrices(self.model)
         ends = self._ends()
-        classes: list[PlainClasses] = []
 
         def late() -> bool:
             return time.perf_counter() > ends
 
+        @cache
+        def classes() -> PlainClasses:
+            return PlainClasses(graph, everywhere, late)
+
         def share(choice: Choice) -> Choice:
-            if not classes:
-                classes.append(PlainClasses(graph, everywhere, late))
-            return share_junctions(classes[0], share_sums(classes[0], choice, programs_by(prices)))
+            return share_junctions(classes(), share_sums(classes(), choice, programs_by(prices)))
 
         search = Improver(graph, prices, late, share)
         everywhere = tree(search.priced)
