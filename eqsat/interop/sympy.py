@@ -291,9 +291,10 @@ class _Reader:
     def _integer(self, e: Any, found: _Ratio) -> Expr:
         quotient = self._quotient(e, found)
         if quotient is not found.top and not self._divides(found.top, found.below):
-            if e.is_integer is not True:
+            if e.is_integer is True:
+                self._know(found.top, found.below)
+            elif optimized([stated("mod", found.top, found.below)], self.constraints, {}) != (const(0),):
                 raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
-            self._know(found.top, found.below)
         return quotient
 
     def _divides(self, x: Expr, y: Expr) -> bool:

@@ -17,6 +17,7 @@ from sympy import And, Eq, Function, Max, Min, Mod, Ne, Not, Or, Piecewise, Rati
 from eqsat.egraph.engine import Budget
 from eqsat.interop.sympy import from_sympy, simplify, to_sympy
 from eqsat.lang.expr import buffer, tdiv, tmod, var, where
+from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 
 x, y, z = sp.symbols("x y z", integer=True)
@@ -304,6 +305,11 @@ def test_ranges():
     assert simplify(Symbol("k", integer=True) + k).free_symbols == {Symbol("k", integer=True), k}
 
 
+def test_quotients_that_are_whole_whatever_the_symbols_are():
+    assert simplify(x * (x + 1) / 2 - x * (x - 1) / 2) == x
+    assert from_sympy(x * (x + 1) * (x + 2) / 6).terms == (parse("x*(x + 1)*(x + 2)//6", {"x": var("x", None, None)}),)
+
+
 def test_names_that_are_none_of_ours():
     odd = [Symbol(name, integer=True) for name in ("$T0", "if", "and", "1", "a b", "Mod", "True")]
     assert simplify(sum(odd) * 1) == sum(odd)
@@ -319,6 +325,7 @@ def test_classes_of_others_are_written_again():
 
 
 REFUSED = [
+    (lambda: simplify(x * (x + 2) / 2), ValueError, "/2': it is not known to be an integer: write floor"),
     (lambda: simplify(x / 2), ValueError, "'x/2': it is not known to be an integer: write floor"),
     (
         lambda: simplify(Symbol("r") + 1),
