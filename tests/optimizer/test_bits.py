@@ -82,6 +82,8 @@ def test_answers(text, ranges, expected):
         ("(i & j)*5 + (i | j)*5 + 7", 4),
         ("((i & j) + (i | j))*3 + k*2", 4),
         ("(i & j)*2 + (i | j)*2 + (k & l)*3 + (k | l)*3", 5),
+        # all but one term cancels
+        ("(i | j) - (i & j) - (i ^ j) + k", 0),
     ],
 )
 def test_sums_that_rules_find_are_computed_as_cheaply_as_others(text, cost):
