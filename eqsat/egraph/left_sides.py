@@ -128,9 +128,7 @@ class LeftSide:
                 # a body, or an index, may be what is an end too
                 kept = [at < 2 or part not in self.ends for at, part in enumerate(ordered)]
                 ordered, names = list(compress(ordered, kept)), list(compress(names, kept))
-            # what is written out is matched before letters, which may stand in it
-            pairs = sorted(zip(ordered, names, strict=True), key=lambda pair: letter_of(pair[0]) is not None)
-            yield from self.all_of(now, pairs)
+            yield from self.all_of(now, sorted(zip(ordered, names, strict=True), key=lambda pair: _turn(pair[0])))
 
     def all_of(self, query: Query, pairs: Sequence[tuple[Expr, str]]) -> Iterator[Query]:
         if not pairs:
@@ -248,14 +246,11 @@ class LeftSide:
 
     def coefficient(self, query: Query, wanted: Expr, scale: str, left: Rest) -> tuple[Query, Rest] | None:
         """``scale`` is ``wanted`` times the factor, which the first addend with a known coefficient gives."""
-        if letter := _open_letter(wanted, query):
+        if _open_letter(wanted, query):
             if left.factor not in ("", "1"):
                 query = query.fact(f"(= {left.factor} 1)")
-            is_negative = wanted.op == "mul" and const(-1) in wanted.args and any(map(is_literal_letter, wanted.args))
-            if not is_negative and not is_literal_letter(wanted):
-                return None
-            text = f"(- 0 {scale})" if is_negative else scale
-            return query.literal(letter, text), replace(left, factor="1")
+            solved = query.solved(wanted, scale)
+            return None if solved is None else (solved, replace(left, factor="1"))
         number, query = query.number(wanted)
         if left.factor == "1":
             return query.fact(f"(= {scale} {number})"), left
@@ -356,10 +351,11 @@ class LeftSide:
                 yield from self.terms(found[0], others, whole, found[1])
             return
         query, left, atom, scale = self.one_term(query, whole, left)
-        if (open_letter := _open_letter(coefficient, query)) is not None:
-            if left.factor != "1" or not is_literal_letter(coefficient):
+        if _open_letter(coefficient, query):
+            solved = query.solved(coefficient, scale)
+            if left.factor != "1" or solved is None:
                 return
-            query = query.literal(open_letter, scale).bind(letter, atom)
+            query = solved.bind(letter, atom)
         else:
             times, query = query.times(coefficient, left.factor)
             share = scale
@@ -378,12 +374,13 @@ class LeftSide:
             query = query.fact(f"(!= 0 {offset})", f"(= {whole} (- {offset} {left.taken}))")
             offset = whole
         kept = offset
-        if (letter := _open_letter(constant, query)) is not None:
-            if not is_literal_letter(constant) or left.request is not None:
+        if _open_letter(constant, query):
+            solved = query.solved(constant, offset)
+            if solved is None or left.request is not None:
                 return None
+            query, kept = solved.fact(f"(!= 0 {offset})"), "0"
             if factor != "1":
                 query = query.fact(f"(= {factor} 1)")
-            query, kept = query.literal(letter, offset).fact(f"(!= 0 {offset})"), "0"
             if self.rule.modulo_theory:
                 query = query.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
         elif constant.op != "const" or constant.vmin:
@@ -400,7 +397,7 @@ class LeftSide:
         members = operands_of(term, term.op)
         whole, query = query.name("ME")
         query = query.fact(f"(= {at} ({CONTAINERS[term.op]} {whole}))")
-        written = [m for m in members if letter_of(m) is None]
+        written = sorted([m for m in members if letter_of(m) is None], key=_turn)
         letters = [x for m in members if (x := letter_of(m)) is not None]
         for now, left in self.members(query, written, whole, whole):
             bound, free = [[x for x in letters if (x in now.letters) is known] for known in (True, False)]
@@ -482,6 +479,11 @@ def _is_one_term(term: Expr) -> bool:
     """Whether a sum in a pattern is a multiple of one term with an operator."""
     constant, addends = as_sum(term)
     return len(addends) == 1 and constant.op == "const" and not constant.vmin and letter_of(addends[0][1]) is None
+
+
+def _turn(operand: Expr) -> int:
+    """When an operand is matched: first literals, of which others may be computed, last letters, which others have."""
+    return 0 if is_literal_letter(operand) else 1 if letter_of(operand) is None else 2
 
 
 def _open_letter(term: Expr, query: Query) -> str | None:

@@ -36,7 +36,8 @@ from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.right_sides import build, finish
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import as_sum, ends_in, has_terms, is_number, is_sum, letter_of, operands_of
-from eqsat.lang.expr import FALSE, Expr, buffers, substitute, topological, var, variables
+from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, substitute, topological, var, variables
+from eqsat.lang.text import to_text
 
 _NUMBERS = count()
 
@@ -107,9 +108,9 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
     if by_representation(rule):
         return ()
     directions = [rule, rule.reverse()] if rule.both_ways else [rule]
-    found = []
+    found: list[Compiled] = []
     for one in directions:
-        pattern = one.pattern
+        pattern, before = one.pattern, len(found)
         if letter_of(pattern.left) is not None:
             continue
         if pattern.binds_index:
@@ -127,6 +128,11 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
             )
             reads, addends = _constructors(pattern.left), frozenset(left.addends)
             found.append(Compiled(rule.name, stages, reads, broad, addends=addends))
+        if len(found) == before:
+            raise ValueError(
+                f"rule {rule.name!r}: no match tells what the letters of the numbers in {to_text(pattern.left)!r} are: "
+                "write one letter for each number, and say in the guard how they are related"
+            )
     return tuple(found)
 
 
@@ -242,10 +248,15 @@ def _shape(term: Expr) -> object:
             if len(total) == 1 and constant.op == "const" and not constant.vmin and set(total.values()) == {1}:
                 return numbers[0][1]
             return "sum", constant, tuple(sorted(total.items()))
-        return "sum", constant, tuple(sorted((repr(c), repr(shape)) for c, shape in numbers))
+        return "sum", _factors(constant), tuple(sorted((_factors(c), repr(shape)) for c, shape in numbers))
     if term.op in CONTAINERS:
         return term.op, tuple(sorted(repr(_shape(m)) for m in operands_of(term, term.op)))
     return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
+
+
+def _factors(number: Expr) -> list[str]:
+    """What a number of a pattern is a product of, in one order."""
+    return sorted(map(repr, chain_members(number, "mul")))
 
 
 def _with_literals(pattern: Pattern) -> Iterator[Pattern]:

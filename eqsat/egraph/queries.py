@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from eqsat.egraph.patterns import MEASURES, Conjunct
-from eqsat.lang.expr import Expr
+from eqsat.egraph.shapes import is_literal_letter
+from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import to_text
 
@@ -138,6 +139,30 @@ class Query:
             case _:
                 raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(query, numbers={**query.numbers, term: name})
+
+    def solved(self, term: Expr, text: str) -> Query | None:
+        """With the one letter of a computed literal that is not bound yet, where the literal is this number.
+
+        ``None`` if there are more of them, or it is hidden in an operator that has no inverse.
+        """
+        if is_literal_letter(term):
+            return self.literal(str(term.value), text)
+        is_open = [any(is_literal_letter(v) and v.value not in self.sorts for v in variables([a])) for a in term.args]
+        if is_open not in ([True], [True, False], [False, True]):
+            return None
+        inner, query = term.args[is_open.index(True)], self
+        number = "0"
+        if len(is_open) > 1:
+            number, query = query.number(term.args[is_open.index(False)])
+        if term.op == "mul":
+            query, text = query.fact(f"(!= 0 {number})", f"(= 0 (% {text} {number}))"), f"(/ {text} {number})"
+        elif term.op in ("sub", "neg") and term.args[-1] is inner:
+            text = f"(- {number} {text})"
+        elif term.op in ("add", "sub"):
+            text = f"({'-' if term.op == 'add' else '+'} {text} {number})"
+        else:
+            return None
+        return query.solved(inner, text)
 
     def _measure(self, name: str) -> tuple[str, Query]:
         """A literal letter, or what is known of the class of a letter."""

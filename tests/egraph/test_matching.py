@@ -22,6 +22,12 @@ MINIMUM = Rule("minimum", "min(x*x, x)", "min(x, x*x) + 0*(x//7)", check=False)
 REMAINDER = Rule("remainder", "x - (x // n)*n", "x % n")
 BOTH = Rule("both", "x*x < y and y < z", "x*x < y and y < z and x*x < z")
 
+ROUND_UP = Rule("round-up", "(x + d - 1)//d", "-((-x)//d)", "d > 0")
+WHOLE = Rule("whole", "(x + c*d)//d", "x//d + c", "d > 0")
+NEXT = Rule("next", "x*y*(c + 1) + z*w*c", "x*y + (x*y + z*w)*c")
+BEFORE = Rule("before", "min(x*x + c - 1, c)", "min(x*x - 1, 0) + c")
+LESS = Rule("less", "(x*x - (c*2 - 1)) & c", "(x*x + 1 - c*2) & c")
+
 ALIKE = Rule("alike", "x*c + x*d", "x*(c + d) + 0*(x//7)", "c == 3 and d == 5", check=False)
 LIKE = Rule("like", "(x*c + x*y) % 7", "(x*(c + y)) % 7", "c > 1")
 #: A rule, and what it matches.
@@ -53,6 +59,13 @@ MATCHED = [
     (REMAINDER, "i*3 + j - (i*3 + j)//8*8 + k"),
     (REMAINDER, "i*6 + j*2 - (i*3 + j)//8*16 + k"),
     (REMAINDER, "i*5 + j - (i*3 + j)//8*8 + k"),
+    # numbers that are computed from letters which stand elsewhere, or are found from what they are
+    (ROUND_UP, "(i*j + 6)//7 + k"),
+    (WHOLE, "(i*j + 21)//7"),
+    (NEXT, "i*i*4 + j*k*3"),
+    (NEXT, "l*l*5 - i*j - k*k*2"),
+    (BEFORE, "min(i*i + 4, 5)"),
+    (LESS, "(i*i - 9) & 5"),
 ]
 #: A rule, and what it does not match though nearly.
 NOT_MATCHED = [
@@ -70,6 +83,11 @@ NOT_MATCHED = [
     (MINIMUM, "min(k, min(i, min(l, j*j)))"),
     (BOTH, "k < 2 and i*i < j and k < l"),
     (REMAINDER, "i*3 + j - (i*3 + j)//8*9 + k*k"),
+    (ROUND_UP, "(i*j + 5)//7 + k"),
+    (WHOLE, "(i*j + 20)//7"),
+    (NEXT, "i*i*7 + j*k*5"),
+    (BEFORE, "min(i*i + 5, 5)"),
+    (LESS, "(i*i - 8) & 5"),
 ]
 
 
@@ -95,9 +113,15 @@ def test_what_holds_by_representation_is_not_compiled():
 
 
 def test_every_other_shipped_rule_is_compiled():
-    # a value that is known is a literal in the e-graph, and ``(x + c)*d`` is ``x*d + c*d`` there
-    besides = {"known-value", "distribute-offset"}
+    # a value that is known is a literal in the e-graph
+    besides = {"known-value"}
     assert {rule.name for rule in DEFAULT if not compiled(rule) and not by_representation(rule)} == besides
+
+
+@pytest.mark.parametrize("left", ["(x + c*k)//d", "x + c*c", "x + (c//2)"])
+def test_a_rule_whose_numbers_no_match_tells_is_refused(left):
+    with pytest.raises(ValueError, match=r"^rule 'hidden': no match tells .*: write one letter for each number"):
+        optimize("i//3", i=(0, 9), rules=[Rule("hidden", left, "0", check=False)])
 
 
 FALSE = [("x//8", "x//8 - 50"), ("x//8", "x//9 - 50"), ("x//8 + y", "y")]
