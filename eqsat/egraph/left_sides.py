@@ -156,21 +156,25 @@ class LeftSide:
             yield from self.literal_addend(query, term, at)
 
     def literal_addend(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
-        """Of two letters below the top each in turn is the constant of the sum, the other all its terms."""
+        """Of two letters below the top each in turn is in the constant of the sum, the other all that is left."""
         constant, addends = as_sum(term)
-        units = (const(1), const(-1))
-        letters = [(k, x) for k, a in addends if k in units and (x := letter_of(a)) and x not in query.letters]
+        letters = [(k.vmin, x) for k, a in addends if k.op == "const" and (x := letter_of(a))]
+        letters = [(k, x) for k, x in letters if x not in query.letters]
         if constant != const(0) or not len(addends) == len({x for _, x in letters}) == 2:
             return
         whole, offset, query = self.open_sum(query, at)
         query = query.fact(f"(!= 0 {offset})", f"(< 0 (multiset-length {whole}))")
-        for (sign, literal), (scale, other) in (letters, letters[::-1]):
-            value, now = offset, query
-            if sign == units[1]:
-                value, now = query.name("i64")
-                now = now.fact(f"(= {value} (- 0 {offset}))")
-            rest = f"(Sum {whole} 0)"
-            rest = rest if scale == units[0] else f"(Sum (multiset-of (Sc -1 {rest})) 0)"
+        for (scale, literal), (sign, other) in (letters, letters[::-1]):
+            if sign not in (1, -1):
+                continue
+            value, kept, now = offset, "0", query
+            if scale != 1:
+                value, now = now.name("i64")
+                # of a multiple as much as there is
+                kept = f"(% (+ (% {offset} {scale}) {scale}) {scale})"
+                now = now.fact(f"(= {value} (/ (- {offset} {kept}) {scale}))", f"(!= 0 {value})")
+            rest = f"(Sum {whole} {kept})"
+            rest = rest if sign == 1 else f"(Sum (multiset-of (Sc -1 {rest})) 0)"
             now = now.bind(other, rest).bind(literal, f"(Sum (multiset-of) {value})")
             yield replace(now, literals={**now.literals, literal: value})
 
@@ -385,7 +389,12 @@ class LeftSide:
                 query = query.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
         elif constant.op != "const" or constant.vmin:
             times, query = query.times(constant, factor)
-            query, kept = query.fact(f"(= {offset} {times})"), "0"
+            if left.taker and constant.op == "const" and not self.rule.modulo_theory:
+                # the letter that takes the other terms takes what a larger literal has beyond
+                kept = f"(- {offset} {times})"
+                query = query.fact(f"({'<=' if constant.vmin > 0 else '>='} {times} {offset})")
+            else:
+                query, kept = query.fact(f"(= {offset} {times})"), "0"
         if left.request is not None:
             whole, query = query.name("i64")
             query = query.fact(f"(= {whole} (- {kept} (* {left.request.times} {left.request.inside})))")

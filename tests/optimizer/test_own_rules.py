@@ -113,6 +113,8 @@ ABSOLUTE = Rule("square-of-absolute", "max(x, -x)*max(x, -x)", "x*x")
 OPPOSITES = Rule("opposites", "tdiv(-x, y) + tdiv(x, y)", "0")
 APART = Rule("apart", "max(x - y, y - x)", "own_distance(x, y)")
 TO_EITHER = Rule("to-either", "x + y - (x & y)", "x | y")
+PERIOD = Rule("period", "own_hash(x + 11*y)", "own_hash(x)")
+PERIODIC = Rule("periodic", "own_hash(x + 11)", "own_hash(x)")
 LOWEST = Rule("without-lowest-bit", "x - (x & -x)", "x & (x - 1)")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
@@ -156,6 +158,12 @@ HIDDEN = [
     ("max(g*2 + 5, -5 - g*2)*h", [APART]),
     ("i + 6 - (i & 6)", [TO_EITHER]),
     ("i*k + 9 - (i*k & 4)", [TO_EITHER]),
+    ("own_hash(i + 33)", [PERIOD]),
+    ("own_hash(k + 22*j + 33)*h", [PERIOD]),
+    ("own_hash(g*11 + 36)", [PERIOD]),
+    ("own_hash(i - 11) + k", [PERIOD]),
+    ("own_hash(i + 33)", [PERIODIC]),
+    ("own_hash(j*k + 22) + k", [PERIODIC]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
