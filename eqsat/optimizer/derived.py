@@ -43,6 +43,20 @@ class Derived:
                     self.additions.add_node(c, sum_of([(self.builder.add_class(part), scale)], 0))
         self.builder.grow()
 
+    def cancelled_sums(self) -> None:
+        """Add to classes their sums in which a term is written as a sum that it equals, where that makes them shorter.
+
+        The theory knows what cancels in sums of atoms, but a rule may match terms that are none.
+        """
+        for c, nodes in self.classes.items():
+            if self.builder.classes.may_be_undefined(c):
+                continue
+            for node in [*nodes]:
+                if node[0] == "sum" and 2 < len(node[2]) <= LIMITS.long_sum:
+                    for flat in self._flat(c, node):
+                        if 1 < len(flat[2]) < len(node[2]):
+                            self.additions.add_node(c, flat)
+
     def flat_sums(self, demand: Demand) -> bool:
         """Add to classes their sums in which a term is written as a sum that it equals; whether there were any."""
         before = self.builder.classes.size
@@ -54,22 +68,27 @@ class Derived:
         return self.builder.classes.size > before
 
     def _flat_sums(self, c: int, node: Node, demand: Demand) -> None:
+        for flat in self._flat(c, node):
+            if not demand.is_short(c, flat):
+                continue
+            if flat[0] == "sum":
+                self.additions.add_found(c, *flat)
+            else:
+                self.additions.add_node(c, flat)
+
+    def _flat(self, c: int, node: Node) -> Iterator[Node]:
+        """A sum with a term written as each sum that it equals, once."""
         constant, coefficients = sum_payload(node[1])
         for a, k in zip(node[2], coefficients, strict=True):
-            for inner in self.classes[a]:
+            is_name = self.builder.classes.may_be_undefined(a)
+            for inner in () if is_name else [*self.classes[a]]:
                 if inner[0] != "sum" or inner[:2] == EQUALITY or (c, node, inner) in self._flattened:
                     continue
                 self._flattened.add((c, node, inner))
                 offset, scales = sum_payload(inner[1])
                 others = [(b, scale) for b, scale in zip(node[2], coefficients, strict=True) if b != a]
                 inside = [(b, k * scale) for b, scale in zip(inner[2], scales, strict=True)]
-                flat = sum_of([*others, *inside], constant + k * offset)
-                if not demand.is_short(c, flat):
-                    continue
-                if flat[0] == "sum":
-                    self.additions.add_found(c, *flat)
-                else:
-                    self.additions.add_node(c, flat)
+                yield sum_of([*others, *inside], constant + k * offset)
 
     def combined_sums(self) -> None:
         """Add to classes the sum in which all parts are replaced at once that a user's own rules replaced each alone.

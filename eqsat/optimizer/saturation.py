@@ -147,6 +147,8 @@ class _Run:
             self.builder.grow()
         if self.has_own_rules:
             self.derived.multiples(self.insertion.count)
+            if self.congruent is not None:
+                self.derived.cancelled_sums()
         if self.demand is not None:
             self.demand.update()
             if self.derived.flat_sums(self.demand):

@@ -164,6 +164,8 @@ HIDDEN = [
     ("own_hash(i - 11) + k", [PERIOD]),
     ("own_hash(i + 33)", [PERIODIC]),
     ("own_hash(j*k + 22) + k", [PERIODIC]),
+    # a term that another rule rewrites to a sum, of which a part cancels
+    ("max(g + k, h + k) - min(g, h) - k", [APART, TO_DISTANCE]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
