@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from math import gcd
 from types import MappingProxyType
@@ -315,6 +315,16 @@ class _Shape:
     letter: str = ""
     fixed: Expr | None = None
 
+    @property
+    def needs(self) -> str:
+        """The operator of all terms that can match; empty if these have any."""
+        return "const" if self.kind == "literal" else self.op if self.fixed is None else self.fixed.op
+
+    @cached_property
+    def below(self) -> frozenset[str]:
+        """The operators that operands of a match have; one with that of the chain itself is several of these."""
+        return frozenset([shape.needs for shape in self.args]) - {"", self.op}
+
     def fits(self, term: Expr) -> bool:
         """Whether ``term`` can match, by its operator alone."""
         match self.kind:
@@ -414,6 +424,7 @@ class Matcher:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = _compiled(tuple(rules))
         self._splits: dict[Expr, list[tuple[Expr, ...]]] = {}
+        self._below: dict[Expr, set[str]] = {}
 
     def bounds(self, term: Expr) -> tuple[int, int]:
         """Inclusive bounds of a canonical term, for guards."""
@@ -485,7 +496,7 @@ class Matcher:
 
     def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
         """Every way to match ``term``; of a chain, also every two operands, with the others as rest."""
-        if not left.fits(term):
+        if not self._fits(left, term):
             return
         for binding in self._match(left, term, {}):
             yield binding, []
@@ -498,6 +509,18 @@ class Matcher:
                     for pair in ((other, last), (last, other)):
                         for binding in self._match_all(left.args, pair, {}):
                             yield binding, operands[:at] + operands[at + 1 :]
+
+    def _fits(self, shape: _Shape, term: Expr) -> bool:
+        """Whether a term can match, by its operator and those of its operands."""
+        if not shape.fits(term):
+            return False
+        if not shape.below:
+            return True
+        found = self._below.get(term)
+        if found is None:
+            operands = _operands(term.op, term) if term.op in CHAINED else term.args
+            found = self._below[term] = {operand.op for operand in operands}
+        return shape.below <= found
 
     def _match(self, shape: _Shape, term: Expr, binding: Binding) -> Iterator[Binding]:
         """The bindings under which ``shape``, which fits, is ``term``."""
@@ -514,7 +537,7 @@ class Matcher:
                 yield from self._match_all(shape.args, operands, binding)
 
     def _match_all(self, shapes: Sequence[_Shape], terms: Sequence[Expr], binding: Binding) -> Iterator[Binding]:
-        if not all(map(_Shape.fits, shapes, terms)):
+        if not all(map(self._fits, shapes, terms)):
             return
         bindings = iter([binding])
         for shape, term in zip(shapes, terms, strict=True):
