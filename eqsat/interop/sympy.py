@@ -651,8 +651,12 @@ class _Writer:
         return self.sympy.Add(*addends)
 
     def _quotient(self, term: Expr, x: Any, y: Any) -> Any:
-        floor_div = self.names.get("class FloorDiv")
-        return floor_div(x, y) if floor_div else self.sympy.floor(x / y, evaluate=False)
+        floor_div, divisor = self.names.get("class FloorDiv"), term.args[1]
+        if divisor.vmax < 0:
+            x, y = -x, -y
+        # PyTorch's makes one quotient of two, which is right if the outer divisor is not negative
+        is_merged_wrongly = floor_div and divisor.vmin < 0 <= divisor.vmax and isinstance(x, floor_div)
+        return floor_div(x, y) if floor_div and not is_merged_wrongly else self.sympy.floor(x / y, evaluate=False)
 
     def _remainder(self, term: Expr, x: Any, y: Any) -> Any:
         dividend, divisor = term.args

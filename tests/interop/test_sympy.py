@@ -4,6 +4,7 @@ import operator
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 from math import inf
 from random import Random
 from typing import Any
@@ -322,6 +323,26 @@ def test_classes_of_others_are_written_again():
     # not of what may be negative
     assert simplify(ModularIndexing(x + 1, 4, 8) + PythonMod(y, 3)).has(PythonMod)
     assert isinstance(simplify(Where(x < 3, x, y)), Where)
+
+
+def test_quotients_by_what_may_be_negative_are_not_merged():
+    """PyTorch's class makes ``(x//y)//z`` a quotient by ``y*z``, which differs for a negative ``z``."""
+
+    def merged(cls, base, divisor):
+        return cls(base.args[0], base.args[1] * divisor) if isinstance(base, cls) else None
+
+    merging = type("FloorDiv", (FloorDiv,), {"eval": classmethod(merged)})
+    a, b = var("a", -9, 9), var("b", -3, 3)
+    for term, limits in [
+        (a // -2 // -3, (1, 1)),
+        (a // 2 // -3, (1, 1)),
+        (a // 2 // b, (1, 3)),
+        (a // 2 // b, (-3, -1)),
+    ]:
+        e = to_sympy(term, {"a": x, "b": y, "class FloorDiv": merging})
+        e = e.replace(merging, lambda base, divisor: floor(base / divisor))
+        for at in product(range(-9, 10), range(limits[0], limits[1] + 1)):
+            assert e.subs(dict(zip((x, y), at, strict=True))) == term.evaluate(dict(zip("ab", at, strict=True))), at
 
 
 REFUSED = [
