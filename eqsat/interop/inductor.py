@@ -61,6 +61,8 @@ class Printed:
     >>> model = Printed()
     >>> model.price("floordiv", [(0, 99), (7, 7)], (0, 14)), model.price("mod", [(0, 99), (7, 7)], (0, 6))
     (24, 9)
+    >>> model.price("floordiv", [(0, 99), (-7, -7)], (-15, 0)) == model.other
+    True
     """
 
     simple: int = 1
@@ -82,6 +84,9 @@ class Printed:
         if op == "mul":
             return 0 if any(abs(literal(x) or 0) == 1 for x in operands) else self.multiply
         if op == "floordiv":
+            if operands[1][0] < 0:
+                # Inductor's simplifier takes divisors for positive
+                return self.other
             return self.quotient_by_variable if literal(operands[1]) is None else self.quotient_by_constant
         if op == "mod":
             if operands[0][0] < 0:
@@ -300,7 +305,7 @@ def _solved(problem: _Problem) -> list[Any]:
     answers: list[Any] = [None if _is_read(index) else "class" for index in problem.indices]
     places = [n for n, answer in enumerate(answers) if answer is None]
     for place in list(places):
-        if _may_truncate(problem.indices[place], ranges, facts):
+        if _sign_is_in_doubt(problem.indices[place], ranges, facts):
             answers[place] = "sign"
             places.remove(place)
     if not places:
@@ -355,16 +360,20 @@ def _is_read(e: Any) -> bool:
     return True
 
 
-def _may_truncate(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -> bool:
-    """Whether a remainder that is printed as that of C++, which truncates, may be of something negative."""
-    if _TRUNCATING.isdisjoint(_classes(index)):
-        return False
-    terms = topological(from_sympy(index, ranges, facts).terms)
-    return any(t.op == "mod" and min(t.args[0].vmin, t.args[1].vmin) < 0 for t in terms)
+def _sign_is_in_doubt(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -> bool:
+    """Whether it may be read by Inductor as something else where an operand is negative.
+
+    Its simplifier takes divisors for positive, and remainders that are printed as that of C++ truncate.
+    """
+    truncates = not _TRUNCATING.isdisjoint(_classes(index))
+    divisions = [t for t in topological(from_sympy(index, ranges, facts).terms) if t.op in ("floordiv", "mod")]
+    return any(t.args[1].vmin < 0 or (truncates and t.op == "mod" and t.args[0].vmin < 0) for t in divisions)
 
 
 def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any], on_processor: bool) -> Any:
     """The new index, if it costs less as it is printed and there is no doubt."""
+    # as Inductor does before it prints: a product of sums is none any more
+    new = new.expand()
     if not _classes(new) <= _WRITTEN | _classes(old):
         raise Kept("operator")
     if not new.free_symbols <= old.free_symbols:
@@ -372,7 +381,7 @@ def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]
     before, after = from_sympy([old, new], ranges, facts).terms
     if _printed_cost(after) >= _printed_cost(before):
         raise Kept("costs no less")
-    if _may_truncate(new, ranges, facts):
+    if _sign_is_in_doubt(new, ranges, facts):
         raise Kept("sign")
     largest = _largest(after)
     if isinstance(largest, Infinity):

@@ -59,8 +59,12 @@ def concatenated(x):
     return torch.cat([x, x + 1], 1).permute(0, 2, 1, 3).reshape(-1, 20)
 
 
-PROGRAMS = [im2col, channel_shuffle, permuted, pixel_shuffle, repeated, padded, rolled, concatenated]
-SHAPES = {permuted: (2, 8, 6, 10), padded: (2, 4, 8, 10)}
+def pooled(x):
+    return functional.adaptive_avg_pool2d(x, (5, 3)) + 1
+
+
+PROGRAMS = [im2col, channel_shuffle, permuted, pixel_shuffle, repeated, padded, rolled, concatenated, pooled]
+SHAPES = {permuted: (2, 8, 6, 10), padded: (2, 4, 8, 10), pooled: (2, 4, 16, 14)}
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +172,8 @@ def one(index: Any, sizes: Mapping[Any, int] = SIZES) -> Any:
         (FloorDiv(i, 4) * 4 + ModularIndexing(i, 1, 4), i),
         (FloorDiv(i - 7, 4), FloorDiv(i - 7, 4)),
         (ModularIndexing(i, 2, 3) + 7 * j, ModularIndexing(i, 2, 3) + 7 * j),
+        # Inductor's simplifier takes divisors for positive
+        (14 * FloorDiv(16 * j, 5) + FloorDiv(14 * i, 3), None),
         # the base of a ModularIndexing must not be negative
         (PythonMod(PythonMod(i - 7, 8), 4), ModularIndexing(i + 1, 1, 4)),
         (40 * FloorDiv(i, 3) + 7 * ModularIndexing(20 * i + 2 * j, 4, 15) + FloorDiv(10 * i + j, 20), None),
@@ -179,6 +185,7 @@ def test_indices_are_equal_at_every_point(index, expected):
         point = dict(zip((i, j), map(sympy.Integer, values), strict=True))
         assert found.xreplace(point) == index.xreplace(point), point
     assert expected is None or found == expected
+    assert all(e.args[1].is_positive for e in found.atoms(FloorDiv))
 
 
 def random_index(random: Random, depth: int) -> Any:
@@ -221,6 +228,7 @@ def test_symbols_outside_of_a_compilation_have_no_bounds():
     ("index", "reason"),
     [
         (ModularIndexing(i - 7, 1, 4), "sign"),
+        (FloorDiv(i + 7, -4), "sign"),
         (FloorDiv(i, 4) + sympy.sqrt(j), "class"),
         (FloorDiv(i, 4) + sympy.Function("f")(j), "class"),
     ],
@@ -245,7 +253,7 @@ SIMPLIFIED = [
     (7 * FloorDiv(i, 21) + MODULAR(i, 3, 7), {i: 999}, FloorDiv(i, 3)),
     (MODULAR(i, 1, 6) + 8 * MODULAR(i, 8, 5), {i: 999}, MODULAR(i, 1, 6) + 8 * MODULAR(i, 8, 5)),
     # more than Inductor finds
-    (MODULAR(MODULAR(31 * i + j, 1, 60), 1, 20), {i: 13, j: 31}, MODULAR(11 * i + j, 1, 20)),
+    (MODULAR(MODULAR(31 * i + j, 1, 60) + 1, 1, 20), {i: 13, j: 31}, MODULAR(11 * i + j + 1, 1, 20)),
     (MODULAR(MODULAR(i, 1, 12) + 1, 3, 4), {i: 90}, MODULAR(i + 1, 3, 4)),
 ]
 
@@ -265,6 +273,15 @@ def test_what_inductor_has_simplified_is_as_cheap_or_cheaper(index, sizes, expec
     for values in product(*[range(n) for n in sizes.values()]):
         point = dict(zip(sizes, map(sympy.Integer, values), strict=True))
         assert found.xreplace(point) == index.xreplace(point), point
+
+
+def test_a_product_of_sums_costs_what_it_is_multiplied_out(monkeypatch):
+    """Inductor multiplies out: what one factor divides is then computed in each addend."""
+    monkeypatch.setattr(inductor, "_on_processor", lambda: True)
+    n = sympy.Symbol("n", integer=True, positive=True)
+    index = FloorDiv(i, FloorDiv(n + 4, 4)) + 4 * ModularIndexing(i, 1, FloorDiv(n + 4, 4))
+    assert one(index, {i: 4 * FloorDiv(n + 4, 4)}) == index
+    assert inductor.statistics().kept == {"costs no less": 1}
 
 
 def test_an_index_stays_where_another_has_its_quotients():
