@@ -412,6 +412,19 @@ def test_new_names_are_free():
     assert "div" not in text
 
 
+def test_a_map_that_was_rewritten_goes_with_its_last_reader():
+    lines = [
+        "affine.for %i = 0 to 64 step 4 {",
+        "%k = affine.apply affine_map<(d0) -> (d0 ceildiv 4)>(%i)",
+        "%l = affine.apply affine_map<(d0, d1) -> (d0 * 4 + d1 mod 4)>(%k, %i)",
+        "affine.store %x, %a[%l] : memref<64xf32>",
+        "}",
+    ]
+    found = rewrite(body(*lines))
+    assert stores_at(found) == ["%i"]
+    assert "affine.apply" not in found
+
+
 def test_a_brace_too_many_is_named():
     with pytest.raises(ValueError, match="line 3 of the MLIR text closes a region that is not open"):
         rewrite("module {\n}\n}\n")

@@ -125,6 +125,7 @@ def rewriting(
             rewrite_arithmetic(program, block)
             for statement in block.statements:
                 sites.rewrite(statement)
+    sites.remove_unread()
     replaced = [s.replacement for s in module.statements if s.replacement is not None]
     return Rewriting(str(module), sum(map(bool, replaced)), sum(not lines for lines in replaced))
 

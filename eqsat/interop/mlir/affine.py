@@ -57,6 +57,12 @@ class Sites:
         if best is not None and best.saving > (0, 0):
             self.program.apply(best)
 
+    def remove_unread(self) -> None:
+        """Take out the maps that were rewritten before what reads them was, if nothing reads them any more."""
+        for statement in reversed(self.program.module.statements):
+            if statement.replacement and any(_is_apply(v) and not v.users for v in statement.results):
+                self.program.remove([statement, *self.program.dead([statement], statement.operands, [])])
+
     def _proposal(self, statement: Statement, terms: KnownTerms) -> Proposal | None:
         kind, given = _expressions(statement, terms)
         if not given:
