@@ -205,6 +205,22 @@ def test_offsets_that_may_wrap_around_together_are_added_in_turn():
     assert simplified(kernel(body)) == kernel(body)
 
 
+def test_a_selection_among_tensors_names_the_type_of_its_condition():
+    rolled = elementwise(
+        "q = arith.divsi %i, %c60",
+        "r = arith.remsi %i, %c60",
+        "s = arith.addi %r, %c2",
+        "t = arith.remsi %s, %c60",
+        "u = arith.muli %q, %c60",
+        "offset = arith.addi %t, %u",
+    )
+    selections = [line for text in candidates(rolled) for line in text.splitlines() if "arith.select" in line]
+    assert selections
+    assert all(line.endswith(" : tensor<32xi1>, tensor<32xi32>") for line in selections)
+    for found in candidates(rolled):
+        assert_equal(rolled, found)
+
+
 def random_kernel(seed):
     random = Random(seed)
     types = ["i32", "tensor<8xi32>", "tensor<8x1xi32>", "tensor<1x4xi32>", "tensor<8x4xi32>"]
@@ -317,6 +333,23 @@ def test_triton_compiles_the_answers_to_no_more_instructions(compiler, text):
         return len(drop_in._INSTRUCTION.findall(compiler(text).asm["ptx"]))
 
     assert min(map(instructions, candidates(text))) <= instructions(text)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_triton_takes_the_answers_to_random_kernels(seed, tmp_path):
+    triton = pytest.importorskip("triton", minversion="3.6")
+    from triton._C.libtriton import ir
+
+    context = ir.context()
+    ir.load_dialects(context)
+    triton.backends.backends["nvidia"].compiler(triton.backends.compiler.GPUTarget("cuda", 80, 32)).load_dialects(
+        context
+    )
+    for text in candidates(random_kernel(seed)):
+        path = Path(tmp_path, "kernel.ttir")
+        path.write_text(text)
+        # an error if it does not
+        ir.parse_mlir_module(str(path), context)
 
 
 def shuffle(x, y, n, BLOCK: "tl.constexpr"):  # noqa: F821, N803

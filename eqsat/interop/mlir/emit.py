@@ -254,6 +254,8 @@ class Emitter:
             product = self._line(out, place, None, "muli", [quotient, y], f" : {type_}")
             return self._line(out, place, result, "subi", [x, product], f" : {type_}")
         suffix = needed[0][1] if name.startswith("cmpi") else type_
+        if name == "select" and is_tensor(type_):
+            suffix = f"{needed[0][1]}, {type_}"
         return self._line(out, place, result, name, operands, f" : {suffix}")
 
     def _read(self, term: Expr, type_: str, place: Statement) -> Value:
