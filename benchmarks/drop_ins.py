@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from math import exp, inf, log
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
@@ -201,6 +202,8 @@ def c_compiler() -> str:
     """A ``clang`` for tinygrad: ziglang's, if there is no other, which writes objects to files alone."""
     if found := which("clang"):
         return found
+    if find_spec("ziglang") is None:
+        raise SystemExit("there is no clang: pip install ziglang")
     import ziglang
 
     path = Path(mkdtemp(prefix="eqsat-clang-"), "clang")
@@ -305,6 +308,8 @@ def triton_rows(rounds: int, only: set[str]) -> Iterator[Row]:
 
 
 ROWS = {"inductor": inductor_rows, "tinygrad": tinygrad_rows, "triton": triton_rows}
+#: By drop-in the package that it needs, which is the name of its extra, too.
+PACKAGES = {"inductor": "torch", "tinygrad": "tinygrad", "triton": "triton"}
 
 
 def main() -> None:
@@ -313,6 +318,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="programs, with ';' between them")
     arguments = parser.parse_args()
+    for drop_in in arguments.drop_ins:
+        if drop_in not in ROWS:
+            raise SystemExit(f"no drop-in is called {drop_in!r}: choose among {', '.join(ROWS)}")
+        if find_spec(package := PACKAGES[drop_in]) is None:
+            raise SystemExit(f"{drop_in} needs {package}: pip install 'eqsat[{package}]'")
     for drop_in in arguments.drop_ins:
         rows = []
         for row in ROWS[drop_in](arguments.rounds, set(filter(None, arguments.only.split(";")))):

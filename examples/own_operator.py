@@ -1,7 +1,8 @@
 """An operator, two rules and a cost model of one's own, tried on 20 expressions: python examples/own_operator.py"""
 
+from importlib.util import find_spec
+
 import numpy as np
-from matplotlib.figure import Figure
 
 import eqsat
 from eqsat.rules import DEFAULT
@@ -33,6 +34,10 @@ if __name__ == "__main__":
     assert all(result.check().equal for result in results)
     before, after = np.array([[result.cost_before, result.cost] for result in results]).T
     print(f"{len(results)} expressions, cost {before.sum()} -> {after.sum()}, rules {dict(results[0].rules)}")
+    if find_spec("matplotlib") is None:
+        raise SystemExit("the plot needs matplotlib: pip install 'eqsat[plots]'")
+    from matplotlib.figure import Figure
+
     figure = Figure()
     axes = figure.add_subplot(xlabel="cost of the input", ylabel="cost of the answer")
     axes.scatter(before, after)
