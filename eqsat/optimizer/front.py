@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from difflib import get_close_matches
 from inspect import signature
 from typing import TypeGuard, cast
@@ -65,7 +65,7 @@ def optimize(
     constraints : sequence of bool Expr or str
         Conditions known to hold. Text, here and of gates, may also use the variables and arrays of ``exprs``.
     rules : sequence of Rule, optional
-        The rewrite rules, :data:`eqsat.rules.DEFAULT` if none are given. Rules of one's own are checked when they are
+        The rewrite rules, :data:`eqsat.rules.DEFAULT` by default. Rules of one's own are checked when they are
         first given; see :class:`eqsat.Rule`.
     cost : CostModel or str
         What is cheap: a model, or what names one to :func:`eqsat.extract.cost_model`, such as ``"opcount"``.
@@ -99,7 +99,8 @@ def optimize(
     ------
     ValueError
         If a divisor can be zero (unless it is kept), a variable's range is empty, the constraints contradict each
-        other, a rule is false, two rules share a name, or the cost model gives a price below 0; the message names it.
+        other, a rule is false, two rules share a name, the cost model gives a price below 0, or one option would be
+        ignored because of another; the message names it.
     TypeError
         If an argument is of another type, or a price is no integer.
     RuntimeError
@@ -112,15 +113,10 @@ def optimize(
     gates, constraints = () if gates is None else gates, () if constraints is None else constraints
     _refuse_ranges(gates, constraints, rules, cost, budget, engine, theory, extract, pareto, branches, unknown_divisors)
     _require_one_of("engine", engine, ENGINES)
-    _require_one_of("extractor", extract, EXTRACTORS)
-    _require_one_of("evaluation of branches", branches, BRANCHES)
-    if pareto is not None:
-        _require_one_of("size", pareto, list(SIZES), " for pareto")
-        if engine == "greedy" or not theory:
-            raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
-        if unknown_divisors != "refuse":
-            raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
-    _require_one_of("treatment", unknown_divisors, UNKNOWN_DIVISORS, " of unknown divisors")
+    _require_one_of("extract", extract, EXTRACTORS)
+    _require_one_of("branches", branches, BRANCHES)
+    _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
+    _refuse_contradictions(engine, theory, extract, pareto, unknown_divisors)
     model = cost_model(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
@@ -139,12 +135,14 @@ def optimize(
     gated = tuple(None if g is None else _fact(g, names) for g in gated_by)
     gated = gated or (None,) * len(roots)
     if len(gated) != len(roots):
-        raise ValueError(f"there are {len(roots)} expressions and {len(gated)} gates: give one gate, or None, for each")
+        raise ValueError(f"{len(gated)} gate(s) for {len(roots)} expression(s): give one gate, or None, for each")
     if rules is None or rules is DEFAULT:
         rules = DEFAULT
     else:
         checked_from = time.perf_counter()
         rules = _checked_rules(rules)
+        if rules and engine == "theory":
+            raise ValueError("engine 'theory' applies no rules: leave out the rules, or use engine 'egraph'")
         # a rule is checked once in a process
         began += time.perf_counter() - checked_from
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
@@ -197,8 +195,8 @@ def _is_range(given: object) -> TypeGuard[tuple[int | None, int | None]]:
 
 
 def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
-    """The list that an argument is; a text is none, though Python takes it for one of letters."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+    """The list that an argument is; a text is none, nor is what has no order, or keys."""
+    if isinstance(given, str | bytes | Set | Mapping) or not isinstance(given, Iterable):
         raise TypeError(f"{name} must be a list of {what}, not {given!r}")
     return list(given)
 
@@ -221,9 +219,24 @@ def _fact(given: Expr | str, names: dict[str, Expr]) -> Expr:
     return fact
 
 
-def _require_one_of(what: str, given: str, allowed: Collection[str], of: str = "") -> None:
+def _require_one_of(option: str, given: str, allowed: Collection[str]) -> None:
     if given not in allowed:
-        raise ValueError(f"unknown {what} {given!r}{of}: use one of {', '.join(allowed)}")
+        raise ValueError(f"{option}={given!r} is unknown: use one of {', '.join(allowed)}")
+
+
+def _refuse_contradictions(engine: str, theory: bool, extract: str, pareto: str | None, unknown_divisors: str) -> None:
+    """Refuse options of which one would be ignored because of another."""
+    if engine == "theory" and not theory:
+        raise ValueError("engine 'theory' is the theory alone, which cannot be left out: choose one of the two")
+    if engine == "greedy" and extract == "exact":
+        raise ValueError("engine 'greedy' makes no e-graph to extract from exactly: use engine 'egraph' or 'theory'")
+    if pareto is None:
+        return
+    _require_one_of("pareto", pareto, list(SIZES))
+    if engine == "greedy" or not theory:
+        raise ValueError("several answers (pareto) need the theory: use engine 'egraph' or 'theory', with it")
+    if unknown_divisors != "refuse":
+        raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
 
 
 def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:

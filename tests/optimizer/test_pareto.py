@@ -66,7 +66,7 @@ def test_every_answer_is_right_and_says_what_it_costs(size, model):
 
 
 def test_what_cannot_be_asked_for():
-    with pytest.raises(ValueError, match="unknown size 'beauty' for pareto: use one of operations, live"):
+    with pytest.raises(ValueError, match="pareto='beauty' is unknown: use one of operations, live"):
         optimize("x", pareto="beauty", x=(0, 1))
     with pytest.raises(ValueError, match="need the theory"):
         optimize("x", pareto="live", theory=False, x=(0, 1))
