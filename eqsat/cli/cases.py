@@ -21,7 +21,7 @@ from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topologic
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of
-from eqsat.lang.validation import shown
+from eqsat.lang.validation import list_of, shown
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
@@ -199,9 +199,9 @@ def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gat
     >>> case([var("i", 0, 31) * 8 // 8], id="one").record()
     {'id': 'one', 'vars': {'i': [0, 31]}, 'exprs': ['i*8//8']}
     """
-    exprs, constraints, gates = [*exprs], [*constraints], [*gates]
-    terms = [*exprs, *constraints, *[gate for gate in gates if gate is not None]]
-    return Case(id, names_of(terms), [], exprs, constraints, gates)
+    roots, known, gates = list_of(Expr, exprs, "the roots"), list_of(Expr, constraints, "the constraints"), [*gates]
+    terms = [*roots, *known, *list_of(Expr, filter(None, gates), "the gates")]
+    return Case(id, names_of(terms), [], [*roots], [*known], gates)
 
 
 def case_of(record: Record, name: str = "") -> Case:

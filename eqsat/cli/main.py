@@ -463,7 +463,7 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
         text = content(source).decode()
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
-    found = rewriting(text, cost=cost_model(cost), budget=Budget(seconds=seconds))
+    found = rewriting(text, cost=cost, budget=Budget(seconds=seconds))
     with opened(output) as stream:
         stream.write(found.text)
     click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
@@ -652,9 +652,7 @@ def discover(
     # opened first: a file that cannot be written is said before the search
     with opened(output) as stream:
         with progress(None, "fragments") as advance:
-            found = search(
-                cases, rules, cost=cost_model(cost), theory=not no_theory, seconds=search_seconds, advance=advance
-            )
+            found = search(cases, rules, cost=cost, theory=not no_theory, seconds=search_seconds, advance=advance)
         for line in found.left_out:
             say_left_out(line)
         click.echo(

@@ -18,9 +18,11 @@ from eqsat.discover.generalise import Example, Generalised, generalise
 from eqsat.discover.search import Effort, search
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
+from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, OpCount
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr, topological
+from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT
 
@@ -112,7 +114,7 @@ def discover(
     cases: Iterable[Case],
     rules: Sequence[Rule] = DEFAULT,
     *,
-    cost: CostModel = LATENCY,
+    cost: CostModel | str = LATENCY,
     theory: bool = True,
     seconds: float = 60.0,
     advance: Callable[[], object] = int,
@@ -125,8 +127,8 @@ def discover(
         The corpus.
     rules : sequence of Rule
         What is there already: what these derive is not found again.
-    cost : CostModel
-        What is cheap.
+    cost : CostModel or str
+        What is cheap: a model or its name, as for :func:`eqsat.optimize`.
     theory : bool
         Whether linear arithmetic works beside the rules, as for :func:`eqsat.optimize`.
     seconds : float
@@ -138,6 +140,10 @@ def discover(
     ------
     ModuleNotFoundError
         If z3 is not installed (the extra ``check``).
+    ValueError
+        If there are less than 0 seconds.
+    TypeError
+        If a case is no :class:`Case`, or a rule no :class:`eqsat.Rule`.
 
     >>> from eqsat.lang.text import parse
     >>> from eqsat.lang.expr import var
@@ -146,7 +152,9 @@ def discover(
     >>> [(f.rule.left, f.rule.right, f.rule.when, f.proof, f.alone) for f in found.rules]
     [('x//c//d', 'x//(c*d)', '0 <= d', 'symbolic', 6)]
     """
-    return _Search([*cases], tuple(rules), cost, theory, time.process_time() + seconds).run(advance)
+    refuse_seconds(seconds)
+    corpus, known = list_of(Case, cases, "the cases"), list_of(Rule, rules, "the rules")
+    return _Search([*corpus], known, cost_model(cost), theory, time.process_time() + seconds).run(advance)
 
 
 @dataclass

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.cost import CostModel, LoopAware, refuse_other
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.lang.costs import LATENCY
@@ -341,14 +342,14 @@ def _nothing(term: Expr) -> bool | float:
 
 
 def simplified(
-    kernel: Kernel, *, cost: CostModel = LATENCY, reassociate: bool = False, budget: Budget = KERNEL_BUDGET
+    kernel: Kernel, *, cost: CostModel | str = LATENCY, reassociate: bool = False, budget: Budget = KERNEL_BUDGET
 ) -> Kernel:
     """The same kernel with every address, condition and integer as cheap as it gets.
 
     Parameters
     ----------
-    cost : CostModel
-        What is cheap, for one evaluation; each is paid as often as its loop runs.
+    cost : CostModel or str
+        What is cheap, a model or its name, for one evaluation; each is paid as often as its loop runs.
     reassociate : bool
         Whether sums of floating-point values may be taken in another order, which rounds differently. A product
         with 0.0 is 0.0 then, whatever the other factor is.
@@ -367,7 +368,7 @@ def simplified(
     (Store('B[k] = A[k] for k'),)
     """
     require(kernel, Kernel, "a kernel")
-    refuse_other(cost)
+    cost = cost_model(cost)
     require(budget, Budget, "a budget")
     end, for_loops = budget.ends(), budget.ends(FOR_LOOPS)
     flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(_flattened, kernel.stores)]

@@ -26,7 +26,8 @@ from typing import Any
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value
 from eqsat.egraph.engine import Budget
-from eqsat.extract.cost import CostModel, LoopAware, refuse_other
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.kernels.limits import LIMITS
@@ -453,7 +454,7 @@ def _without_indices(term: Expr) -> Expr:
 
 def cheapest(
     nest: Nest,
-    cost: CostModel = LATENCY,
+    cost: CostModel | str = LATENCY,
     *,
     inside: Mapping[str, int] | None = None,
     gain: float = 0.0,
@@ -485,7 +486,7 @@ def cheapest(
     10
     """
     require(nest, Nest, "a nest")
-    refuse_other(cost)
+    cost = cost_model(cost)
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     # costs of long loops are integers that no float holds

@@ -17,14 +17,16 @@ import pytest
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
+from eqsat.cli.cases import case
 from eqsat.codegen import loops
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
+from eqsat.discover.discovery import discover
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import Latency
 from eqsat.extract.exact import exact
 from eqsat.extract.select import Priced, dag, total_cost
-from eqsat.interop import indexing, relations, tiles
+from eqsat.interop import indexing, mlir, relations, tiles
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.structure import Tree, normalized
@@ -692,6 +694,9 @@ TAKES = [
     lambda x: IndexingMap((), (), (), runtime=x),
     lambda x: IndexingMap((), (), 3 if x == [None] else x),
     lambda x: normalized(x),
+    lambda x: discover(x),
+    lambda x: case([V], id=1, constraints=x) if x else case(x, id=1),
+    lambda x: case(x, id=1),
     lambda x: staging.cheaper(x, STORE),
     lambda x: staging.cheaper(Kernel("k", [STORE]), x),
 ]
@@ -706,11 +711,21 @@ def test_what_is_of_another_kind_is_refused_by_name(take, given):
 
 
 @pytest.mark.parametrize(
-    "take", [lambda x: ranges.cheapest(NEST, x), lambda x: simplified(Kernel("k", [STORE]), cost=x)]
+    "take",
+    [
+        lambda x: ranges.cheapest(NEST, x),
+        lambda x: simplified(Kernel("k", [STORE]), cost=x),
+        lambda x: mlir.rewrite("", cost=x),
+        lambda x: IndexingMap.parse("(d0) -> (d0)").simplify(cost=x),
+        lambda x: discover([], cost=x),
+    ],
 )
-def test_what_has_no_prices_is_no_cost_model(take):
-    with pytest.raises(TypeError, match="'latency' is no cost model: give an object with a price"):
-        take("latency")
+def test_what_takes_a_cost_model_takes_its_name(take):
+    take("opcount")
+    with pytest.raises(ValueError, match="unknown cost model 'beauty'"):
+        take("beauty")
+    with pytest.raises(TypeError, match="3 is no cost model: give an object with a price"):
+        take(3)
 
 
 def test_ends_of_loops_do_not_wrap_around():

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.cost import CostModel, refuse_other
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import CostModel
 from eqsat.interop.mlir.affine import Sites
 from eqsat.interop.mlir.program import Program, rewrite_arithmetic
 from eqsat.interop.mlir.text import Block, Module, Statement, parse
@@ -51,7 +52,7 @@ class Rewriting:
 def rewrite(
     text: str,
     *,
-    cost: CostModel = LATENCY,
+    cost: CostModel | str = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
     ranges: Mapping[str, Bounds] = MappingProxyType({}),
 ) -> str:
@@ -62,8 +63,8 @@ def rewrite(
     text : str
         An MLIR module in its textual form. Operations in the generic form, and those that are not known, are kept;
         their results have any value of their type.
-    cost : CostModel
-        What is cheap.
+    cost : CostModel or str
+        What is cheap: a model or its name, as for :func:`eqsat.optimize`.
     budget : Budget
         For each optimisation: one per block, and one per affine expression.
     ranges : mapping from str to (int, int), optional
@@ -96,7 +97,7 @@ def rewrite(
 def rewriting(
     text: str,
     *,
-    cost: CostModel = LATENCY,
+    cost: CostModel | str = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
     ranges: Mapping[str, Bounds] = MappingProxyType({}),
     atoms: Callable[[Expr], bool] | None = None,
@@ -114,10 +115,9 @@ def rewriting(
     0
     """
     require(text, str, "an MLIR module")
-    refuse_other(cost)
     require(budget, Budget, "a budget")
     module = parse(text)
-    program = Program(module, cost, budget, ranges, atoms)
+    program = Program(module, cost_model(cost), budget, ranges, atoms)
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):
