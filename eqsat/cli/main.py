@@ -21,6 +21,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
+from click.core import ParameterSource
 
 from eqsat.cli.cases import one_line, read_corpus, reason
 from eqsat.cli.corpus import record, run
@@ -91,22 +92,24 @@ _EXTRACT = click.option(
     type=click.Choice(EXTRACTORS),
     default="dag",
     callback=_exact_allowed,
-    help="How the cheapest terms are picked; exact proves it (extra: exact).",
+    help="How the cheapest terms are chosen: tree pays every use of a subterm, dag pays it once, exact proves the "
+    "choice the best of the e-graph (extra: exact).",
 )
 _ENGINE = click.option(
     "--engine",
     type=click.Choice(ENGINES),
     default="egraph",
-    help="How equal terms are found: all rules at once, linear arithmetic alone, or the rules one by one.",
+    help="How equal terms are found: egraph by the theory (linear arithmetic) and all rules at once, theory without "
+    "rules, greedy by the rules one after the other.",
 )
-_NO_THEORY = click.option("--no-theory", is_flag=True, help="Rules alone, without linear arithmetic beside them.")
+_NO_THEORY = click.option("--no-theory", is_flag=True, help="Leave out the theory: the rules alone.")
 
 _BRANCHES = click.option(
     "--branches",
     type=click.Choice(BRANCHES),
     default="eager",
-    help="Whether both branches of selections, and what gates mask, are evaluated everywhere: the answer does not "
-    "divide by zero there. lazy: only where they are chosen.",
+    help="Where branches of selections and masked roots are evaluated. eager: everywhere, so the answer divides by "
+    "zero at no point where the input does not. lazy: only where they are chosen.",
 )
 _RULES = click.option(
     "--rules",
@@ -119,13 +122,14 @@ _WITHOUT = click.option(
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Leave out the rules of this name, in which * stands for anything, or of this family.",
+    help="Leave out the rules of this name or family; * in a name matches any characters.",
 )
 _UNKNOWN_DIVISORS = click.option(
     "--unknown-divisors",
     type=click.Choice(UNKNOWN_DIVISORS),
     default="refuse",
-    help="What becomes of a division by what may be zero. keep: it stays, and only its operands are simplified.",
+    help="What becomes of a division whose divisor may be zero. refuse: an error. keep: it stays, and only its "
+    "operands are simplified. assume: the divisor is taken not to be zero.",
 )
 
 
@@ -141,7 +145,6 @@ _SECONDS = click.option(
     type=click.FloatRange(min=0, min_open=True),
     callback=_a_time,
     default=DEFAULT_BUDGET.seconds,
-    show_default=True,
     help="How long one optimisation may take; the best found by then is the answer.",
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
@@ -154,7 +157,6 @@ _PROVE_SECONDS = click.option(
     type=click.FloatRange(min=0, min_open=True),
     callback=_a_time,
     default=10.0,
-    show_default=True,
     help="How long a proof may take.",
 )
 #: The options of ``optimize`` and ``corpus``, which :func:`_settings` reads.
@@ -168,7 +170,16 @@ def _with_settings[F: Callable[..., None]](command: F) -> F:
     return reduce(lambda decorated, option: option(decorated), reversed(_SETTINGS), command)
 
 
+def _refuse_unused(option: str, why: str) -> None:
+    """Refuse an option that is given where nothing reads it."""
+    context = click.get_current_context()
+    if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
+        raise click.UsageError(f"--{option.replace('_', '-')} {why}")
+
+
 def _settings(*, no_theory: bool, rule_files: tuple[str, ...], seconds: float, **options: Any) -> Settings:
+    if not options["prove"]:
+        _refuse_unused("prove_seconds", "is the time of --prove: give that too")
     return Settings(theory=not no_theory, rules=rule_files, budget=Budget(seconds=seconds), **options)
 
 
@@ -181,8 +192,10 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print it.")
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
 def app() -> None:
     """Optimise integer index expressions by equality saturation."""
 
@@ -195,7 +208,7 @@ def app() -> None:
     "variables",
     multiple=True,
     metavar="NAME=LOW:HIGH",
-    help="A variable: LOW <= NAME <= HIGH, each if given.",
+    help="A variable: LOW <= NAME <= HIGH; either end may be left out.",
 )
 @click.option(
     "--buffer",
@@ -210,9 +223,11 @@ def app() -> None:
     "gates",
     multiple=True,
     metavar="COND",
-    help="The condition under which the value of an expression matters: one for each in order, - for none.",
+    help="The condition under which an expression's value matters. Give one for each expression, in order; - for none.",
 )
-@click.option("--loops", metavar="NAME,...", help="Loops from the outermost in: what is invariant is paid less often.")
+@click.option(
+    "--loops", metavar="NAME,...", help="The loops, outermost first: each node is paid as often as its loop runs."
+)
 @click.option(
     "--pareto",
     type=click.Choice(list(SIZES)),
@@ -380,9 +395,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 @_with_settings
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
-@click.option(
-    "--memory", type=click.IntRange(min=1024), default=4096, show_default=True, help="Most megabytes of each worker."
-)
+@click.option("--memory", type=click.IntRange(min=1024), default=4096, help="Most megabytes of each worker.")
 @click.option(
     "--baseline",
     metavar="OLD.jsonl",
@@ -417,6 +430,8 @@ def corpus(
     else:
         from eqsat.cli import cluster
 
+        for option in ("jobs", "memory"):
+            _refuse_unused(option, "is for processes of this machine: leave it out, or --scheduler")
         started = partial(cluster.run, address=scheduler)
     errors = sum("error" in row for row in kept)
     comparison = None if baseline is None else Comparison(baseline)
@@ -619,7 +634,6 @@ def experiment(
     type=click.FloatRange(min=0, min_open=True),
     callback=_a_time,
     default=60.0,
-    show_default=True,
     help="How long to look for rules, in processor time.",
 )
 def discover(
@@ -673,7 +687,7 @@ def discover(
     "--fires",
     metavar="CORPUS.jsonl",
     type=click.Path(path_type=Path, exists=True),
-    help="Optimise the cases of a corpus by all rules, and say in which of them each matches.",
+    help="Optimise the cases of a corpus by all rules, and say in which cases each matches.",
 )
 def rules(
     names: tuple[str, ...],
@@ -685,7 +699,7 @@ def rules(
 ) -> None:
     """List the rules: what they rewrite, under which guard, and why they are true.
 
-    Of NAME..., in which * stands for anything, or of all. A single rule is shown in detail.
+    NAME chooses rules; * in it matches any characters. Without a NAME all are listed. A single rule is shown in detail.
     """
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")

@@ -208,6 +208,9 @@ class Expr(Term, Displayed):
     def __neg__(self) -> Expr:
         return make("neg", self)
 
+    def __abs__(self) -> Expr:
+        return make("max", self, make("neg", self))
+
     def __lt__(self, other: ExprLike) -> Expr:
         return make("lt", self, as_expr(other))
 

@@ -61,7 +61,7 @@ _PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert
 _OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b"}
 #: What is read as other operators: what each is.
 _DERIVED: dict[str, Callable[..., Expr]] = {
-    "abs": lambda x: make("max", x, make("neg", x)),
+    "abs": abs,
     "ceildiv": lambda x, y: make("neg", stated("floordiv", make("neg", x), y)),
     "plus": lambda x: make("add", x, const(0)).args[0],
     "pow": power,
@@ -82,6 +82,8 @@ _REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
 MAX_LENGTH = 10_000_000
 #: The longest that is read, of one expression or of a program: some seconds.
 MAX_READ = 1_000_000
+#: What to do about an unknown array.
+_NO_ARRAY = "make it by buffer({name!r}), on the command line by --buffer {name}=i32"
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
 #: A token: 1 for a number, 2 for a word, 3 for a sign, 4 for an index that is bound from here on; its text and place.
@@ -296,9 +298,8 @@ class _Parser:
         elif named is not None:
             self.values.append(named)
         else:
-            remedy = self.remedy.format(name=token)
-            wanted = f"array {token!r}: give a buffer" if following == "[" else f"variable {token!r}: {remedy}"
-            raise self.fail(f"unknown {wanted},")
+            kind, remedy = ("array", _NO_ARRAY) if following == "[" else ("variable", self.remedy)
+            raise self.fail(f"unknown {kind} {token!r}: {remedy.format(name=token)},")
         return False
 
     def number(self, token: str) -> int | float:

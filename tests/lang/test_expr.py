@@ -68,6 +68,7 @@ FROM_THE_RIGHT = [
     (True & (X < Y), "True and x < y"),
     (False | (X < Y), "False or x < y"),
     (divmod(X, 4), "x//4, x%4"),
+    (abs(X - 3), "max(x - 3, -(x - 3))"),
     (divmod(9, Y + 1), "9//(y + 1), 9%(y + 1)"),
 ]
 
