@@ -105,7 +105,7 @@ def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple
     """What is found, one search after the other, until the time is up."""
     kept: list[tuple[int, Node]] = []
     for item in chain(*found):
-        if builder.theory.is_late():
+        if builder.theory.late_or_raise():
             break
         kept.append(item)
     return kept
@@ -392,7 +392,7 @@ def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, 
         for part in (None, *form.terms):
             having[part][c] = form
     for n, dividends in wanted.items():
-        if theory.is_late():
+        if theory.late_or_raise():
             return
         # they have the atoms that are left of a dividend
         able = {next(iter(left.terms), None) for left in dividends}

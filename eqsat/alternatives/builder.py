@@ -56,7 +56,7 @@ class Builder:
         self.value_of, self.form_of, self.is_sum = classes.value_of, classes.form_of, classes.is_sum
         self.add_class, self.add_node = classes.add_class, classes.add_node
         self.operands, self.sum_node = classes.operands, classes.sum_node
-        self.is_late = theory.is_late
+        self.late_or_raise = theory.late_or_raise
         # by name the variables, and the buffers, whose names are followed by brackets
         self.variables = dict(variables)
         self.input = InputNodes(classes)
@@ -125,7 +125,7 @@ class Builder:
             count += 1
             if count % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but what was there before
-                self.is_late()
+                self.late_or_raise()
             c = classes.pending.pop()
             kind, nodes = self._nodes(self.values[c])
             for node in nodes:

@@ -205,7 +205,7 @@ class CanonicalGraph:
 
     def is_out_of_time(self, terms: int = 0) -> bool:
         """Whether the time is up and classes, and ``terms``, are many: one alternative of each must do."""
-        return len(self.values) + terms >= LIMITS.late_classes and self.theory.is_late()
+        return len(self.values) + terms >= LIMITS.late_classes and self.theory.late_or_raise()
 
 
 def is_affine(value: Value) -> bool:

@@ -100,7 +100,7 @@ class Chooser:
     def __post_init__(self) -> None:
         self.programs = programs_by(self.of_products)
         share = partial(_with_shared_parts, self.builder, self.programs)
-        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.is_late, share)
+        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.late_or_raise, share)
 
     def choose(self) -> End:
         """The cheapest choice found from what is cheapest for each class alone."""
@@ -113,7 +113,7 @@ class Chooser:
         if given is not None:
             # what the input shares may take several changes at once to see
             starts.append(search.improved(given))
-        if len(everywhere) > LIMITS.late_choice and self.builder.theory.is_late():
+        if len(everywhere) > LIMITS.late_choice and self.builder.theory.late_or_raise():
             return min(starts, key=lambda end: end[1])
         shared = search.best_bracketed(starts)
         if (programmed := self._by_programs()) is not None:
@@ -137,7 +137,7 @@ class Chooser:
         if not is_new:
             return None
         priced = Priced(graph, prices)
-        return improved(priced, tree(priced), late=self.builder.theory.is_late)[0]
+        return improved(priced, tree(priced), late=self.builder.theory.late_or_raise)[0]
 
     def choose_from(self, start: Choice) -> End:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""

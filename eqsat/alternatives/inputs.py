@@ -63,7 +63,7 @@ class InputNodes(KindNodes):
         for place, (term, op) in enumerate(zip(self._input, ops, strict=True)):
             if place % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but the input
-                self.theory.is_late()
+                self.theory.late_or_raise()
             is_wanted = op in _WORTH_ADDING or (all_terms and op == "not")
             value = self.classes.value_of(term) if is_wanted and term not in parts else None
             if value is not None and self._is_worth_adding(term, value):
@@ -74,10 +74,10 @@ class InputNodes(KindNodes):
                     # the complement of what is written is often what is meant
                     negated, written = map(self.theory.negate, (cast(Expr, value), term))
                     self._originals.setdefault(negated, []).append(written)
-                if op in BITWISE and not self.theory.is_late():
+                if op in BITWISE and not self.theory.late_or_raise():
                     for before, after in self.bits.rewritten(term):
                         self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
-                if self._has_few and op in HIDDEN and isinstance(value, LinearForm) and not self.theory.is_late():
+                if self._has_few and op in HIDDEN and isinstance(value, LinearForm) and not self.theory.late_or_raise():
                     for before, after in self._hidden_laws.rewritten(term):
                         self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
 

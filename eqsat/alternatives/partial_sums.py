@@ -53,8 +53,8 @@ class Classes(Protocol):
         """Add a node to a class; whether the class has it now."""
 
     @property
-    def is_late(self) -> Callable[[], bool]:
-        """Whether the time is up."""
+    def late_or_raise(self) -> Callable[[], bool]:
+        """Whether the time is up; of a theory it raises, as :meth:`eqsat.theory.work.Work.late_or_raise` does."""
 
 
 @provides("partial sums", otherwise=lambda builder, choice, programs: choice)
@@ -275,7 +275,7 @@ class _Pairing:
         self.left -= pairs
         if self.left < 0:
             self.left = LIMITS.pairs_per_look
-            self.stopped = self.builder.is_late() or self.stopped
+            self.stopped = self.builder.late_or_raise() or self.stopped
         return self.stopped
 
     def saving(self, pair: Pair) -> int:

@@ -35,12 +35,12 @@ class PlainClasses:
         What gains the brackets.
     everywhere : Choice
         A node for every class that may be chosen.
-    is_late : function
-        Whether the time is up.
+    late_or_raise : function
+        Whether the time is up; it may raise when that is long past.
     """
 
-    def __init__(self, graph: EGraph, everywhere: Choice, is_late: Callable[[], bool]) -> None:
-        self.graph, self.is_late = graph, is_late
+    def __init__(self, graph: EGraph, everywhere: Choice, late_or_raise: Callable[[], bool]) -> None:
+        self.graph, self.late_or_raise = graph, late_or_raise
         self.values: dict[int, Value] = {}
         self._ids: dict[Value, int] = {}
         # the indices of reductions that a class, or the class of an atom, speaks of, as bits; by bit their values
@@ -78,7 +78,7 @@ class PlainClasses:
         op, value, operands = node
         if op == "const":
             return number(cast(int, value))
-        parts = [self.values[a] for a in operands] if op in _SUMS and not self.is_late() else []
+        parts = [self.values[a] for a in operands] if op in _SUMS and not self.late_or_raise() else []
         forms = [part for part in parts if isinstance(part, LinearForm)]
         if forms and len(forms) == len(parts):
             if op == "sum":

@@ -53,7 +53,7 @@ def guarded_loads(
 
 def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
     """Whether a load is known to be inside its array; not once it is late."""
-    if theory.is_late():
+    if theory.late_or_raise():
         return False
     low, high = theory.bounds_of(term.args[1])
     return low >= 0 and high < array_of(term).size

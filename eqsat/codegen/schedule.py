@@ -188,7 +188,7 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
     theory = LinearArithmetic()
 
     def linear(term: Expr) -> Expr:
-        if theory.is_late():
+        if theory.late_or_raise():
             return term
         form = theory.form(term)
         return to_expr(form) if form.is_affine() else term
@@ -213,7 +213,7 @@ def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
     steps = {variable: 1}
     found = set()
     for term in topological(terms):
-        if theory.is_late():
+        if theory.late_or_raise():
             break
         if term.op not in DIVISIONS or term.args[1].op != "const" or term.args[1].vmin < 2:
             continue

@@ -515,7 +515,7 @@ def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
         for _ in range(LIMITS.changes):
             changed = []
             for equation in space.candidates(nest):
-                if len(space) > LIMITS.classes or space.theory.is_late():
+                if len(space) > LIMITS.classes or space.theory.late_or_raise():
                     break
                 changed.append(space.changed(nest, equation))
             # what one adds to the graph, another may use

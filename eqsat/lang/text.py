@@ -298,8 +298,8 @@ class _Parser:
         elif named is not None:
             self.values.append(named)
         else:
-            kind, remedy = ("array", _NO_ARRAY) if following == "[" else ("variable", self.remedy)
-            raise self.fail(f"unknown {kind} {token!r}: {remedy.format(name=token)},")
+            what, remedy = ("array", _NO_ARRAY) if following == "[" else ("variable", self.remedy)
+            raise self.fail(f"unknown {what} {token!r}: {remedy.format(name=token)},")
         return False
 
     def number(self, token: str) -> int | float:

@@ -73,7 +73,7 @@ class ModuloTheory(Optimisation):
             self._check_divisors(theories)
             base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
             values = self._values(base)
-            if base.is_late():
+            if base.late_or_raise():
                 self.stop = "time"
             base.work.until = self._ends()
             builder = self._insert(base, self.order, self.roots, values)
@@ -146,7 +146,7 @@ class ModuloTheory(Optimisation):
                 self.stop = found.stop
             if any(r.matches for r in found.rounds) and self.extract != "tree":
                 priced = Priced.of(plain, self.model)
-                before, _ = improved(priced, tree(priced), late=builder.is_late)
+                before, _ = improved(priced, tree(priced), late=builder.late_or_raise)
         return before
 
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
@@ -323,7 +323,7 @@ class ModuloTheory(Optimisation):
             before, values = values, [theory.value(root) for root in roots]
             if values == before:
                 break
-            if theory.is_late() and (before or len(self.order) > LIMITS.large):
+            if theory.late_or_raise() and (before or len(self.order) > LIMITS.large):
                 break
             # there is nothing to conjecture of sums of variables
             terms = {value: as_term(value) for value in values if not is_affine(value)}

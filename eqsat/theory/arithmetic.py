@@ -120,14 +120,14 @@ class Arithmetic(ABC):
             found = self._inner[term] = read(term)
         return found
 
-    def is_late(self) -> bool:
-        """Whether the time is up, and what is said from now on right, but less; as :meth:`Work.is_late`."""
-        return self.work.is_late()
+    def late_or_raise(self) -> bool:
+        """As :meth:`Work.late_or_raise`: what is said from then on is right, but less."""
+        return self.work.late_or_raise()
 
     def has_time_for(self, form: LinearForm) -> bool:
         """Whether terms of a form are compared with each other: not of a wide one, nor of a long one that is late."""
         length = len(form.terms)
-        return length <= LIMITS.late_terms or (length <= LIMITS.wide_terms and not self.is_late())
+        return length <= LIMITS.late_terms or (length <= LIMITS.wide_terms and not self.late_or_raise())
 
     def outermost(self) -> Self:
         """The theory that knows what holds everywhere alone."""

@@ -32,7 +32,7 @@ def known_bits(theory: Quotients, form: LinearForm) -> KnownBits:
             same = form.content()
             low = (same & -same) - 1
             found = found.meet(KnownBits(form.constant & low, form.constant | ~low))
-            if len(form.terms) <= LIMITS.bit_terms and not theory.is_late():
+            if len(form.terms) <= LIMITS.bit_terms and not theory.late_or_raise():
                 found = found.meet(_bits_of_sum(theory, theory.in_digits(form)[0]))
         theory.bits[form] = found
     return found

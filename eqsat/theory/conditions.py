@@ -488,7 +488,7 @@ class Conditions(Quotients):
         kept = sorted(members, key=lambda m: m.key)
         places = self._by_variable(kept)
         # nothing is decided once the time is up
-        for place, member in enumerate(list(kept)) if not self.is_late() else ():
+        for place, member in enumerate(list(kept)) if not self.late_or_raise() else ():
             others = self._deciding(member, kept, places)
             if not others:
                 continue

@@ -152,7 +152,7 @@ class AllowedDivisions:
         found = self._never_zero.get(divisor)
         if found is None:
             found = _is_nonzero(to_expr(divisor), self.theory)
-            if found or not self.theory.is_late():
+            if found or not self.theory.late_or_raise():
                 self._never_zero[divisor] = found
         return found or (dividend, divisor) in self._of_input
 

@@ -28,7 +28,7 @@ def extreme_of(theory: Quotients, op: str, operands: Iterable[LinearForm]) -> Li
 
 def minimum_of(theory: Quotients, operands: Iterable[LinearForm]) -> LinearForm:
     """The normal form of the minimum of forms."""
-    late = theory.is_late()
+    late = theory.late_or_raise()
     # once the time is up what is nested stays so
     members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
@@ -154,7 +154,7 @@ def _through_selection(theory: Quotients, kept: Sequence[LinearForm], plain: Lin
 
 def _sum_of(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm:
     """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
-    bases = kept[: 1 if len(kept) > LIMITS.compared_operands and theory.is_late() else LIMITS.bases]
+    bases = kept[: 1 if len(kept) > LIMITS.compared_operands and theory.late_or_raise() else LIMITS.bases]
     gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
     base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
     gaps = sorted(gaps_of[base], key=_gap_order)
@@ -169,7 +169,7 @@ def _sum_of(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm:
 def _simplified(theory: Quotients, form: LinearForm) -> LinearForm:
     """``form`` without the operands, at any depth, that make no difference."""
     count = theory.operand_count(form, LIMITS.nested_operands)
-    if count > LIMITS.nested_operands or theory.is_late():
+    if count > LIMITS.nested_operands or theory.late_or_raise():
         return form
     for fewer, sign in _with_fewer(theory, form):
         # dropping an operand moves the value one way only: it must not

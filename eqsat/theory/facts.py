@@ -358,7 +358,7 @@ class Facts(Intervals):
 
         What is known is read again where the condition holds. Nothing is contradicted once the time is up.
         """
-        if self.is_late():
+        if self.late_or_raise():
             return False
         points = self.every_point([condition])
         if points is not None:
@@ -402,7 +402,7 @@ class Facts(Intervals):
 
     def _with_facts(self, facts: Sequence[Expr]) -> Self | None:
         """As :meth:`assuming`, for several facts at once, and not remembered."""
-        if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.is_late():
+        if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.late_or_raise():
             return self
         self.work.contexts -= 1
         try:

@@ -91,7 +91,7 @@ class LinearArithmetic(Conditions):
         for place, term in enumerate(order, 1):
             if place % LIMITS.terms_per_look == 0:
                 # overdue also where no term asks
-                self.is_late()
+                self.late_or_raise()
             if term not in done and term not in parts:
                 if term.is_bool:
                     self.conditions[term] = self._condition(term)
@@ -106,7 +106,7 @@ class LinearArithmetic(Conditions):
         """
         changed = self.rewrite(equalities)
         for _ in range(LIMITS.consequences):
-            found = {} if self.is_late() else self._consequences(changed)
+            found = {} if self.late_or_raise() else self._consequences(changed)
             if not found:
                 break
             changed = self.rewrite(sorted(found.items(), key=lambda item: self.simplicity[item[0]]))

@@ -149,7 +149,7 @@ class Quotients(Facts):
         """Whether a dividend has too many quotients to be taken apart, or too many atoms for the time that is left."""
         ops = [a.op for a in form.terms]
         several = len(ops) - ops.count("var") > LIMITS.late_quotients
-        return ops.count("floordiv") > LIMITS.quotients or (several and self.is_late())
+        return ops.count("floordiv") > LIMITS.quotients or (several and self.late_or_raise())
 
     def _residue_quotient(self, x: LinearForm, n: int) -> LinearForm:
         """``x // n`` where every coefficient and the constant is in ``[0, n)``."""
@@ -318,7 +318,7 @@ class Quotients(Facts):
         return self.quotient_by(LinearForm({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
 
     def _symbolic_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        if self._laws > LIMITS.laws or (self._laws > LIMITS.late_quotients and self.is_late()):
+        if self._laws > LIMITS.laws or (self._laws > LIMITS.late_quotients and self.late_or_raise()):
             raise _EndlessError
         corners = self._corner_quotient(x, divisor)
         if corners is not None:
@@ -370,7 +370,7 @@ class Quotients(Facts):
         multiple of a product of atoms, or that and a literal.
         """
         products = [factors(a) for a in x.terms if a.op == "mul"]
-        if not products or self.is_late():
+        if not products or self.late_or_raise():
             return None
         shared = common_factors(products)
         monomials = {f for parts in products for f in parts} | ({product(shared)} if len(shared) > 1 else set())

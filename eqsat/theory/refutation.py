@@ -46,7 +46,7 @@ class _Case:
 def cannot_hold(theory: Quotients, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
     """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
     rows, conditions = list(rows), list(conditions)
-    if theory.is_late() or _is_witnessed(theory, conditions, rows):
+    if theory.late_or_raise() or _is_witnessed(theory, conditions, rows):
         return False
     case = _Case()
     _extend(theory, case, (rows, conditions))
@@ -81,7 +81,7 @@ def without_quotient_by_term(theory: Quotients, form: LinearForm) -> Iterator[Li
     for atom, coefficient in form.ordered().terms.items():
         parts = factors(atom)
         quotient = next((part for part in parts if part.op == "floordiv" and part.args[1].op != "const"), None)
-        if quotient is None or theory.is_late():
+        if quotient is None or theory.late_or_raise():
             continue
         dividend, divisor = map(theory.inner, quotient.args)
         if theory.bounds(divisor)[0] <= 0:
@@ -125,7 +125,7 @@ def _is_refuted(theory: Quotients, case: _Case, left: int) -> bool:
     """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
     work = theory.work
     work.steps -= LIMITS.steps_of_case
-    if work.steps <= max(left, 0) or theory.is_late():
+    if work.steps <= max(left, 0) or theory.late_or_raise():
         return False
     _close(theory, case)
     if case.impossible:

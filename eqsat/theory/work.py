@@ -55,8 +55,8 @@ class Work:
         now = time.perf_counter()
         return cls(until=until, end=max(now, until) + GRACE * max(0.0, until - now) + LEAST_GRACE)
 
-    def is_late(self) -> bool:
-        """Whether the time is up; an :class:`OverdueError` if it is long up."""
+    def late_or_raise(self) -> bool:
+        """Whether the time is up, so that less is to be said; raise :class:`OverdueError` at the ``end``."""
         now = time.perf_counter()
         if now > self.end:
             raise OverdueError

@@ -290,13 +290,13 @@ def test_once_the_time_is_up_no_further_answers_are_looked_for(monkeypatch):
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_found_late_and_in_time_may_be_met_together(seed, monkeypatch):
     moments = random.Random(seed)
-    monkeypatch.setattr(Facts, "is_late", lambda theory: moments.random() < 0.3)
+    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: moments.random() < 0.3)
     i, j = var("i", 0, 3), var("j", -8, -6)
     answered((7 + ((7 + i * 6 + j * 12 + j * -4) * (i + 1) + i) // (i + 1) * -1) // 257)
 
 
 def test_a_search_that_the_time_ends_leaves_no_class_without_prices(monkeypatch):
-    monkeypatch.setattr(Facts, "is_late", lambda theory: True)
+    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: True)
     x, k, i = var("x", -4, 0), var("k", -2, 5), var("i", 0, 4)
     answered((x + (k + x * 1 + x * 5 - 5)) % 5)
     answered((x + 8 * i + 5 * k) // 8 + (8 * i + k) % 8)
@@ -397,7 +397,7 @@ NESTED = [
 
 @pytest.mark.parametrize("step", NESTED)
 def test_once_the_time_is_up_the_graph_is_no_longer_than_the_input(step, monkeypatch):
-    monkeypatch.setattr(Facts, "is_late", lambda theory: True)
+    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: True)
     short, long = [optimize(folded(step, count), budget=Budget(seconds=60)).nodes for count in (50, 100)]
     assert long < 3 * short < 50 * 50
 
@@ -413,7 +413,7 @@ def flat_in_symbols(count: int) -> tuple[Expr, list[Expr]]:
 
 
 def test_once_the_time_is_up_long_products_are_read_once(monkeypatch):
-    monkeypatch.setattr(Facts, "is_late", lambda theory: True)
+    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: True)
 
     def took(count: int) -> int:
         row, facts = flat_in_symbols(count)
