@@ -79,9 +79,9 @@ class Program:
     """
 
     given: Kernel
-    kernel: Kernel
-    source: str
-    options: dict[str, Any]
+    kernel: Kernel = field(repr=False)
+    source: str = field(repr=False)
+    options: dict[str, Any] = field(repr=False)
     _library: Any = field(repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What one optimisation may use."""
+"""The budget of an optimisation: e-nodes, seconds and rounds."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.multiples import without_multiples
 
-#: The two ends of a range, both inclusive, ``None`` for no end.
-Ends = tuple[Any, Any]
+#: The two ends of a range, both inclusive, ``None`` for no end; or a ``range`` of step 1.
+Ends = tuple[Any, Any] | range
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,9 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
     exprs : sympy.Basic or sequence of them
         Integers or conditions, of the classes that the page `docs/sympy.md` lists. A function that is not known is one
         of which nothing is known but that equal arguments have equal values.
-    ranges : mapping from symbol or its name to (low, high), optional
-        Inclusive bounds, ``None`` for none. Without them a symbol has the bounds that its assumptions say.
+    ranges : mapping from symbol or its name to (low, high) or range, optional
+        Inclusive bounds, ``None`` for none, or a ``range`` of step 1. Without them a symbol has the bounds that its
+        assumptions say.
     assume : iterable of sympy.Basic
         Relations and other conditions that hold, as ``Eq(Mod(n, 8), 0)``.
 
@@ -487,6 +488,8 @@ class _Reader:
 
 def _range(symbol: Any, given: Ends) -> Bounds:
     """The bounds of a symbol that its range says; SymPy's infinities and those of floats are no bounds."""
+    if isinstance(given, range) and given.step == 1:
+        given = (given.start, given.stop - 1)
     try:
         low, high = given
         return bounds_of(symbol.name, None if low == -inf else low, None if high == inf else high)

@@ -1,4 +1,4 @@
-"""The terms of a choice of nodes."""
+"""Terms from e-nodes: the term of each class that a choice of nodes needs."""
 
 from __future__ import annotations
 

@@ -298,6 +298,8 @@ def test_a_relation_to_a_literal_is_a_bound_whatever_its_sides(fact, bounds):
 def test_ranges():
     assert simplify(Mod(x, 8), {x: (0, 7)}) == x
     assert simplify(Mod(x, 8), {"x": (0, 7)}) == x
+    assert simplify(Mod(x, 8), {x: range(8)}) == x
+    assert simplify(Mod(x, 8), {x: range(9)}) == Mod(x, 8)
     assert simplify(Max(k, 3), {k: (3, None)}) == k
     assert simplify(Max(k, 3), assume=[k > 2]) == k
     # symbols without assumptions, if they have a range

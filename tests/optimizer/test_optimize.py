@@ -427,8 +427,8 @@ def test_the_cost_model_decides(options):
     [
         (Budget(nodes=1), "nodes"),
         (Budget(seconds=0.0), "time"),
-        (Budget(rounds=0), "iterations"),
-        (Budget(rounds=1), "iterations"),
+        (Budget(rounds=0), "rounds"),
+        (Budget(rounds=1), "rounds"),
     ],
     ids=str,
 )
@@ -440,7 +440,7 @@ def test_a_tiny_budget_ends_with_a_right_answer(budget, stop, options):
     assert result.stop == stop or (options.get("engine") == "theory" and result.stop == "saturated")
 
 
-STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "iterations")]
+STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "rounds")]
 
 
 @pytest.mark.parametrize(("budget", "stop"), STOPS, ids=str)
