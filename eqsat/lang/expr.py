@@ -28,7 +28,6 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.infinity import INFINITY, bits, is_finite
 from eqsat.lang.interning import Identity, Term, interned, known, terms
 from eqsat.lang.ops import (
-    BITWISE,
     DIVISIONS,
     ELEMENTS,
     FLOAT_OF,
@@ -1035,7 +1034,7 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
             remedy = ""
             if name in ("and", "or") and kind == "an integer":
                 remedy = f": for its bits write {'&' if name == 'and' else '|'}"
-            elif name in BITWISE and kind == "a condition":
+            elif not wanted and kind == "a condition":
                 remedy = ": as a number it is where(condition, 1, 0)"
             raise TypeError(
                 f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {kind}{remedy}"

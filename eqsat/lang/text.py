@@ -78,6 +78,8 @@ def _add_call(op: Op) -> None:
 
 _COMPARE = 4
 _REDUCTIONS = {r.text: r.name for r in REDUCTIONS.values() if r.name[0] != "f"}
+# in Python sum and prod would be other functions
+_REDUCTIONS |= {name: name for name in [*_REDUCTIONS.values()]}
 #: The longest text that is printed, in characters.
 MAX_LENGTH = 10_000_000
 #: The longest that is read, of one expression or of a program: some seconds.

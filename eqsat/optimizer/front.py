@@ -183,7 +183,9 @@ def _variable(name: str, bounds: tuple[int | None, int | None] | range) -> Expr:
     if isinstance(bounds, range) and bounds.step == 1:
         return var(name, bounds.start, bounds.stop - 1)
     if not _is_range(bounds):
-        near = "".join(f"; did you mean {option!r}?" for option in get_close_matches(name, OPTIONS, 1))
+        meant = [f"budget=Budget({name}={bounds!r})"] if name in signature(Budget).parameters else []
+        meant += [repr(option) for option in get_close_matches(name, OPTIONS, 1)]
+        near = "".join(f"; did you mean {option}?" for option in meant[:1])
         raise TypeError(
             f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high), or a range{near}"
         )

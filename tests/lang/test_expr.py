@@ -295,6 +295,7 @@ REFUSED = [
     (lambda: make("and", X, TRUE), TypeError, "and needs a condition where 'x' is an integer: for its bits write &"),
     (lambda: X & (X < Y), TypeError, r"bitand needs an integer where 'x < y' is a condition: as a number it is where"),
     (lambda: sum_over(X < Y, X, 0, 3), TypeError, r"sum_over needs an integer .* a condition: as a number it is where"),
+    (lambda: (X < Y) + 1, TypeError, r"add needs an integer where 'x < y' is a condition: as a number it is where"),
     (lambda: (X < Y) ^ 1, TypeError, r"bitxor needs an integer where 'x < y' is a condition"),
     (lambda: X | D, TypeError, r"bitor needs an integer where 'D\[y\]' is a floating-point value"),
     (lambda: ~D, TypeError, r"~ needs an integer or a condition where 'D\[y\]' is a floating-point value"),

@@ -61,6 +61,7 @@ PRINTED = [
     ("min(i if i < j else j, (k if k < 0 else 0) + 1)", "min(where(i < j, i, j), where(k < 0, k, 0) + 1)"),
     ("if if if < i else i", "where(if < i, if, i)"),
     ("sum(r if r < n else 0, r, 0, 9)", "sum(where(r1 < n, r1, 0), r1, 0, 9)"),
+    ("sum_over(prod_over(r + s, s, 0, 2), r, 0, 9)", "sum(prod(r2 + r1, r1, 0, 2), r2, 0, 9)"),
 ]
 
 

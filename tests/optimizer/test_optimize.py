@@ -93,6 +93,7 @@ def test_a_result_does_not_change():
         ({"i": range(0, 5, 2)}, "range(0, 5, 2) is not (low, high), or a range"),
         ({"i": (0, 3), "costs": (1,)}, "'costs' is no option, and no range of a variable: (1,) is not"),
         ({"i": (0, 3), "costs": (1,)}, "did you mean 'cost'?"),
+        ({"i": (0, 3), "seconds": 3}, "did you mean budget=Budget(seconds=3)?"),
         ({"i": (0, 3), "rules": (0, 9)}, "'rules' is an option, not a variable: optimize a term with a variable of"),
         ({"i": (0, 3), "unknown_divisors": (0, 9)}, "'unknown_divisors' is an option, not a variable"),
         ({"i": (0, 3), "gates": var("i", 0, 3) < 2}, "gates must be a list of conditions, or None, not"),
