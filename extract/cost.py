@@ -396,7 +396,7 @@ class LoopAware:
 
 
 class PriceError(ValueError, TypeError):
-    """A cost model has no price, or none that is an integer."""
+    """A cost model has no price, or none that is an integer of 0 or more."""
 
 
 @dataclass(frozen=True)
@@ -405,7 +405,7 @@ class Checked:
 
     Raises
     ------
-    PriceError, ValueError
+    PriceError
         By :meth:`price`, if the model fails, or a price is no integer, or below 0; the message names the operator.
     """
 
@@ -422,7 +422,7 @@ class Checked:
         if not hasattr(price, "__index__"):
             raise PriceError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
         if price < 0:
-            raise ValueError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
+            raise PriceError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
         return price.__index__()
 
 

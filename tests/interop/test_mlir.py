@@ -458,3 +458,14 @@ def test_regions_of_other_operations_are_read_through():
         "}",
     )
     assert "scf.yield %q, %q" in rewrite(text)
+
+
+@pytest.mark.parametrize("name", ["im2col", "transpose"])
+@pytest.mark.parametrize("price", [1.5, -(10**9), None])
+def test_what_a_model_prices_wrongly_is_said(price, name):
+    class Model:
+        def price(self, op, operands, result):
+            return price
+
+    with pytest.raises(ValueError, match=r"the cost model (prices|fails to price) '\w+'"):
+        rewrite(FILES[0].with_stem(name).read_text(), cost=Model())

@@ -74,7 +74,7 @@ def rewrite(
     Raises
     ------
     ValueError
-        If the braces of the text do not match; the message names the line.
+        If the braces of the text do not match, the message names the line; or if the cost model gives no price.
 
     >>> print(rewrite('''func.func @copy(%a: memref<32x64xf32>, %b: memref<2048xf32>) {
     ...   affine.for %i = 0 to 2048 {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import reduce
 
-from eqsat.extract.cost import CostModel
+from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.affine import affine_text
 from eqsat.interop.indexing import Affine
 from eqsat.interop.mlir.emit import Emitted
@@ -50,6 +50,8 @@ class Sites:
             try:
                 if (found := self._proposal(statement, terms)) is not None:
                     proposals.append(found)
+            except PriceError:
+                raise
             except (NotReadError, ValueError, TypeError):
                 # an expression that is not known stays
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.cost import CostModel
+from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
 from eqsat.interop.mlir.regions import KnownTerms, assumed
 from eqsat.interop.mlir.terms import NotReadError, Terms, own_terms
@@ -99,6 +99,8 @@ class Program:
             try:
                 result = optimize(roots, constraints=known, cost=model, extract=extract, budget=self.budget)
                 self._answers[key] = result.exprs
+            except PriceError:
+                raise
             except ValueError:
                 # a divisor that may be zero, or facts that contradict each other
                 self._answers[key] = None
