@@ -29,7 +29,7 @@ from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel
+from eqsat.extract.cost import COST_MODELS, CostModel, PriceError
 from eqsat.lang.costs import cost_of
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological
@@ -159,9 +159,9 @@ class Experiment(Displayed):
 
 def experiment(
     corpus: str | Path | Iterable[Case | Expr | str],
-    costs: Mapping[str, CostModel | str] | Iterable[str] = ("latency", "throughput", "opcount", "codesize", "gpu"),
+    costs: Mapping[str, CostModel | str] | Iterable[str] | str = tuple(COST_MODELS),
     *,
-    extract: Sequence[str] = ("dag",),
+    extract: Iterable[str] | str = ("dag",),
     rules: Sequence[Rule] | None = None,
     budget: Budget = DEFAULT_BUDGET,
     repeats: int = 0,
@@ -174,9 +174,9 @@ def experiment(
     ----------
     corpus : str, Path, or iterable of Case, Expr or str
         A file of cases, the cases of one (:func:`eqsat.cli.cases.read_corpus`), or expressions, each a case.
-    costs : mapping from str to CostModel or str, or iterable of str
+    costs : mapping from str to CostModel or str, iterable of str, or str
         The models by name, or names of models as :func:`eqsat.extract.cost_model` takes them.
-    extract : sequence of {"tree", "dag", "exact"}
+    extract : iterable of {"tree", "dag", "exact"}, or one
         The extractors.
     rules, budget
         As for :func:`eqsat.optimize`.
@@ -190,7 +190,7 @@ def experiment(
     Raises
     ------
     ValueError
-        If there is no such model or extractor, or no case is left.
+        If there is no such model or extractor, a model gives no price, or no case is left.
     TypeError
         If an argument is of another type.
 
@@ -198,8 +198,9 @@ def experiment(
     >>> [(line["model"], line["cases"], line["after"] < line["before"]) for line in found.summary()]
     [('latency', 83, True), ('mine', 83, True)]
     """
-    named = costs if isinstance(costs, Mapping) else {name: name for name in costs}
+    named = costs if isinstance(costs, Mapping) else {name: name for name in _names(costs)}
     models = {str(name): cost_model(model) for name, model in named.items()}
+    extract = _names(extract)
     if unknown := [name for name in extract if name not in EXTRACTORS]:
         raise ValueError(f"unknown extractor {unknown[0]!r}: use some of {', '.join(EXTRACTORS)}")
     left_out: list[str] = []
@@ -215,6 +216,11 @@ def experiment(
     if repeats:
         measure(rows, repeats, seed, int)
     return Experiment(tuple(rows), tuple(left_out))
+
+
+def _names(given: Iterable[str] | str) -> list[str]:
+    """The names that are given, or the one."""
+    return [given] if isinstance(given, str) else [*given]
 
 
 def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, leave_out: LeaveOut) -> list[Case]:
@@ -244,9 +250,11 @@ def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, lea
 
 @contextmanager
 def _or_left_out(name: str, leave_out: LeaveOut) -> Iterator[None]:
-    """Whatever goes wrong with the case of that name leaves it out."""
+    """Whatever goes wrong with the case of that name leaves it out, but for a model that fails."""
     try:
         yield
+    except PriceError:
+        raise
     except Exception as error:
         leave_out(f"{name}: {reason(error)}")
 

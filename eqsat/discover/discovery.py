@@ -19,7 +19,7 @@ from eqsat.discover.search import Effort, search
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, OpCount
+from eqsat.extract.cost import CostModel, OpCount, PriceError
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.validation import list_of, refuse_seconds
@@ -141,7 +141,7 @@ def discover(
     ModuleNotFoundError
         If z3 is not installed (the extra ``check``).
     ValueError
-        If there are less than 0 seconds.
+        If there are less than 0 seconds, or the cost model gives no price.
     TypeError
         If a case is no :class:`Case`, or a rule no :class:`eqsat.Rule`.
 
@@ -197,6 +197,8 @@ class _Search:
         for case in self.cases:
             try:
                 kept.append((case, self.optimized(case, self.rules)))
+            except PriceError:
+                raise
             except ValueError as error:
                 left_out.append(f"{case.id or case.roots[0]}: {error}")
         self.cases = [case for case, _ in kept]

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.cost import CostModel, LoopAware, checked
 from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
 from eqsat.lang.costs import LATENCY
@@ -368,7 +368,7 @@ def simplified(
     (Store('B[k] = A[k] for k'),)
     """
     require(kernel, Kernel, "a kernel")
-    cost = cost_model(cost)
+    cost = checked(cost_model(cost))
     require(budget, Budget, "a budget")
     end, for_loops = budget.ends(), budget.ends(FOR_LOOPS)
     flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(_flattened, kernel.stores)]

@@ -27,7 +27,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.cost import CostModel, LoopAware, checked
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.kernels.limits import LIMITS
@@ -486,7 +486,7 @@ def cheapest(
     10
     """
     require(nest, Nest, "a nest")
-    cost = cost_model(cost)
+    cost = checked(cost_model(cost))
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     # costs of long loops are integers that no float holds

@@ -256,6 +256,11 @@ def test_an_experiment_over_expressions_is_measured_if_asked():
     assert {"spearman", "ratio"} <= set(found.summary()[0])
 
 
+def test_an_experiment_takes_one_name():
+    found = eqsat.experiment(["x % 4"], "gpu", extract="tree", x=(0, 9))
+    assert [(line["model"], line["extract"]) for line in found.summary()] == [("gpu", "tree")]
+
+
 def test_an_experiment_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="unknown cost model 'oops'"):
         eqsat.experiment(["x"], ["oops"], x=(0, 9))

@@ -18,12 +18,13 @@ import pytest
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
 from eqsat.cli.cases import case
+from eqsat.cli.experiment import experiment
 from eqsat.codegen import loops
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
-from eqsat.discover.discovery import discover
+from eqsat.discover.discovery import Case, discover
 from eqsat.egraph.engine import Budget
-from eqsat.extract.cost import Latency
+from eqsat.extract.cost import Latency, PriceError
 from eqsat.extract.exact import exact
 from eqsat.extract.select import Priced, dag, total_cost
 from eqsat.interop import indexing, mlir, relations, tiles
@@ -726,6 +727,27 @@ def test_what_takes_a_cost_model_takes_its_name(take):
         take("beauty")
     with pytest.raises(TypeError, match="3 is no cost model: give an object with a price"):
         take(3)
+
+
+class Unpriced:
+    """A model that fails."""
+
+    def price(self, op, operands, result):
+        raise KeyError(op)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: ranges.cheapest(NEST, x),
+        lambda x: simplified(Kernel("k", [Store(buffer("B", "i32", (112,))[V // 8 + V % 8], V, [V])]), cost=x),
+        lambda x: discover([Case((V * 2 + V // 8,))], cost=x, seconds=0.0),
+        lambda x: experiment([V * 2 + V // 8], {"mine": x}),
+    ],
+)
+def test_a_cost_model_that_fails_is_named(take):
+    with pytest.raises(PriceError, match=r"the cost model fails to price '.*': KeyError"):
+        take(Unpriced())
 
 
 def test_ends_of_loops_do_not_wrap_around():
