@@ -193,6 +193,8 @@ class Kernel(Displayed):
 
     Parameters
     ----------
+    name : str
+        What messages call it, and its C function, where C has such a name.
     stores : sequence of Store
         In the order in which they are done.
 
