@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from math import prod
 
-from eqsat.extract.cost import COST_MODELS, CostModel, LoopAware, checked
+from eqsat.extract.cost import COST_MODELS, CostModel, LoopAware, OpCount, checked
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.hoist import levels
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS
 from eqsat.lang.traversal import VariableSets
 
 LATENCY = COST_MODELS["latency"]
+
+
+def refuse_unknown_weights(model: CostModel) -> None:
+    """Raise ``ValueError`` if an :class:`OpCount` weighs what is no operator: it would count for nothing."""
+    model = model.model if isinstance(model, LoopAware) else model
+    if isinstance(model, OpCount):
+        known = [*OPS, *FLOATS, *REDUCTIONS, "load", "store"]
+        if unknown := [op for op in model.weights if op not in known]:
+            near = "".join(f"; did you mean {op!r}?" for op in get_close_matches(str(unknown[0]), known, 1))
+            raise ValueError(f"the cost model weighs {unknown[0]!r}, which is no operator{near}")
 
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:

@@ -12,7 +12,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, checked
-from eqsat.lang.costs import LATENCY
+from eqsat.lang.costs import LATENCY, refuse_unknown_weights
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
@@ -118,6 +118,7 @@ def optimize(
     _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
     _refuse_contradictions(engine, theory, extract, pareto, unknown_divisors)
     model = cost_model(cost)
+    refuse_unknown_weights(model)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
     names = variables_of(ranges)

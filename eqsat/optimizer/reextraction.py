@@ -24,7 +24,7 @@ from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, LoopAware, checked
 from eqsat.extract.graph import EGraph, reachable_part
 from eqsat.extract.select import Choice, Priced, ProductPrices, tree
-from eqsat.lang.costs import cost_of
+from eqsat.lang.costs import cost_of, refuse_unknown_weights
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
@@ -50,6 +50,7 @@ def extracted(result: Result, cost: CostModel | str, extract: str | Extractor, s
     if own is not None and not callable(own):
         raise TypeError(f"{own!r} is no extractor: give a name, or a function of a Priced graph")
     model = cost_model(cost)
+    refuse_unknown_weights(model)
     name = extract if isinstance(extract, str) else "dag"
     lazy = result.snapshot is not None and result.snapshot.lazy
     known = (result.before, result.constraints, result.gates, result.rule_set)

@@ -368,6 +368,8 @@ def test_other_arguments_are_refused():
         result.extract(Latency(), "best")
     with pytest.raises(TypeError, match="3 is no extractor"):
         result.extract(Latency(), 3)
+    with pytest.raises(ValueError, match="the cost model weighs 'modd', which is no operator; did you mean 'mod'"):
+        result.extract(OpCount(weights={"modd": 9}))
     with pytest.raises(TypeError, match="no cost model"):
         result.extract(Latency)
 
