@@ -170,16 +170,10 @@ def _with_settings[F: Callable[..., None]](command: F) -> F:
     return reduce(lambda decorated, option: option(decorated), reversed(_SETTINGS), command)
 
 
-def _refuse_unused(option: str, why: str) -> None:
-    """Refuse an option that is given where nothing reads it."""
-    context = click.get_current_context()
-    if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
-        raise click.UsageError(f"--{option.replace('_', '-')} {why}")
-
-
 def _settings(*, no_theory: bool, rule_files: tuple[str, ...], seconds: float, **options: Any) -> Settings:
-    if not options["prove"]:
-        _refuse_unused("prove_seconds", "is the time of --prove: give that too")
+    given = click.get_current_context().get_parameter_source("prove_seconds")
+    if not options["prove"] and given is not ParameterSource.DEFAULT:
+        raise click.UsageError("--prove-seconds is the time of --prove: give that too")
     return Settings(theory=not no_theory, rules=rule_files, budget=Budget(seconds=seconds), **options)
 
 
@@ -430,8 +424,6 @@ def corpus(
     else:
         from eqsat.cli import cluster
 
-        for option in ("jobs", "memory"):
-            _refuse_unused(option, "is for processes of this machine: leave it out, or --scheduler")
         started = partial(cluster.run, address=scheduler)
     errors = sum("error" in row for row in kept)
     comparison = None if baseline is None else Comparison(baseline)

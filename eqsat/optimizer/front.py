@@ -116,7 +116,7 @@ def optimize(
     _require_one_of("extract", extract, EXTRACTORS)
     _require_one_of("branches", branches, BRANCHES)
     _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
-    _refuse_contradictions(engine, theory, extract, pareto, unknown_divisors)
+    _refuse_contradictions(engine, theory, pareto, unknown_divisors)
     model = cost_model(cost)
     refuse_unknown_weights(model)
     if not isinstance(budget, Budget):
@@ -142,8 +142,6 @@ def optimize(
     else:
         checked_from = time.perf_counter()
         rules = _checked_rules(rules)
-        if rules and engine == "theory":
-            raise ValueError("engine 'theory' applies no rules: leave out the rules, or use engine 'egraph'")
         # a rule is checked once in a process
         began += time.perf_counter() - checked_from
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
@@ -227,12 +225,10 @@ def _require_one_of(option: str, given: str, allowed: Collection[str]) -> None:
         raise ValueError(f"{option}={given!r} is unknown: use one of {', '.join(allowed)}")
 
 
-def _refuse_contradictions(engine: str, theory: bool, extract: str, pareto: str | None, unknown_divisors: str) -> None:
+def _refuse_contradictions(engine: str, theory: bool, pareto: str | None, unknown_divisors: str) -> None:
     """Refuse options of which one would be ignored because of another."""
     if engine == "theory" and not theory:
         raise ValueError("engine 'theory' is the theory alone, which cannot be left out: choose one of the two")
-    if engine == "greedy" and extract == "exact":
-        raise ValueError("engine 'greedy' makes no e-graph to extract from exactly: use engine 'egraph' or 'theory'")
     if pareto is None:
         return
     _require_one_of("pareto", pareto, list(SIZES))

@@ -87,7 +87,7 @@ class Rewritten(NamedTuple):
     matches : dict from rule name to int
         How often each rule was applied.
     stop : str
-        ``"saturated"``, ``"rounds"`` or ``"time"``.
+        ``"saturated"``, ``"iterations"`` or ``"time"``.
     applied : list of str
         The rules in the order of their applications; with ``limit=n`` the first ``n`` are repeated.
     circles : int
@@ -124,7 +124,7 @@ def rewrite(
     Returns
     -------
     Rewritten
-        ``stop`` is ``"saturated"``, ``"time"``, or ``"rounds"`` if the limit was reached or rules ran in a circle;
+        ``stop`` is ``"saturated"``, ``"time"``, or ``"iterations"`` if the limit was reached or rules ran in a circle;
         every circle is left where it closes, and counted in ``circles``.
 
     Raises
@@ -609,7 +609,7 @@ class _Rewriter(Matcher):
         """Rewrite ``term``, where a circle closes, no further."""
         self.final[term] = term
         self.circles += 1
-        self.stop = "rounds"
+        self.stop = "iterations"
 
     def _follow(self, term: Expr) -> Expr:
         """What ``term`` becomes next, its operands being final: the term itself if nothing is to be done."""
@@ -635,7 +635,7 @@ class _Rewriter(Matcher):
             return term
         for name, result in self.rewrites(term):
             if not self.left:
-                self.stop = "rounds"
+                self.stop = "iterations"
                 return term
             self.left -= 1
             self.applied.append(name)

@@ -57,7 +57,7 @@ class Result(Displayed):
         What exact extraction has proved: no choice over the final e-graph costs less; equal to ``cost`` if that is
         the optimum. ``None`` from other extractors.
     stop : str
-        ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"rounds"``. Rules alone may have
+        ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``. Rules alone may have
         started again on the way, from the best terms so far.
     nodes, rounds : int
         E-nodes of the final e-graph (of the greedy engine: of the answer), and rounds of the rules.

@@ -38,7 +38,7 @@ class Saturated:
     Attributes
     ----------
     stop : str
-        ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"rounds"``.
+        ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
     rounds : tuple of Round
         What each step did.
     """
@@ -134,7 +134,7 @@ class _Run:
                 return "nodes"
         else:
             if is_new:
-                return "rounds"
+                return "iterations"
         if self.insertion.is_cut:
             return "time"
         return "saturated" if is_whole and not self.reductions.is_cut else "nodes"

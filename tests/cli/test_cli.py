@@ -157,8 +157,7 @@ def test_engines_and_extractors(eqsat, engine, extract):
     code, out, _ = eqsat(
         "optimize", "(i*4 + j) // 4", "--range", "i=4", "--range", "j=4", "--engine", engine, "--extract", extract
     )
-    # greedy rewriting makes no e-graph
-    assert (code, out) == ((2, "") if (engine, extract) == ("greedy", "exact") else (0, "i\n"))
+    assert (code, out) == (0, "i\n")
 
 
 def test_rules_are_listed(eqsat):
@@ -249,7 +248,6 @@ WRONG = [
         "unknown array 'A': make it by buffer('A'), on the command line by --buffer",
     ),
     (["optimize", "x", "--var", "x=0:3", "--prove-seconds", "3"], "--prove-seconds is the time of --prove"),
-    (["corpus", "tests/data/hand.jsonl", "--scheduler", "a", "--jobs", "2"], "--jobs is for processes of this machine"),
     (["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A"], "--buffer 'A' is not of the form NAME=TYPE"),
     (
         ["optimize", "A[x]", "--var", "x=0:3", "--buffer", "A=f32"],

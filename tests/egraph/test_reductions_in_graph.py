@@ -89,7 +89,7 @@ def test_a_budget_ends_what_has_no_end():
             budget=Budget(nodes=2000, seconds=5),
             **options,
         )
-        assert result.stop in ("nodes", "rounds", "time", "saturated")
+        assert result.stop in ("nodes", "iterations", "time", "saturated")
         assert result.check().equal
 
 

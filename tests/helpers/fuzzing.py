@@ -152,8 +152,7 @@ def questions(draw: st.DrawFn) -> tuple[list[Expr], Expr | None, Expr | None, di
     gate = draw(st.none() | conditions(names)) if names else None
     constraint = draw(st.none() | st.none() | conditions(names)) if names else None
     engine, extract = draw(st.sampled_from(ENGINES)), draw(st.sampled_from(EXTRACTS))
-    is_greedy = engine.get("engine") == "greedy"
-    if ("pareto" in extract and (is_greedy or engine.get("theory") is False)) or (is_greedy and "extract" in extract):
+    if "pareto" in extract and (engine.get("engine") == "greedy" or engine.get("theory") is False):
         extract = {}
     cost = draw(st.sampled_from(sorted(COST_MODELS)))
     return roots, gate, constraint, {"cost": cost, **engine, **extract}

@@ -156,7 +156,7 @@ CIRCLES = [
 def test_a_circle_is_reported_and_its_answer_is_right(rules):
     roots = [parse("x//8 + 1", NAMES), parse("(x + y)*3", NAMES)]
     found = rewrite(roots, rules)
-    assert found.stop == "rounds"
+    assert found.stop == "iterations"
     assert found.circles
     assert check_equal(roots, found.roots).equal
 
@@ -164,7 +164,7 @@ def test_a_circle_is_reported_and_its_answer_is_right(rules):
 def test_rules_without_end_stop_at_the_limit():
     root = parse("x % 7", NAMES)
     found = rewrite([root], [Rule("grow", "x % d", "(x + d) % d")], limit=20)
-    assert (found.roots, found.stop, found.matches) == ([parse("(x + 140) % 7", NAMES)], "rounds", {"grow": 20})
+    assert (found.roots, found.stop, found.matches) == ([parse("(x + 140) % 7", NAMES)], "iterations", {"grow": 20})
     assert found.circles == 0
 
 

@@ -161,7 +161,7 @@ def test_deep_terms_are_inserted() -> None:
 
 def test_rounds_and_seconds_are_budgets() -> None:
     sum_ = (X * 6 + Y * 4 + N) // 24
-    assert optimize(sum_, theory=False, budget=Budget(rounds=1)).stop == "rounds"
+    assert optimize(sum_, theory=False, budget=Budget(rounds=1)).stop == "iterations"
     assert optimize(sum_, theory=False, budget=Budget(seconds=0)).stop == "time"
 
 
