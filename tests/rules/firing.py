@@ -90,7 +90,13 @@ FIRING = [
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
     Firing("mod-two-periods-offset", "(x + 3)%7", "x + where(x < 11, -4, -11)", {"x": (8, 13)}),
     Firing("mod-at-end", "x%7", "where(x < 7, x, 0)", {"x": (0, 7)}),
-    Firing("mod-offset", "(x + 3)%3", "x%3", {"x": (0, 31)}, besides=["mod-multiple", "symbolic-unit-mod"]),
+    Firing(
+        "mod-offset",
+        "(x + 3)%3",
+        "x%3",
+        {"x": (0, 31)},
+        besides=["mod-multiple", "symbolic-unit-mod", "symbolic-multiples-mod"],
+    ),
     # folding
     Firing("cancel-div-symbolic", "x//y", "0", {"x": (0, 7), "y": (8, 11)}, besides=["known-value"]),
     Firing(
@@ -129,8 +135,20 @@ FIRING = [
     Firing("cancel-literal-mod", "x*6%(y*9)", "x*6//3%(y*3)*3", {"x": (0, 3), "y": (1, 16)}),
     Firing("symbolic-multiple-div", "(x*z + y)//z", "x + y//z", {"x": (1, 16), "y": (8, 11), "z": (8, 11)}),
     Firing("symbolic-multiple-mod", "(x*z + y)%z", "y%z", {"x": (8, 11), "y": (2, 6), "z": (1, 16)}),
-    Firing("symbolic-unit-div", "(z + y)//z", "y//z + 1", {"y": (0, 7), "z": (1, 16)}, besides=["div-takes-literal"]),
-    Firing("symbolic-unit-mod", "(z + y)%z", "y%z", {"y": (0, 99), "z": (1, 16)}),
+    Firing(
+        "symbolic-unit-div",
+        "(z + y)//z",
+        "y//z + 1",
+        {"y": (0, 7), "z": (1, 16)},
+        besides=["symbolic-multiples-div", "div-takes-literal"],
+    ),
+    Firing("symbolic-unit-mod", "(z + y)%z", "y%z", {"y": (0, 99), "z": (1, 16)}, besides=["symbolic-multiples-mod"]),
+    Firing(
+        "symbolic-multiples-div", "(z*3 + y)//z", "y//z + 3", {"y": (0, 7), "z": (1, 16)}, besides=["div-takes-literal"]
+    ),
+    Firing("symbolic-multiples-mod", "(z*3 + y)%z", "y%z", {"y": (0, 99), "z": (1, 16)}, besides=["symbolic-unit-mod"]),
+    Firing("symbolic-scaled-div", "(x*z*8 + y)//(z*8)", "x + y//(z*8)", {"x": (0, 7), "y": (0, 99), "z": (1, 16)}),
+    Firing("symbolic-scaled-mod", "(x*z*8 + y)%(z*8)", "y%(z*8)", {"x": (0, 7), "y": (0, 99), "z": (1, 16)}),
     Firing("symbolic-whole-div", "x*z//z", "x", {"x": (0, 7), "z": (1, 16)}),
     Firing("symbolic-whole-mod", "x*z%z", "0", {"x": (2, 6), "z": (-20, -5)}),
     Firing("symbolic-self-div", "z//z", "1", {"z": (2, 6)}, besides=["symbolic-two-periods-div"]),
@@ -182,7 +200,13 @@ FIRING = [
     Firing("div-div-literal", "x//y//2", "x//(y*2)", {"x": (-8, 7), "y": (1, 16)}, besides=["div-div-symbolic"]),
     Firing("div-offset-div", "(x//3 + 2)//5", "(x + 6)//15", {"x": (1, 16)}, besides=["div-two-periods"]),
     Firing("div-sum-div", "(x//2 + y)//4", "(x + y*2)//8", {"x": (-20, -5), "y": (8, 11)}),
-    Firing("div-takes-literal", "x//y*2 + 4", "(x + y*2)//y*2", {"x": (0, 99), "y": (2, 9)}),
+    Firing(
+        "div-takes-literal",
+        "x//y*2 + 4",
+        "(x + y*2)//y*2",
+        {"x": (0, 99), "y": (2, 9)},
+        besides=["symbolic-multiples-div"],
+    ),
     Firing("div-negated", "-(x//8)", "(7 - x)//8", {"x": (-99, 5)}),
     Firing("div-negated-offset", "-((x + 7)//8)", "-x//8", {"x": (0, 99)}),
     Firing("div-of-mod", "x%96//12", "x//12%8", {"x": (0, 999)}),
