@@ -82,6 +82,13 @@ def test_answers(text, ranges, expected):
         ("(i & j)*5 + (i | j)*5 + 7", 4),
         ("((i & j) + (i | j))*3 + k*2", 4),
         ("(i & j)*2 + (i | j)*2 + (k & l)*3 + (k | l)*3", 5),
+        ("i + j - (i & j)*2", 1),
+        ("i*2 + j*2 - (i & j)*2 + k", 3),
+        ("k + i - (i | j) + j", 2),
+        ("(i | j)*4 - i*2 - j*2", 2),
+        ("(i & j) + k + (i ^ j)", 2),
+        ("k - (i ^ j) + (i | j)", 2),
+        ("(i | j)*2 - (i ^ j)", 1),
         # all but one term cancels
         ("(i | j) - (i & j) - (i ^ j) + k", 0),
     ],
