@@ -184,4 +184,6 @@ def _refuse_unmatchable(pattern: Pattern) -> None:
             numbers += topological([x, y])
     for number in numbers:
         if number.op not in _COMPUTED:
-            raise ValueError(f"{to_text(number)!r} cannot be computed from literals")
+            raise ValueError(
+                f"{to_text(number)!r} cannot be computed from literals: use + - * // % min max & | ^ << alone"
+            )

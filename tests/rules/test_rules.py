@@ -298,7 +298,7 @@ MALFORMED = [
     ("x + c", "c + x", "c", "the guard 'c' is no condition"),
     ("p", "not not p", "", "the left side is a letter"),
     ("x", "x + 0", "", "the left side is a letter"),
-    ("x // c", "x // tdiv(c, 2)", "", "cannot be computed"),
+    ("x // c", "x // tdiv(c, 2)", "", "cannot be computed from literals: use + - * //"),
     ("x * c", "sum(x, i, 0, c)", "", "the right side has a reduction, the left side 'x * c' none"),
     ("sum(x, i, 0, v)", "0", "sum(x, i, 0, v) == 0", "has a reduction: measure letters instead"),
 ]
