@@ -60,6 +60,7 @@ class LeftSide:
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
         self.reduces = pattern.binds_index
+        self.places = places_of_letters(pattern.left)
         #: The operators of terms that are looked up with their operands.
         self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
@@ -247,6 +248,14 @@ class LeftSide:
             found = self.coefficient(matched, coefficient, scale, left)
             if found is not None:
                 yield from self.written(found[0], others, whole, found[1])
+            if left.factor == "1" and coefficient == const(1) and (letter := self.factor_letter(addend)):
+                text = f"(Sum (multiset-of (Sc {scale} {matched.letters[letter]})) 0)"
+                yield from self.written(matched.fact(f"(!= 1 {scale})").bind(letter, text), others, whole, left)
+
+    def factor_letter(self, product: Expr) -> str:
+        """A letter that is a factor of a product and stands nowhere else: it may have the coefficient of a term."""
+        letters = [letter_of(m) for m in operands_of(product, "mul")] if product.op == "mul" else []
+        return next((x for x in letters if x and len(self.places[x]) == 1), "")
 
     def coefficient(self, query: Query, wanted: Expr, scale: str, left: Rest) -> tuple[Query, Rest] | None:
         """``scale`` is ``wanted`` times the factor, which the first addend with a known coefficient gives."""

@@ -28,6 +28,8 @@ NEXT = Rule("next", "x*y*(c + 1) + z*w*c", "x*y + (x*y + z*w)*c")
 BEFORE = Rule("before", "min(x*x + c - 1, c)", "min(x*x - 1, 0) + c")
 LESS = Rule("less", "(x*x - (c*2 - 1)) & c", "(x*x + 1 - c*2) & c")
 
+SCALED = Rule("scaled", "(x*min(y, z) + w) % 5", "(x*min(y, z) + w + 0*(x//7)) % 5", check=False)
+
 ALIKE = Rule("alike", "x*c + x*d", "x*(c + d) + 0*(x//7)", "c == 3 and d == 5", check=False)
 LIKE = Rule("like", "(x*c + x*y) % 7", "(x*(c + y)) % 7", "c > 1")
 #: A rule, and what it matches.
@@ -66,6 +68,9 @@ MATCHED = [
     (NEXT, "l*l*5 - i*j - k*k*2"),
     (BEFORE, "min(i*i + 4, 5)"),
     (LESS, "(i*i - 9) & 5"),
+    # a factor of a product takes the coefficient
+    (SCALED, "(i*min(j, k)*3 + l) % 5"),
+    (SCALED, "(i*j*min(j, k)*-2 + l*l + k) % 5"),
 ]
 #: A rule, and what it does not match though nearly.
 NOT_MATCHED = [
@@ -88,6 +93,7 @@ NOT_MATCHED = [
     (NEXT, "i*i*7 + j*k*5"),
     (BEFORE, "min(i*i + 5, 5)"),
     (LESS, "(i*i - 8) & 5"),
+    (SCALED, "(i*min(j, k)*3 + l) % 7"),
 ]
 
 
