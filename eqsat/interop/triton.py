@@ -39,7 +39,7 @@ _NOT_LOWERED = 10_000
 _DIVISION = re.compile(r"\barith\.(?:floor|ceil)?(?:div|rem)[su]i\b")
 #: In the text of an assembler: no label, directive or comment.
 _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?[a-z]\w*(?:[.\w]*)(?:\s.*)?$", re.MULTILINE)
-_ADDPTR = re.compile(rf"%0 = tt\.addptr %1, %2 : (.*), {TYPE}(?: loc\(.*\))?")
+_ADDPTR = re.compile(rf"%0 = tt\.addptr %1, %2 : (.*), {TYPE}")
 
 
 @dataclass(frozen=True)

@@ -412,6 +412,22 @@ def test_new_names_are_free():
     assert "div" not in text
 
 
+def test_locations_are_read_over():
+    """MLIR prints them behind operations, arguments and indices of loops: ``--mlir-print-debuginfo``."""
+    lines = [
+        'affine.for %i loc("a(b":10:16) = 0 to 8 {',
+        "%t = gpu.thread_id x upper_bound 64 loc(#loc1)",
+        "%u = arith.index_cast %t : index to i64 loc(callsite(#loc2 at fused[#loc3, #loc4]))",
+        "%v = arith.index_cast %u : i64 to index",
+        "%c64 = arith.constant 64 : index loc(#loc5)",
+        "%r = arith.remsi %v, %c64 : index loc(#loc6)",
+        "memref.store %x, %a[%r] : memref<64xf32> loc(#loc7)",
+        "affine.store %x, %a[%i mod 8] : memref<64xf32> loc(#loc8)",
+        "} loc(#loc9)",
+    ]
+    assert stores_at(rewrite(body(*lines))) == ["%t", "%i"]
+
+
 def test_a_map_that_was_rewritten_goes_with_its_last_reader():
     lines = [
         "affine.for %i = 0 to 64 step 4 {",

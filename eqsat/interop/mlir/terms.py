@@ -42,21 +42,20 @@ from eqsat.lang.expr import (
 from eqsat.lang.text import split_list
 from eqsat.theory.linear import LinearArithmetic
 
-_LOC = r"(?: loc\(.*\))?"
-_BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}{_LOC}")
-_CONSTANT = re.compile(rf"%0 = arith\.constant (?:(?:dense<)?(-?\d+|true|false)>?)(?: : {TYPE})?{_LOC}")
-COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}{_LOC}")
-_SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : (?:{TYPE}, )?{TYPE}{_LOC}")
+_BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}")
+_CONSTANT = re.compile(rf"%0 = arith\.constant (?:(?:dense<)?(-?\d+|true|false)>?)(?: : {TYPE})?")
+COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}")
+_SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : (?:{TYPE}, )?{TYPE}")
 #: Triton's tensor of numbers in order, and the operations that give a value another shape.
-_RANGE = re.compile(rf"%0 = tt\.make_range {{end = (\d+) : i32, start = (\d+) : i32}} : {TYPE}{_LOC}")
-SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}{_LOC}")
-_CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}{_LOC}")
+_RANGE = re.compile(rf"%0 = tt\.make_range {{end = (\d+) : i32, start = (\d+) : i32}} : {TYPE}")
+SPREAD = re.compile(rf"%0 = tt\.(splat|broadcast|expand_dims) %1 (?:{{axis = (\d+) : i32}} )?: {TYPE} -> {TYPE}")
+_CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %1 : {TYPE} to {TYPE}")
 #: A map or set, and its operands.
 MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"
-APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}{_LOC}")
+APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}")
 _ACCESS = re.compile(r"(?:%0 = )?affine\.(?:load|store) (?:%\d+, )?%\d+ ?\[(.*)\] : .*")
-_TYPED = re.compile(rf"%0 = (?:arith|tt)\..* (?::|to|->) {TYPE}{_LOC}")
-_BOOL = re.compile(rf"%0 = arith\.constant (?:true|false){_LOC}")
+_TYPED = re.compile(rf"%0 = (?:arith|tt)\..* (?::|to|->) {TYPE}")
+_BOOL = re.compile(r"%0 = arith\.constant (?:true|false)")
 _INDEX = re.compile(r"%0 = affine\.(?:apply|min|max) .*")
 
 #: More terms than an operation adds to those of its operands.

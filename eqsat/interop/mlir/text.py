@@ -21,6 +21,8 @@ _CONTINUATION = re.compile(r"\s*(?:->|:|\{|iter_args\b|step\b|to\b|attributes\b|
 _RESULTS = re.compile(r"\s*%[^=(]*?=(?!=)")
 _REGIONS = re.compile(r"\(\{.*\}\)", re.DOTALL)
 _LABEL = re.compile(r"\s*\^\w+")
+#: A string, how a location begins, or a bracket.
+_LOCATION = re.compile(r'"(?:[^"\\]|\\.)*"|( loc\()|[()]')
 _ALIAS = re.compile(r"\s*(#[\w.$-]+)\s*=\s*(affine_(?:map|set)\s*<.*>)\s*(?://.*)?")
 
 
@@ -122,7 +124,7 @@ class Statement:
 
     @cached_property
     def normalised(self) -> tuple[str, list[Value]]:
-        """The text on one line without comments, with ``%k`` for its k-th value, and those values."""
+        """The text on one line without comments and locations, with ``%k`` for its k-th value, and those values."""
         values: list[Value] = []
         parts = []
         for piece in self.pieces:
@@ -131,7 +133,7 @@ class Statement:
                 values.append(piece)
             else:
                 parts.append(_without_comments(piece))
-        return " ".join("".join(parts).split()), values
+        return _without_locations(" ".join("".join(parts).split())), values
 
 
 @dataclass
@@ -195,6 +197,18 @@ def _split(text: str) -> Iterator[str]:
         part, depth = "", 0
     if part:
         yield part
+
+
+def _without_locations(text: str) -> str:
+    """The text without each ``loc(...)``, which MLIR prints behind operations and arguments if asked."""
+    parts, start, depth = [], 0, 0
+    for found in _LOCATION.finditer(text) if " loc(" in text else ():
+        if found[1] and not depth:
+            parts.append(text[start : found.start()])
+        if found[1] or depth:
+            depth += {")": -1}.get(found[0], int(not found[0].startswith('"')))
+            start = found.end()
+    return "".join(parts) + text[start:]
 
 
 def _without_comments(text: str) -> str:
