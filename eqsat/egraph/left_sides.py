@@ -9,6 +9,7 @@ bound elsewhere to a sum of several terms matches these terms wherever a sum has
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -61,6 +62,8 @@ class LeftSide:
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
         self.reduces = pattern.binds_index
         self.places = places_of_letters(pattern.left)
+        #: How many sums have which letter as an addend.
+        self.sums_with = Counter(_addends(pattern.left))
         #: The operators of terms that are looked up with their operands.
         self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
@@ -264,11 +267,10 @@ class LeftSide:
                 query = query.fact(f"(= {left.factor} 1)")
             solved = query.solved(wanted, scale)
             return None if solved is None else (solved, replace(left, factor="1"))
-        number, query = query.number(wanted)
-        if left.factor == "1":
-            return query.fact(f"(= {scale} {number})"), left
         if left.factor:
-            return query.fact(f"(= {scale} (* {left.factor} {number}))"), left
+            number, query = query.times(wanted, left.factor)
+            return query.fact(f"(= {scale} {number})"), left
+        number, query = query.number(wanted)
         if number == "1":
             return query, replace(left, factor=scale)
         factor, query = query.name("i64")
@@ -298,13 +300,13 @@ class LeftSide:
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
-        for taker in () if at_top else addends:
-            stands_once = sum(letter == taker[1] for _, letter in addends) == 1
-            if stands_once and taker[0].op == "const" and abs(taker[0].vmin) == 1:
-                for end, rest in self.terms(query, [pair for pair in addends if pair is not taker], whole, left):
-                    negative = taker[0].vmin < 0
-                    yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=negative)
-        yield from self.terms(query, addends, whole, left)
+        takers = [] if at_top else [pair for pair in addends if _is_unit(pair[0]) and _stands_once(pair[1], addends)]
+        for taker in takers:
+            for end, rest in self.terms(query, [pair for pair in addends if pair is not taker], whole, left):
+                yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
+        # one term may be all the rest: it is told apart for what is its multiple in other sums
+        if all(self.sums_with[letter] > 1 for _, letter in takers):
+            yield from self.terms(query, addends, whole, left)
 
     def in_constant(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
         """A bound letter that is a literal, as a part of the constant of the sum."""
@@ -508,6 +510,25 @@ def _open_letter(term: Expr, query: Query) -> str | None:
     """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
     found = [t for t in topological([term]) if is_literal_letter(t) and str(t.value) not in query.sorts]
     return str(found[0].value) if found else None
+
+
+def _addends(left: Expr) -> Iterator[str]:
+    """The letters that are addends of sums, once for each."""
+    parts = [a for _, a in as_sum(left)[1]] if is_sum(left) else left.args
+    for part in parts:
+        letter = letter_of(part)
+        if letter is None:
+            yield from _addends(part)
+        elif is_sum(left):
+            yield letter
+
+
+def _is_unit(coefficient: Expr) -> bool:
+    return coefficient.op == "const" and abs(coefficient.vmin) == 1
+
+
+def _stands_once(letter: str, addends: Sequence[tuple[Expr, str]]) -> bool:
+    return sum(other == letter for _, other in addends) == 1
 
 
 def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:

@@ -130,6 +130,21 @@ def test_a_rule_whose_numbers_no_match_tells_is_refused(left):
         optimize("i//3", i=(0, 9), rules=[Rule("hidden", left, "0", check=False)])
 
 
+WAYS = [
+    # what is left of a sum, one term or more, is all that a letter can be
+    ("(x + c)//d", 1),
+    ("(x + y)//d", 2),
+    ("(x + c)//d - x//d", 1),
+    # one term of a sum may have a multiple in another
+    ("(x + c)//d + x*4", 4),
+]
+
+
+@pytest.mark.parametrize(("left", "ways"), WAYS)
+def test_there_are_no_two_ways_to_find_one_match(left, ways):
+    assert len(compiled(Rule("one-match", left, f"0*({left})", check=False, modulo_theory=True))) == ways
+
+
 FALSE = [("x//8", "x//8 - 50"), ("x//8", "x//9 - 50"), ("x//8 + y", "y")]
 
 
