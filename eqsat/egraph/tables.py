@@ -12,7 +12,7 @@ import sys
 import tempfile
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
@@ -47,13 +47,10 @@ def _removed(folder: Path, files: dict[str, TextIO]) -> None:
 
 
 class Tables:
-    """A warm session for one set of rules; a process that is forked makes its own.
+    """A warm session for one set of rules; a process that is forked makes its own."""
 
-    Raises
-    ------
-    ValueError
-        If egglog refuses the rules.
-    """
+    _run: Callable[[str], list[Any]]
+    _egraph: Any
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
@@ -91,8 +88,8 @@ class Tables:
                 )
             self._ways.append((way, tuple(names)))
         self._schedules: dict[tuple[frozenset[str], bool], str] = {}
-        self._program = WarmProgram("\n".join(lines), MOST_SCRIPTS)
-        self._run, self._egraph = self._program.run, self._program.egraph
+        self._text = "\n".join(lines)
+        self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
         self._retired: list[str] = []
@@ -102,7 +99,7 @@ class Tables:
     @property
     def is_worn(self) -> bool:
         """Whether a new session would be smaller and faster by now."""
-        return self._program.is_worn
+        return self._program is not None and self._program.is_worn
 
     @property
     def integer(self) -> Any:
@@ -186,8 +183,21 @@ class Tables:
         """Whether a rule reads nodes of the constructors ``live`` alone."""
         return any(way.reads <= live for way, _ in self._ways)
 
+    def start(self) -> None:
+        """Let egglog read the rules once, which takes far longer than to compile them: many inputs have no match.
+
+        Raises
+        ------
+        ValueError
+            If egglog refuses the rules.
+        """
+        if self._program is None:
+            self._program = WarmProgram(self._text, MOST_SCRIPTS)
+            self._run, self._egraph = self._program.run, self._program.egraph
+
     def begin(self) -> None:
-        """Count matches anew."""
+        """Be ready for rows, and count matches anew."""
+        self.start()
         self.matches, self.seconds = Counter(), Counter()
 
     def insert(self) -> None:
@@ -246,7 +256,8 @@ class Tables:
         self._rows.clear()
         self._texts.clear()
         self._retired.clear()
-        self._program.clear()
+        if self._program is not None:
+            self._program.clear()
 
 
 #: The sessions that are open, and those of the process that this one was forked from.

@@ -323,6 +323,8 @@ class Optimisation(ABC):
                     builder.grow()
                 self.spent.skip(NO_MATCH if rules else NO_RULES)
                 return Saturated("saturated", ())
+            with self.spent.off_the_clock():
+                tables.start()
             began = time.perf_counter()
             with self.spent.during("saturate"):
                 # half of the time that is left is for choosing
