@@ -269,7 +269,8 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
     """C source of ``name_points``: the function ``name`` applied to ``count`` points held in arrays.
 
     Its type is the same for every kernel: ``(start, count, in, out)``, with one array of int64 per argument in ``in``,
-    and one of int64 or bool per root in ``out``, filled from index ``start``.
+    and one of int64 or bool per root in ``out``, filled from index ``start``. What has 32 bits and is never negative is
+    widened as an unsigned value, for which x86-64 and AArch64 need no instruction.
     """
     results = [f"o{index}" for index in range(len(roots))]
     inputs = [f"({_type(v)})in[{index}][p]" for index, v in enumerate(order)]
@@ -282,8 +283,32 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
         f"        {name}({', '.join(inputs + ['&' + result for result in results])});",
     ]
     for index, (root, result) in enumerate(zip(roots, results, strict=True)):
-        lines.append(f"        (({'bool' if root.is_bool else 'int64_t'} *)out[{index}])[start + p] = {result};")
+        value = f"(uint32_t){result}" if _is_unsigned(root) else result
+        lines.append(f"        (({'bool' if root.is_bool else 'int64_t'} *)out[{index}])[start + p] = {value};")
     return "\n".join([*lines, "    }", "}", ""])
+
+
+def _is_unsigned(term: Expr) -> bool:
+    """Whether a term has 32 bits and is known to be never negative."""
+    return not term.is_bool and select_width(term) == 32 and (term.vmin >= 0 or _least_of_sum(term) >= 0)
+
+
+def _least_of_sum(term: Expr) -> int:
+    """A lower bound of a sum, in which each of its summands is counted once: of ``x*8 - x`` it is that of ``x*7``."""
+    scales = {term: 1}
+    least = 0
+    for part in reversed(topological([term])):
+        scale = scales.get(part, 0)
+        if part.op in ("add", "sub"):
+            addends = [(part.args[0], scale), (part.args[1], scale if part.op == "add" else -scale)]
+        elif part.op == "mul" and part.args[1].op == "const":
+            addends = [(part.args[0], scale * part.args[1].vmin)]
+        else:
+            addends = []
+            least += scale * (part.vmin if scale > 0 else part.vmax) if scale else 0
+        for addend, by in addends:
+            scales[addend] = scales.get(addend, 0) + by
+    return least
 
 
 def _type(term: Expr) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.codegen.expressions import WRITE, to_c
+from eqsat.codegen.expressions import WRITE, points_function, to_c
 from eqsat.extract.cost import exact_multiplier
 from eqsat.lang.expr import Expr, as_expr, buffer, const, minimum, var
 from eqsat.lang.ops import OPS, OWN
@@ -85,6 +85,25 @@ def statements(*roots: Expr) -> list[str]:
 )
 def test_spelling(text: str, expected: str) -> None:
     assert statements(parse(text, X)) == [f"*out0 = {expected};"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i*5", "(uint32_t)o0"),
+        ("i*8 - i", "(uint32_t)o0"),
+        ("(i*8 - i)*-3 + i*21 + 5", "(uint32_t)o0"),
+        ("i*8 - i - 1", "o0"),
+        ("i*3 - d*4 - i*2 + 36", "(uint32_t)o0"),
+        ("i*3 - d*4 - i*2 + 35", "o0"),
+        ("j", "o0"),
+        ("n", "o0"),
+        ("i < 3", "o0"),
+    ],
+)
+def test_what_is_never_negative_is_widened_as_unsigned(text: str, expected: str) -> None:
+    root = parse(text, X)
+    assert f"= {expected};" in points_function([root], "kernel", [*X.values()])
 
 
 def test_every_operator_can_be_written() -> None:
