@@ -20,8 +20,18 @@ from typing import Any, ClassVar, cast
 
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier
-from eqsat.lang.dtypes import LIMITS, select_width, widths
-from eqsat.lang.expr import Expr, brief, free_name, refuse_array, topological, tree_size, use_counts, variables
+from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
+from eqsat.lang.expr import (
+    Expr,
+    brief,
+    free_name,
+    rebuild,
+    refuse_array,
+    topological,
+    tree_size,
+    use_counts,
+    variables,
+)
 from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
 from eqsat.lang.validation import list_of
 
@@ -205,6 +215,33 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
             "give it as a store of a kernel (eqsat.Kernel)"
         )
     return _RootsWriter(roots, name, arguments(roots, order)).function(storage)
+
+
+def by_products(roots: Sequence[Expr]) -> list[Expr]:
+    """``roots`` with products in place of selections that a term which is 0 or 1 makes between two literals.
+
+    Compilers do not know that it is 0 or 1. A selection takes them a test, a move and loads of the literals, a product
+    one instruction; what else runs meanwhile hides that its result is waited for a cycle longer.
+
+    >>> from eqsat.lang.expr import var, where
+    >>> i = var("i", 0, 1)
+    >>> by_products([where(i < 1, 0, 840), where(i < 1, 7, 5)])
+    [Expr('i*840'), Expr('i*-2 + 7')]
+    """
+
+    def product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op != "where" or args[0].op != "lt" or any(a.op != "const" for a in args[1:]):
+            return None
+        decider, bound = args[0].args
+        step = args[2].vmin - args[1].vmin
+        if (decider.vmin, decider.vmax) != (0, 1) or (bound.vmin, bound.vmax) != (1, 1):
+            return None
+        if width_of(min(0, step), max(0, step)) != select_width(term):
+            return None
+        scaled = decider * step if step != 1 else decider
+        return scaled + args[1] if args[1].vmin else scaled
+
+    return rebuild(roots, product)
 
 
 def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
@@ -571,8 +608,9 @@ class _RootsWriter(Writer):
     """Writes the function that stores the value of each root through a pointer."""
 
     def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
-        super().__init__(roots, name, order)
-        self.roots = roots
+        self.roots = by_products(roots)
+        super().__init__(self.roots, name, order)
+        self.given = roots
         self.outputs = [free_name(f"out{index}", self.names) for index in range(len(roots))]
 
     def function(self, storage: str) -> Function:
@@ -594,12 +632,12 @@ class _RootsWriter(Writer):
         return Function(self.name, text, frozenset(self.helpers))
 
     def parameters(self) -> list[str]:
-        results = [f"{_type(root)} *{output}" for root, output in zip(self.roots, self.outputs, strict=True)]
+        results = [f"{_type(root)} *{output}" for root, output in zip(self.given, self.outputs, strict=True)]
         return [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]
 
     def comment(self) -> list[str]:
         ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
-        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.roots, strict=True)]
+        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.given, strict=True)]
         return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
 
 
