@@ -111,6 +111,12 @@ def test_near_misses(rule, text):
     assert not matches(rule, text)
 
 
+def test_without_the_theory_a_factor_of_a_product_takes_the_coefficient():
+    rule = Rule("multiple", "(x*y + z) // y", "x + z//y")
+    term = "(i + j*(k + 4)*8) // (k + 4)"
+    assert optimize(term, rules=[rule], theory=False, budget=Budget(seconds=60), **RANGES).rules
+
+
 def test_what_holds_by_representation_is_not_compiled():
     for name in ("add-commutes", "mul-associates", "add-same", "scales-multiply", "min-commutes", "and-associates"):
         (rule,) = [rule for rule in DEFAULT if rule.name == name]
