@@ -324,7 +324,9 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
 def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums with a multiple of another, or of its quotient, in place of terms that both have.
 
-    Of sums that are ``needed``, and of those ``others`` that conditions may be compared by.
+    Of sums that are ``needed``, and of those ``others`` that conditions may be compared by. What takes a quotient or a
+    remainder may be no shorter for it, and then be a multiple of another sum: ``71*y - 419*((x + 2*y)//6) + 70*x`` is
+    ``70*S - 419*(S//6)`` for an ``S = x + 14*y``.
     """
     if sum(map(builder.is_sum, needed)) < 2:
         return
@@ -338,13 +340,20 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
     sums = by_class([*needed, *others])
     quotients = list(_quotients_of(builder, sums))
     yield from quotients
-    parts = sums | by_class([c for c, _ in quotients])
+    remainders = list(_remainders_of(builder, sums))
+    parts = sums | by_class([*[c for c, _ in quotients], *remainders])
     # what is affine stays so
     affine = {c for c in parts if builder.form_of(c).is_affine()}
     having: dict[int, list[int]] = defaultdict(list)
     for part, terms in parts.items():
         for a in terms:
             having[a].append(part)
+    digits = dict.fromkeys([*[c for c, node in quotients if node[0] == "floordiv"], *remainders])
+    having_digit: dict[int, list[int]] = defaultdict(list)
+    for digit in [digit for digit in digits if digit in parts]:
+        for atom in builder.form_of(digit).terms:
+            if atom.op == "floordiv":
+                having_digit[atoms[atom]].append(digit)
     for c in sums:
         for op, payload, args in list(builder.graph.classes[c]):
             if op != "sum" or len(args) < 3:
@@ -353,29 +362,56 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
             most = LIMITS.parts if len(args) <= LIMITS.wide_sum else LIMITS.parts_of_wide
-            for part in sorted(shared, key=shared.__getitem__, reverse=True)[:most]:
-                # more must vanish than the part itself and what it has besides
-                if 2 * shared[part] > len(parts[part]) + 1 and part != c and not (c in needed and part in needed[c][2]):
-                    for scale, pairs in _less_multiples(terms, part, parts[part]):
-                        left = constant - scale * builder.form_of(part).constant
-                        yield c, sum_of(pairs, left)
+            ranked = [part for part in sorted(shared, key=shared.__getitem__, reverse=True)[:most] if part != c]
+            # more must vanish than the part itself and what it has besides
+            able = [part for part in ranked if 2 * shared[part] > len(parts[part]) + 1]
+            able = [part for part in able if not (c in needed and part in needed[c][2])]
+            found = [*_with_multiples(builder, (constant, terms), able, parts)]
+            for digit in [digit for a in args for digit in having_digit.get(a, ()) if digit != c]:
+                others = [part for part in ranked if part != digit]
+                for as_long in _with_multiples(builder, (constant, terms), [digit], parts, by=0):
+                    found += _with_multiples(builder, as_long, others, parts)
+            for left, shorter in found:
+                yield c, sum_of([*shorter.items()], left)
+
+
+def _with_multiples(
+    builder: Builder,
+    total: tuple[int, Mapping[int, int]],
+    among: Iterable[int],
+    parts: Mapping[int, Mapping[int, int]],
+    by: int = 1,
+) -> Iterator[tuple[int, dict[int, int]]]:
+    """A sum, by its constant and the coefficients of classes, with multiples of parts that shorten it ``by`` terms."""
+    constant, terms = total
+    for part in among:
+        for scale, pairs in _less_multiples(terms, part, parts[part], by):
+            yield constant - scale * builder.form_of(part).constant, dict(pairs)
 
 
 def _less_multiples(
-    terms: Mapping[int, int], part: int, of_part: Mapping[int, int]
+    terms: Mapping[int, int], part: int, of_part: Mapping[int, int], by: int = 1
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The multiples of ``part`` that shorten a sum, each with what is then added."""
+    """The multiples of ``part`` that shorten a sum ``by`` terms at least, each with what is then added."""
     shared = [(terms[a], k) for a, k in of_part.items() if a in terms]
     scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
     besides = len(of_part) - len(shared) + (part not in terms)
     for scale in sorted(set(scales)) if len(scales) >= besides else ():
         # more terms vanish than are added
-        if scales.count(scale) > besides - (terms.get(part) == -scale):
+        if scales.count(scale) >= besides - (terms.get(part) == -scale) + by:
             left = dict(terms)
             for a, k in of_part.items():
                 left[a] = left.get(a, 0) - scale * k
             left[part] = left.get(part, 0) + scale
             yield scale, [(a, k) for a, k in left.items() if k]
+
+
+def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
+    """The classes that are there of ``A % n`` for quotients ``A // n`` in sums."""
+    for atom in {a: None for c in sums for a in builder.form_of(c).terms if a.op == "floordiv"}:
+        remainder = builder.quotients.remainder_of(atom)
+        if remainder in builder.classes:
+            yield builder.add_class(remainder)
 
 
 def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:

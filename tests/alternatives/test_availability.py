@@ -37,6 +37,12 @@ REUSED = [
         "(x*4 + (i + j*2))%8*2 - (x*28 + y*140 + (i + j*2))",
     ),
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
+    # a quotient of a sum that is there, or a remainder, that makes the rest a multiple of a sum
+    (["x + y*14", "(x + y*14)//6 + (x + y*14)%6*70"], "(x + y*14)*70 - (x + y*14)//6*419"),
+    (
+        ["k*2 + u + x*28 + y*140", "(k + x*2 + y*2)%4*2 + u + (y*17 + x*3 + (y + x + k//2)//2)*-8"],
+        "u*2 + (k + (x + y)*2)%4*4 - ((x + (y*4 + y))*28 + (k*2 + u))",
+    ),
     # a quotient by the remainder's divisor, of more than what remains
     (["(x*30 + w*7 + k)//10", "(x*30 + w*7 + k)%10"], "w*7 + k - (w*7 + k)//10*10"),
     # a sum that differs from the dividend in its constant too
