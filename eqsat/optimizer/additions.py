@@ -95,7 +95,7 @@ class Additions:
         numbers = [n * k for _, k, n in terms if n is not None]
         node = sum_of([(a, k) for a, k, n in terms if n is None], constant + sum(numbers))
         if node[:2] == EQUALITY:
-            if node[2][0] != c:
+            if node[2][0] != c and not self.builder.theory.is_canonical:
                 self.equate(c, node[2][0])
             return
         if node[0] != "sum":
