@@ -361,13 +361,15 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
             constant, coefficients = sum_payload(payload)
             terms = dict(zip(args, coefficients, strict=True))
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
-            most = LIMITS.parts if len(args) <= LIMITS.wide_sum else LIMITS.parts_of_wide
+            is_wide = len(args) > LIMITS.wide_sum
+            most = LIMITS.parts_of_wide if is_wide else LIMITS.parts
             ranked = [part for part in sorted(shared, key=shared.__getitem__, reverse=True)[:most] if part != c]
             # more must vanish than the part itself and what it has besides
             able = [part for part in ranked if 2 * shared[part] > len(parts[part]) + 1]
             able = [part for part in able if not (c in needed and part in needed[c][2])]
             found = [*_with_multiples(builder, (constant, terms), able, parts)]
-            for digit in [digit for a in args for digit in having_digit.get(a, ()) if digit != c]:
+            of_args = [] if is_wide else [digit for a in args for digit in having_digit.get(a, ()) if digit != c]
+            for digit in of_args:
                 others = [part for part in ranked if part != digit]
                 for as_long in _with_multiples(builder, (constant, terms), [digit], parts, by=0):
                     found += _with_multiples(builder, as_long, others, parts)
