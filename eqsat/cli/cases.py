@@ -200,7 +200,7 @@ def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gat
     {'id': 'one', 'vars': {'i': [0, 31]}, 'exprs': ['i*8//8']}
     """
     roots, known, gates = list_of(Expr, exprs, "the roots"), list_of(Expr, constraints, "the constraints"), [*gates]
-    terms = [*roots, *known, *list_of(Expr, filter(None, gates), "the gates")]
+    terms = [*roots, *known, *list_of(Expr, [gate for gate in gates if gate is not None], "the gates")]
     return Case(id, names_of(terms), [], [*roots], [*known], gates)
 
 

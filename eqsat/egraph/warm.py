@@ -36,15 +36,13 @@ class WarmProgram:
         except egglog.EggSmolError as error:
             raise ValueError(f"egglog refuses the rules: {error}") from None
         self._scripts = 0
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether a new program would be smaller and faster by now."""
-        return self._scripts > self._lasts
+        #: Whether a new program would be smaller and faster by now.
+        self.is_worn = False
 
     def run(self, text: str) -> list[Any]:
         """What egglog answers to each command of a script."""
         self._scripts += len(text)
+        self.is_worn = self._scripts > self._lasts
         answers: list[Any] = self.egraph.run_program(*self.egraph.parse_program(text))
         return answers
 

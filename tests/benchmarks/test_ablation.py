@@ -26,7 +26,7 @@ WORTH = [
     ("factored products", ["x*z + y*z"]),
     ("other comparisons", ["x != y", "y != x"]),
     ("merged comparisons", ["x < y and x < z"]),
-    ("congruent remainders", ["x*8 + y", "(x*3 + y)%5"]),
+    ("congruent remainders", ["x*9 + y", "(x + y)%8"]),
     ("partial sums", ["y*(x%4) + x//4*4"]),
     ("partial conditions", ["where(x < 3 and z < 5 and y < 4, i, j)", "where(x < 3 and y < 4 and i < 5, x, y)"]),
     ("linear programs", ["x*9"]),
