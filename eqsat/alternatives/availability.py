@@ -325,7 +325,7 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
     """Sums with a multiple of another, or of its quotient, in place of terms that both have.
 
     Of sums that are ``needed``, and of those ``others`` that conditions may be compared by. What takes a quotient or a
-    remainder may be no shorter for it, and then be a multiple of another sum: ``71*y - 419*((x + 2*y)//6) + 70*x`` is
+    remainder may be no shorter for it, and then be a multiple of another sum: ``70*x + 142*y - 419*((x + 2*y)//6)`` is
     ``70*S - 419*(S//6)`` for an ``S = x + 14*y``.
     """
     if sum(map(builder.is_sum, needed)) < 2:
