@@ -387,25 +387,18 @@ def _with_multiples(
     """A sum, by its constant and the coefficients of classes, with multiples of parts that shorten it ``by`` terms."""
     constant, terms = total
     for part in among:
-        for scale, pairs in _less_multiples(terms, part, parts[part], by):
-            yield constant - scale * builder.form_of(part).constant, dict(pairs)
-
-
-def _less_multiples(
-    terms: Mapping[int, int], part: int, of_part: Mapping[int, int], by: int = 1
-) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """The multiples of ``part`` that shorten a sum ``by`` terms at least, each with what is then added."""
-    shared = [(terms[a], k) for a, k in of_part.items() if a in terms]
-    scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
-    besides = len(of_part) - len(shared) + (part not in terms)
-    for scale in sorted(set(scales)) if len(scales) >= besides else ():
-        # more terms vanish than are added
-        if scales.count(scale) >= besides - (terms.get(part) == -scale) + by:
-            left = dict(terms)
-            for a, k in of_part.items():
-                left[a] = left.get(a, 0) - scale * k
-            left[part] = left.get(part, 0) + scale
-            yield scale, [(a, k) for a, k in left.items() if k]
+        of_part = parts[part]
+        shared = [(terms[a], k) for a, k in of_part.items() if a in terms]
+        scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
+        besides = len(of_part) - len(shared) + (part not in terms)
+        for scale in sorted(set(scales)) if len(scales) >= besides else ():
+            # more terms vanish than are added
+            if scales.count(scale) >= besides - (terms.get(part) == -scale) + by:
+                left = dict(terms)
+                for a, k in of_part.items():
+                    left[a] = left.get(a, 0) - scale * k
+                left[part] = left.get(part, 0) + scale
+                yield constant - scale * builder.form_of(part).constant, {a: k for a, k in left.items() if k}
 
 
 def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
