@@ -29,7 +29,8 @@ import numpy as np
 import eqsat
 from eqsat import Kernel, Store
 from eqsat.cli.experiment import geometric_mean
-from eqsat.lang.expr import Expr, ExprLike, buffer, const, max_over, sum_over, var, where
+from eqsat.lang.expr import Expr, ExprLike, buffer, const, var
+from eqsat.lang.functions import max_over, sum_over, where
 
 sys.path.insert(0, str(Path(__file__).parent))
 from peers.tensor_peer import CASES, Im2col, Permute, Pool, Slice, data, fingerprint, seconds, with_numpy

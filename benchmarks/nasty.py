@@ -25,21 +25,8 @@ from eqsat.egraph.engine import Budget
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels import ranges
 from eqsat.kernels.kernel import Kernel, Store
-from eqsat.lang.expr import (
-    Expr,
-    buffer,
-    const,
-    max_over,
-    maximum,
-    min_over,
-    minimum,
-    sum_over,
-    tdiv,
-    tmod,
-    var,
-    variables,
-    where,
-)
+from eqsat.lang.expr import Expr, buffer, const, var, variables
+from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.theory.work import late_after

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.kernels.kernel import Kernel, Store
-from eqsat.lang.expr import (
-    Expr,
-    buffer,
-    const,
+from eqsat.lang.expr import Expr, buffer, const, var
+from eqsat.lang.functions import (
     exp,
     log,
     max_over,
@@ -24,7 +22,6 @@ from eqsat.lang.expr import (
     tmod,
     to_double,
     to_float,
-    var,
     where,
 )
 from eqsat.lang.own import Operator, operator

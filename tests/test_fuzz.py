@@ -5,7 +5,8 @@ from collections import Counter
 import fuzzing
 import pytest
 
-from eqsat.lang.expr import var, where
+from eqsat.lang.expr import var
+from eqsat.lang.functions import where
 
 
 @pytest.mark.parametrize("kind", [kind for kind in fuzzing.KINDS if kind != "kernels"])

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eqsat.cli.cases import Case
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, topological, where
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.lang.functions import maximum, minimum, where
 
 Node = list[Any]
 

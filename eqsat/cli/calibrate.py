@@ -22,7 +22,8 @@ import numpy as np
 from eqsat.codegen.libraries import compiler_version
 from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, compile_many
 from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
-from eqsat.lang.expr import Expr, const, maximum, minimum, tdiv, tmod, topological, var, where
+from eqsat.lang.expr import Expr, const, topological, var
+from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 
 #: How often a probe repeats its step: no less than it has operands to take in turn, nor than makes steps differ.
 LENGTHS = (4, 6, 8, 10, 12)

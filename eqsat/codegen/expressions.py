@@ -223,7 +223,7 @@ def by_products(roots: Sequence[Expr]) -> list[Expr]:
     Compilers do not know that it is 0 or 1. A selection takes them a test, a move and loads of the literals, a product
     one instruction; what else runs meanwhile hides that its result is waited for a cycle longer.
 
-    >>> from eqsat.lang.expr import var, where
+    >>> from eqsat import var, where
     >>> i = var("i", 0, 1)
     >>> by_products([where(i < 1, 0, 840), where(i < 1, 7, 5)])
     [Expr('i*840'), Expr('i*-2 + 7')]

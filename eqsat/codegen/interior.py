@@ -24,13 +24,11 @@ from eqsat.lang.expr import (
     extent,
     is_index,
     make,
-    maximum,
-    minimum,
     rebuild,
     topological,
     variables,
-    where,
 )
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import mentions
 from eqsat.theory.forms import LinearForm, to_expr

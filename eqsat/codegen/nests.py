@@ -23,19 +23,8 @@ from eqsat.codegen.selected import with_selected_loads
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
 from eqsat.lang.dtypes import select_width
-from eqsat.lang.expr import (
-    TRUE,
-    Expr,
-    any_var,
-    array_of,
-    brief,
-    extent,
-    maximum,
-    replaced,
-    substitute,
-    topological,
-    variables,
-)
+from eqsat.lang.expr import TRUE, Expr, any_var, array_of, brief, extent, replaced, substitute, topological, variables
+from eqsat.lang.functions import maximum
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import mentions
 from eqsat.theory.definedness import settled

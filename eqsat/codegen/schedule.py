@@ -250,7 +250,7 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
     That is done for the indices of floating-point sums and products from 0 to a literal, whose values are still taken
     in the same order; other reductions may nest instead (:func:`eqsat.kernels.ranges.in_cheapest_ranges`).
 
-    >>> from eqsat.lang.expr import buffer, sum_over, var
+    >>> from eqsat import buffer, sum_over, var
     >>> a, b, r = buffer("A", "f32", (24,)), buffer("B", "f32", (1,)), var("r", 0, 23)
     >>> (store,), loops = in_digits([Store(b[0], sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))])
     >>> [[str(digit.value) for digit in digits] for digits in loops.values()]

@@ -21,7 +21,7 @@ from eqsat.theory.linear import LinearArithmetic
 def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
     """The same stores with every load at a selected one of two neighbours as a selection between two loads.
 
-    >>> from eqsat.lang.expr import buffer, var, where
+    >>> from eqsat import buffer, var, where
     >>> x, y, m = buffer("X", "f32", (2,)), buffer("Y", "f32", (4,)), var("m", 0, 3)
     >>> with_selected_loads([Store(y[m], x[where(m < 3, 0, 1)], [m])])
     [Store('Y[m] = where(m < 3, X[0], X[1]) for m')]

@@ -28,17 +28,14 @@ from eqsat.lang.expr import (
     buffer,
     const,
     free_name,
-    load,
     make,
-    maximum,
-    minimum,
     power,
     refuse_array,
     shortened,
     stated,
     var,
-    where,
 )
+from eqsat.lang.functions import load, maximum, minimum, where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import SUMS, Bounds
 from eqsat.lang.terms import buffer_key

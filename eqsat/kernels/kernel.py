@@ -46,16 +46,14 @@ from eqsat.lang.expr import (
     instantiate,
     is_index,
     make,
-    maximum,
-    minimum,
     rebuild,
     refuse_array,
     replaced,
     substitute,
     topological,
     variables,
-    where,
 )
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import mentions
@@ -205,7 +203,7 @@ class Kernel(Displayed):
     ValueError
         If there is no store, a buffer has no shape or two, a name means two things, or an output is also loaded.
 
-    >>> from eqsat.lang.expr import sum_over, var
+    >>> from eqsat import sum_over, var
     >>> a, b, c = buffer("A", "f32", (4, 8)), buffer("B", "f32", (8, 5)), buffer("C", "f32", (4, 5))
     >>> i, j, k = var("i", 0, 3), var("j", 0, 4), var("k", 0, 7)
     >>> matmul = Kernel("matmul", [Store(c[i, j], sum_over(a[i, k] * b[k, j], k, 0, 8), [i, j])])

@@ -391,7 +391,7 @@ def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
     Ranges that are no literals, or depend on an outer index, end the chain.
 
     >>> i, j = var("i", 0, 3), var("j", 0, 7)
-    >>> from eqsat.lang.expr import buffer, sum_over
+    >>> from eqsat import buffer, sum_over
     >>> body, axes = flattened(sum_over(sum_over(buffer("A")[i, j], j, 0, 8), i, 0, 4))
     >>> body, [(a.variable, a.extent) for a in axes]
     (Expr('A[r2, r1]'), [(Expr('r2'), 4), (Expr('r1'), 8)])
@@ -428,7 +428,7 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     gain, seconds : float
         As for :func:`cheapest`.
 
-    >>> from eqsat.lang.expr import buffer, sum_over
+    >>> from eqsat import buffer, sum_over
     >>> a, q = buffer("A", "i32", (8, 4)), var("q", 0, 31)
     >>> in_cheapest_ranges(sum_over(a[q // 4, q % 4], q, 0, 32))
     Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')

@@ -34,13 +34,12 @@ from eqsat.lang.expr import (
     free_name,
     instantiate,
     is_index,
-    maximum,
-    minimum,
     rebuild,
     substitute,
     topological,
     variables,
 )
+from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS, Buffer
 from eqsat.lang.validation import integers_of, list_of, require
 
@@ -155,7 +154,7 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     reassociate : bool
         Whether sums and products of floating-point values may be taken in parts, which rounds differently.
 
-    >>> from eqsat.lang.expr import sum_over, var
+    >>> from eqsat import sum_over, var
     >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
     >>> for stage in split_reduction(Kernel("total", [Store(out[0], sum_over(a[r], r, 0, 65536))])).kernels:
     ...     print(*stage.stores)
@@ -419,7 +418,7 @@ def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipel
 
     One that :func:`inlined` refuses is kept.
 
-    >>> from eqsat.lang.expr import max_over, var
+    >>> from eqsat import max_over, var
     >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
     >>> i, j, k = var("i", 0, 63), var("j", 0, 99), var("k", 0, 63)
     >>> negation = Store(t[i], -x[i], [i])

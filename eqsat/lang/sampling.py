@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.lang.evaluation import evaluate, integers
-from eqsat.lang.expr import Expr, const, extent, maximum, minimum, topological, where
+from eqsat.lang.expr import Expr, const, extent, topological
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.infinity import finite_part, is_finite
 
 Points = dict[str, NDArray[Any]]

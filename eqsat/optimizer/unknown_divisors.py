@@ -16,7 +16,8 @@ from operator import or_
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, is_index, load, make, rebuild, replaced, topological
+from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, is_index, make, rebuild, replaced, topological
+from eqsat.lang.functions import load
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result

@@ -31,21 +31,8 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    buffer,
-    const,
-    index_level,
-    make,
-    maximum,
-    minimum,
-    substitute,
-    topological,
-    var,
-    variables,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, index_level, make, substitute, topological, var, variables
+from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.prove.verify import check_equal, prove_equal
 

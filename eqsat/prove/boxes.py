@@ -27,8 +27,8 @@ from eqsat.lang.expr import (
     value_of_range,
     var,
     variables,
-    where,
 )
+from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
 from eqsat.lang.sampling import domain_size

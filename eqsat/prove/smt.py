@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological, where
+from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological
+from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
 

@@ -19,15 +19,13 @@ from eqsat.lang.expr import (
     const,
     divides_by_zero,
     make,
-    maximum,
     may_divide_by_zero,
-    minimum,
     rebuild,
     stated,
     topological,
-    where,
     with_users,
 )
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic

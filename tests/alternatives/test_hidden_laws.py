@@ -8,7 +8,8 @@ from corpora import read
 from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import prod_over, topological, var
+from eqsat.lang.expr import topological, var
+from eqsat.lang.functions import prod_over
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.linear import LinearArithmetic

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from eqsat.egraph.engine import Budget
 from eqsat.lang.costs import LATENCY, cost_of
-from eqsat.lang.expr import Expr, buffer, sum_over, var, where
+from eqsat.lang.expr import Expr, buffer, var
+from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

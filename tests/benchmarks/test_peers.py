@@ -12,7 +12,8 @@ from peers.session import DRIVERS, Reply, Session
 from peers.spelling import from_nodes, to_nodes, to_request
 
 from eqsat.cli.cases import Case, read_case
-from eqsat.lang.expr import var, where
+from eqsat.lang.expr import var
+from eqsat.lang.functions import where
 from eqsat.lang.text import parse
 
 TOY = [sys.executable, str(Path(__file__).parent / "toy_driver.py")]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from eqsat.codegen.expressions import WRITE, points_function, to_c
 from eqsat.extract.cost import exact_multiplier
-from eqsat.lang.expr import Expr, as_expr, buffer, const, minimum, var
+from eqsat.lang.expr import Expr, as_expr, buffer, const, var
+from eqsat.lang.functions import minimum
 from eqsat.lang.ops import OPS, OWN
 from eqsat.lang.text import parse
 

@@ -14,7 +14,8 @@ from eqsat.codegen.loops import expand
 from eqsat.codegen.nests import to_c
 from eqsat.codegen.schedule import arranged, optimized, sharing_loops, split, writes_once
 from eqsat.kernels.kernel import Kernel, Store, flattened
-from eqsat.lang.expr import Expr, buffer, max_over, sum_over, var, where
+from eqsat.lang.expr import Expr, buffer, var
+from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.ops import DIVISIONS
 
 A = buffer("A", "f32", (40, 24))

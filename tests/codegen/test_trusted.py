@@ -22,7 +22,8 @@ from eqsat.codegen.programs import ARRAY_FLAGS, GCC_FLAGS, _array_call
 from eqsat.codegen.schedule import optimized
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, flattened
 from eqsat.lang.errors import CompileError, MiscompilationWarning
-from eqsat.lang.expr import buffer, const, exp, maximum, minimum, sum_over, var, where
+from eqsat.lang.expr import buffer, const, var
+from eqsat.lang.functions import exp, maximum, minimum, sum_over, where
 
 X, Y = buffer("X", "f32", (2,)), buffer("Y", "f32", (4,))
 M = var("m", 0, 3)

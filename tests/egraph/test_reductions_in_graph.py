@@ -11,7 +11,8 @@ from reductions import loop_nests, reduction_terms
 
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, buffer, buffers, is_index, sum_over, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, buffers, is_index, topological, var, variables
+from eqsat.lang.functions import sum_over
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse

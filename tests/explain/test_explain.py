@@ -16,7 +16,8 @@ from eqsat.explain.chains import LEMMAS, laws_with
 from eqsat.explain.derivation import explain
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, substitute, var, variables, where
+from eqsat.lang.expr import Expr, buffer, substitute, var, variables
+from eqsat.lang.functions import where
 from eqsat.lang.text import parse, parse_program
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result

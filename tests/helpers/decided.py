@@ -8,7 +8,8 @@ from math import gcd
 
 from eqsat.egraph.patterns import CONDITIONS, LITERALS
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, const, substitute, var, variables, where
+from eqsat.lang.expr import Expr, const, substitute, var, variables
+from eqsat.lang.functions import where
 from eqsat.theory.linear import LinearArithmetic
 
 #: A rule is left to the theory if that decides at least this share of its instances.

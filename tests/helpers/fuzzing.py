@@ -44,7 +44,8 @@ from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels.kernel import flattened, simplified
-from eqsat.lang.expr import Expr, const, maximum, minimum, topological, var, variables, where
+from eqsat.lang.expr import Expr, const, topological, var, variables
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS
 from eqsat.optimizer.front import optimize
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eqsat.lang.expr import Expr, const, maximum, minimum, tdiv, tmod, var, where
+from eqsat.lang.expr import Expr, const, var
+from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 
 _COEFFICIENTS = st.sampled_from([1, 1, 1, -1, 2, 3, 4, 5, 6, 8, 9, 12, -2, -3, -4])
 _DIVISORS = st.sampled_from([2, 3, 4, 5, 6, 7, 8, 12, 24, -3, -4])

@@ -15,7 +15,8 @@ from eqsat.codegen.elements import C_TYPES
 from eqsat.codegen.expressions import preamble
 from eqsat.codegen.nests import function
 from eqsat.kernels.kernel import DTYPES, Kernel, Store
-from eqsat.lang.expr import Expr, buffer, const, max_over, maximum, min_over, minimum, sum_over, var, where
+from eqsat.lang.expr import Expr, buffer, const, var
+from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, where
 
 F = buffer("F", "f32", (4, 6))
 D = buffer("D", "f64", (5,))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eqsat.lang.expr import Expr, buffer, const, make, maximum, minimum, var, where
+from eqsat.lang.expr import Expr, buffer, const, make, var
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import REDUCTIONS
 
 A = buffer("A")

@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, maximum, minimum, var, variables, where
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var, variables
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import DIVISIONS, OPS, OWN
 

@@ -17,7 +17,8 @@ from sympy import And, Eq, Function, Max, Min, Mod, Ne, Not, Or, Piecewise, Rati
 
 from eqsat.egraph.engine import Budget
 from eqsat.interop.sympy import from_sympy, simplify, to_sympy
-from eqsat.lang.expr import buffer, tdiv, tmod, var, where
+from eqsat.lang.expr import buffer, var
+from eqsat.lang.functions import tdiv, tmod, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 

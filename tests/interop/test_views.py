@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import TRUE, var, where
+from eqsat.lang.expr import TRUE, var
+from eqsat.lang.functions import where
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
 from eqsat.theory.linear import LinearArithmetic

@@ -22,24 +22,8 @@ from eqsat.codegen.schedule import optimized
 from eqsat.extract import OpCount
 from eqsat.kernels.kernel import Kernel, Store, flattened, simplified
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import (
-    Expr,
-    buffer,
-    const,
-    exp,
-    log,
-    max_over,
-    maximum,
-    min_over,
-    minimum,
-    prod_over,
-    sqrt,
-    sum_over,
-    topological,
-    var,
-    variables,
-    where,
-)
+from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
+from eqsat.lang.functions import exp, log, max_over, maximum, min_over, minimum, prod_over, sqrt, sum_over, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.text import parse
 

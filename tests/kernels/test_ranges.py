@@ -28,7 +28,8 @@ from eqsat.kernels.ranges import (
     split_at_modulo,
 )
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import Expr, buffer, const, division_count, max_over, sum_over, topological, var
+from eqsat.lang.expr import Expr, buffer, const, division_count, topological, var
+from eqsat.lang.functions import max_over, sum_over
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse, to_text
 from eqsat.prove.verify import check_equal

@@ -19,7 +19,8 @@ from eqsat.kernels.staging import (
     split_reduction,
     two_stages,
 )
-from eqsat.lang.expr import Expr, buffer, max_over, sum_over, topological, var
+from eqsat.lang.expr import Expr, buffer, topological, var
+from eqsat.lang.functions import max_over, sum_over
 from eqsat.lang.ops import REDUCTIONS
 
 STAGES = [

@@ -11,7 +11,8 @@ import eqsat
 from eqsat.codegen.expressions import to_c
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, select_width, widths
-from eqsat.lang.expr import Expr, buffer, const, maximum, minimum, sum_over, var
+from eqsat.lang.expr import Expr, buffer, const, var
+from eqsat.lang.functions import maximum, minimum, sum_over
 from eqsat.lang.text import parse
 
 I32 = (-(2**31), 2**31 - 1)

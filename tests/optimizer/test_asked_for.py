@@ -9,7 +9,8 @@ from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import buffer, const, maximum, minimum, var, where
+from eqsat.lang.expr import buffer, const, var
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal

@@ -15,7 +15,8 @@ from eqsat.codegen.runtime import compile_many
 from eqsat.egraph.engine import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, topological, var, variables, where
+from eqsat.lang.expr import Expr, const, make, topological, var, variables
+from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from eqsat.codegen.expressions import to_c
-from eqsat.lang.expr import buffer, const, minimum, var, where
+from eqsat.lang.expr import buffer, const, var
+from eqsat.lang.functions import minimum, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 

@@ -36,19 +36,8 @@ from eqsat.kernels import ranges, staging
 from eqsat.kernels.kernel import Kernel, Store, flattened, simplified
 from eqsat.lang import dtypes
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import (
-    Expr,
-    buffer,
-    const,
-    maximum,
-    minimum,
-    named_variable,
-    sum_over,
-    topological,
-    var,
-    variables,
-    where,
-)
+from eqsat.lang.expr import Expr, buffer, const, named_variable, topological, var, variables
+from eqsat.lang.functions import maximum, minimum, sum_over, where
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import numbered, parse, parse_program
 from eqsat.optimizer import modulo_theory, optimisation

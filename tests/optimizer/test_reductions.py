@@ -13,7 +13,8 @@ from eqsat.egraph.engine import Budget
 from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.lang.costs import LATENCY, cost_of
-from eqsat.lang.expr import Expr, buffer, buffers, const, make, sum_over, topological, var, variables, where
+from eqsat.lang.expr import Expr, buffer, buffers, const, make, topological, var, variables
+from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

@@ -17,7 +17,8 @@ from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, maximum, minimum, topological, var, where
+from eqsat.lang.expr import Expr, const, topological, var
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

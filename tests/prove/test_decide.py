@@ -14,7 +14,8 @@ from index_terms import index_terms
 from strategies import bool_expressions
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, substitute, tdiv, topological, var, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.functions import tdiv
 from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

@@ -9,7 +9,8 @@ from corpora import read
 
 from eqsat.egraph.engine import Budget
 from eqsat.kernels.ranges import Nest, cheapest
-from eqsat.lang.expr import FALSE, buffer, const, make, max_over, rebuild, var, variables, where
+from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var, variables
+from eqsat.lang.functions import max_over, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite

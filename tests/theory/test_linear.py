@@ -15,7 +15,8 @@ from index_terms import index_conditions, index_terms
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, division_count, tdiv, tmod, topological, var, variables, where
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, division_count, topological, var, variables
+from eqsat.lang.functions import tdiv, tmod, where
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal

@@ -11,7 +11,8 @@ from reductions import reduction_terms
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, const, max_over, sum_over, topological, var, variables, where
+from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
+from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

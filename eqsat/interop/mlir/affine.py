@@ -15,7 +15,8 @@ from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.costs import costs_alone
-from eqsat.lang.expr import Expr, chain_members, maximum, minimum, term_count, topological, variables
+from eqsat.lang.expr import Expr, chain_members, term_count, topological, variables
+from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
 
 #: What :func:`_expressions` calls a loop.

@@ -24,21 +24,8 @@ from eqsat.interop.mlir.tensors import (
     typed,
 )
 from eqsat.interop.mlir.text import Module, Statement, Value
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    const,
-    make,
-    maximum,
-    minimum,
-    tdiv,
-    tmod,
-    topological,
-    var,
-    variables,
-    where,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, var, variables
+from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 from eqsat.lang.text import split_list
 from eqsat.theory.linear import LinearArithmetic
 
