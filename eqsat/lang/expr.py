@@ -14,7 +14,6 @@ values.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from math import isinf
@@ -25,10 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.infinity import INFINITY, bits, is_finite
-from eqsat.lang.interning import Identity, Term, interned, known, terms
+from eqsat.lang.infinity import INFINITY, bits
+from eqsat.lang.interning import Identity, interned, known, terms
 from eqsat.lang.ops import (
-    DIVISIONS,
     ELEMENTS,
     FLOAT_OF,
     FLOATS,
@@ -46,16 +44,25 @@ from eqsat.lang.ops import (
     trip_bounds,
 )
 from eqsat.lang.slots import Slot
+from eqsat.lang.traversal import Term
+from eqsat.lang.traversal import array_of as array_of
 from eqsat.lang.traversal import buffers as buffers
 from eqsat.lang.traversal import chain_members as chain_members
+from eqsat.lang.traversal import divides_by_zero as divides_by_zero
 from eqsat.lang.traversal import division_count as division_count
 from eqsat.lang.traversal import evaluated_operands as evaluated_operands
+from eqsat.lang.traversal import extent as extent
+from eqsat.lang.traversal import index_level as index_level
 from eqsat.lang.traversal import is_index as is_index
+from eqsat.lang.traversal import is_wide as is_wide
+from eqsat.lang.traversal import may_divide_by_zero as may_divide_by_zero
+from eqsat.lang.traversal import neutral as neutral
 from eqsat.lang.traversal import outside_addresses as outside_addresses
 from eqsat.lang.traversal import term_count as term_count
 from eqsat.lang.traversal import topological as topological
 from eqsat.lang.traversal import tree_size as tree_size
 from eqsat.lang.traversal import use_counts as use_counts
+from eqsat.lang.traversal import value_of_range as value_of_range
 from eqsat.lang.traversal import variables as variables
 from eqsat.lang.traversal import with_users as with_users
 from eqsat.lang.validation import list_of, require, shown
@@ -295,18 +302,12 @@ class Expr(Term, Displayed):
 
 ExprLike = Expr | int | float
 
-#: Wider numbers stand in other forms of a term only if they do in the term.
-WIDE = 1 << 1000
-
 
 #: Characters of a term that ``repr`` shows; a longer text is cut.
 MAX_SHOWN = 100_000
 
 #: How deep reductions may nest; deeper ones are refused.
 MAX_NESTING = 64
-
-#: The name of a bound index: its level and its range, unlike any name a user can give.
-_INDEX = re.compile(r"\$(\d+):")
 
 
 def _digest(text: str, size: int = 7) -> int:
@@ -611,22 +612,6 @@ def inverted(term: Expr) -> Expr:
     return make("not", term) if term.is_bool else make("sub", const(-1), term)
 
 
-def is_wide(term: Expr) -> bool:
-    """Whether a term has a bound of more than some 1000 bits."""
-    low, high = term.vmin, term.vmax
-    return not -WIDE < low <= high < WIDE and ((low <= -WIDE and is_finite(low)) or (high >= WIDE and is_finite(high)))
-
-
-def may_divide_by_zero(term: Expr) -> bool:
-    """Whether a term is a division by what has a range with 0."""
-    return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
-
-
-def divides_by_zero(term: Expr) -> bool:
-    """Whether a term is a division by what is always zero."""
-    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
-
-
 def stated(name: str, *args: Expr) -> Expr:
     """The term that someone asks for.
 
@@ -801,14 +786,6 @@ def _free_level(body: Expr, index: Expr) -> int:
     return level
 
 
-def neutral(op: str, body: Expr) -> int | float:
-    """What a step counts that a reduction ``op`` does not take: nothing beside the others."""
-    if op in ("max_over", "min_over"):
-        # integers have no least one: some bound of the body
-        return body.vmin if op == "max_over" else body.vmax
-    return REDUCTIONS[op].rounded if body.element else REDUCTIONS[op].identity
-
-
 def _named_index(level: int, low: int, high: int) -> Expr:
     return any_var(f"${level}:{_digits(low)}:{_digits(high)}", low, high)
 
@@ -817,12 +794,6 @@ def named_variable(name: str) -> Expr:
     """The bound index of that name, which says its range."""
     _, low, high = name.split(":")
     return any_var(name, -INFINITY if low == "-inf" else int(low, 0), INFINITY if high == "inf" else int(high, 0))
-
-
-def index_level(variable: Expr) -> int:
-    """How deep reductions nest below the one that binds ``variable``, and 1 more; 0 for a free variable."""
-    found = _INDEX.match(cast(str, variable.value))
-    return int(found[1]) if found else 0
 
 
 def instantiate(body: Expr, index: Expr, value: Expr) -> Expr:
@@ -937,25 +908,9 @@ def free_name(name: str, taken: set[str]) -> str:
     return name
 
 
-def extent(variable: Expr) -> int:
-    """How many values a variable takes."""
-    return variable.vmax - variable.vmin + 1
-
-
-def value_of_range(variable: Expr) -> int:
-    """Some value of a variable: the least, if there is one."""
-    low, high = variable.vmin, variable.vmax
-    return low if is_finite(low) else min(0, high)
-
-
 def as_free(index: Expr) -> Expr:
     """A free variable in the place of the index of a reduction that is not there."""
     return any_var(f"#{index.value}", index.vmin, index.vmax)
-
-
-def array_of(element: Expr) -> Buffer:
-    """The array that a load takes its element from."""
-    return cast(Buffer, element.args[0].value)
 
 
 def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:

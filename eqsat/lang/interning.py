@@ -1,4 +1,4 @@
-"""Terms as data, and the table of those in use: equal terms are one object, in all threads.
+"""The table of terms in use: equal terms are one object, in all threads.
 
 A term is known by its identity: its operator and its operands, or what tells a leaf from others. The table keeps no
 term in use.
@@ -8,28 +8,10 @@ from __future__ import annotations
 
 import os
 from threading import RLock
-from typing import Any, Self, cast
+from typing import Any, cast
 from weakref import ref
 
-from eqsat.lang.ops import Buffer
-
 Identity = tuple[object, ...]
-
-
-class Term:
-    """What a term consists of; :class:`eqsat.lang.expr.Expr` is one that does not change any more."""
-
-    __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
-
-    op: str
-    args: tuple[Self, ...]
-    value: int | float | str | Buffer | None
-    vmin: int
-    vmax: int
-    is_bool: bool
-    key: int
-    element: str | None
-
 
 #: Every term in use, and some that are not: these are swept out when the table has grown by half, which is cheaper than
 #: a callback for each.
@@ -49,7 +31,7 @@ def known(identity: Identity) -> Any:
     return None if found is None else found()
 
 
-def interned[T: Term](identity: Identity, term: T) -> T:
+def interned[T](identity: Identity, term: T) -> T:
     """``term``, just made, or the one with this identity where another thread was faster."""
     if len(terms) > _sweep_at[0]:
         sweep()
@@ -57,7 +39,7 @@ def interned[T: Term](identity: Identity, term: T) -> T:
     return term if terms.setdefault(identity, own) is own else _entered(identity, own)
 
 
-def _entered[T: Term](identity: Identity, own: ref[T]) -> T:
+def _entered[T](identity: Identity, own: ref[T]) -> T:
     """The term that another thread has entered, else ``own``, in place of what is not in use."""
     with _table_lock:
         other: T | None = known(identity)

@@ -1,4 +1,4 @@
-"""What is below terms: every subterm once, operands first; the variables and arrays there, and how much it is.
+"""Terms as data, and what is asked of them: every subterm once, operands first, the variables there, how much it is.
 
 Terms share subterms and may be thousands of levels deep: every traversal visits each distinct term once and is
 iterative.
@@ -6,17 +6,37 @@ iterative.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
-from typing import cast
+from typing import Self, cast
 
 from eqsat.extract.cost import trips
-from eqsat.lang.interning import Term
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 
+#: Wider numbers stand in other forms of a term only if they do in the term.
+WIDE = 1 << 1000
+#: The name of a bound index: its level and its range, unlike any name a user can give.
+_INDEX = re.compile(r"\$(\d+):")
 #: Operators of which each operand but the first is one of a chain.
 _CHAINS = frozenset({"add", "and", "or"})
+
+
+class Term:
+    """What a term consists of; :class:`eqsat.lang.expr.Expr` is one that does not change any more."""
+
+    __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
+
+    op: str
+    args: tuple[Self, ...]
+    value: int | float | str | Buffer | None
+    vmin: int
+    vmax: int
+    is_bool: bool
+    key: int
+    element: str | None
 
 
 def topological[T: Term](roots: Iterable[T]) -> list[T]:
@@ -184,6 +204,52 @@ def variables[T: Term](roots: Iterable[T]) -> list[T]:
 def is_index(variable: Term) -> bool:
     """Whether ``variable`` is the index of a reduction."""
     return cast(str, variable.value)[0] == "$"
+
+
+def index_level(variable: Term) -> int:
+    """How deep reductions nest below the one that binds ``variable``, and 1 more; 0 for a free variable."""
+    found = _INDEX.match(cast(str, variable.value))
+    return int(found[1]) if found else 0
+
+
+def extent(variable: Term) -> int:
+    """How many values a variable takes."""
+    return variable.vmax - variable.vmin + 1
+
+
+def value_of_range(variable: Term) -> int:
+    """Some value of a variable: the least, if there is one."""
+    low, high = variable.vmin, variable.vmax
+    return low if is_finite(low) else min(0, high)
+
+
+def array_of(element: Term) -> Buffer:
+    """The array that a load takes its element from."""
+    return cast(Buffer, element.args[0].value)
+
+
+def neutral(op: str, body: Term) -> int | float:
+    """What a step counts that a reduction ``op`` does not take: nothing beside the others."""
+    if op in ("max_over", "min_over"):
+        # integers have no least one: some bound of the body
+        return body.vmin if op == "max_over" else body.vmax
+    return REDUCTIONS[op].rounded if body.element else REDUCTIONS[op].identity
+
+
+def is_wide(term: Term) -> bool:
+    """Whether a term has a bound of more than some 1000 bits."""
+    low, high = term.vmin, term.vmax
+    return not -WIDE < low <= high < WIDE and ((low <= -WIDE and is_finite(low)) or (high >= WIDE and is_finite(high)))
+
+
+def may_divide_by_zero(term: Term) -> bool:
+    """Whether a term is a division by what has a range with 0."""
+    return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
+
+
+def divides_by_zero(term: Term) -> bool:
+    """Whether a term is a division by what is always zero."""
+    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
 
 
 def buffers[T: Term](roots: Iterable[T]) -> list[T]:
