@@ -18,9 +18,8 @@ from eqsat.discover.generalise import Example, Generalised, generalise
 from eqsat.discover.search import Effort, search
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, OpCount, PriceError
-from eqsat.lang.costs import LATENCY, cost_of
+from eqsat.lang.costs import LATENCY, cost_of, model_of
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.front import optimize
@@ -154,7 +153,7 @@ def discover(
     """
     refuse_seconds(seconds)
     corpus, known = list_of(Case, cases, "the cases"), list_of(Rule, rules, "the rules")
-    return _Search([*corpus], known, cost_model(cost), theory, time.process_time() + seconds).run(advance)
+    return _Search([*corpus], known, model_of(cost), theory, time.process_time() + seconds).run(advance)
 
 
 @dataclass

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.extract.cost import CostModel
-from eqsat.lang.costs import cost_of
+from eqsat.lang.costs import cost_of, reduced, strength_reduced
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, tree_size, variables
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.sampling import domain_size, grid, sample
-from eqsat.lang.strength_reduction import reduced, strength_reduced
 from eqsat.prove.verify import check_equal
 
 Values = NDArray[np.int64]

@@ -36,10 +36,9 @@ from math import gcd, inf, lcm
 from typing import Any, cast
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
-from eqsat.lang.costs import LATENCY
+from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.display import Displayed, formula
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
@@ -355,7 +354,7 @@ class IndexingMap(Displayed):
         """
         if own := {"constraints", "gates"}.intersection(options):
             raise TypeError(f"{min(own)} is no option here: what holds on the domain are the constraints of the map")
-        options = {"extract": "tree", **options, "cost": Affine(cost_model(options.get("cost", LATENCY)))}
+        options = {"extract": "tree", **options, "cost": Affine(model_of(options.get("cost", LATENCY)))}
         until = _budget(options).ends()
         # the range of a runtime variable is that of the value, wherever the map is defined
         narrow = {v: v for v in (*self.dims, *self.symbols)}

@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, LoopAware, checked
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
-from eqsat.lang.costs import LATENCY
+from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
@@ -368,7 +367,7 @@ def simplified(
     (Store('B[k] = A[k] for k'),)
     """
     require(kernel, Kernel, "a kernel")
-    cost = checked(cost_model(cost))
+    cost = model_of(cost)
     require(budget, Budget, "a budget")
     end, for_loops = budget.ends(), budget.ends(FOR_LOOPS)
     flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(_flattened, kernel.stores)]

@@ -26,12 +26,11 @@ from typing import Any
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value
 from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, LoopAware, checked
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.kernels.limits import LIMITS
-from eqsat.lang.costs import LATENCY
+from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import (
     Expr,
     any_var,
@@ -486,7 +485,7 @@ def cheapest(
     10
     """
     require(nest, Nest, "a nest")
-    cost = checked(cost_model(cost))
+    cost = model_of(cost)
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
     # costs of long loops are integers that no float holds

@@ -1,28 +1,63 @@
-"""What terms cost under a cost model: each distinct node once, or as often as it runs."""
+"""What terms cost under a cost model: each distinct node once, or as often as it runs, in its cheapest form.
+
+Products, quotients and remainders by literals have forms without divisions. ``x*8`` is ``x << 3``, ``x//8`` is
+``x >> 3``, ``x%8`` is ``x & 7``. ``x//7`` is ``x*m >> k`` for an ``m`` and ``k`` that are exact on the range of ``x``
+(:func:`eqsat.extract.cost.exact_multiplier`), after a multiple of 7 was added to what may be negative; ``x%7`` is
+``x - x//7*7``. :class:`StrengthReduced` prices a node as its cheapest form, so that extraction chooses by that, and
+:func:`reduced` writes the forms.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from math import prod
 
-from eqsat.extract.cost import COST_MODELS, CostModel, LoopAware, OpCount, checked
-from eqsat.lang.expr import Expr, topological
+from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import (
+    COST_MODELS,
+    CostModel,
+    LoopAware,
+    OpCount,
+    checked,
+    exact_multiplier,
+    is_power_of_two,
+    literal,
+)
+from eqsat.lang.dtypes import misfits
+from eqsat.lang.expr import Expr, const, make, rebuild, substitute, topological, var
 from eqsat.lang.hoist import levels
-from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS
+from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import FLOATS, MAX_SHIFT, OPS, REDUCTIONS, Bounds
 from eqsat.lang.traversal import VariableSets
 
 LATENCY = COST_MODELS["latency"]
+#: Compilers write a quotient by a literal as a product and a shift themselves. A model that prices it at less than this
+#: many times what these two cost knows so, and the quotient stays.
+KNOWN_TO_COMPILERS = 2
+_REDUCIBLE = frozenset({"mul", "floordiv", "mod"})
+#: Nodes that show whether a model prefers any form: the operator and the literal, of a variable in ``[0, 999]``.
+_PROBES = (("mul", 8), ("floordiv", 8), ("mod", 8), ("floordiv", 7), ("mod", 7))
 
 
-def refuse_unknown_weights(model: CostModel) -> None:
-    """Raise ``ValueError`` if an :class:`OpCount` weighs what is no operator: it would count for nothing."""
-    model = model.model if isinstance(model, LoopAware) else model
-    if isinstance(model, OpCount):
+def model_of(given: CostModel | str) -> CostModel:
+    """The cost model that a caller gives or names; its prices are looked at.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        As :func:`eqsat.extract.cost_model`; and ``ValueError`` if an :class:`OpCount` weighs what is no operator, which
+        would count for nothing.
+    """
+    model = cost_model(given)
+    counts = model.model if isinstance(model, LoopAware) else model
+    if isinstance(counts, OpCount):
         known = [*OPS, *FLOATS, *REDUCTIONS, "load", "store"]
-        if unknown := [op for op in model.weights if op not in known]:
+        if unknown := [op for op in counts.weights if op not in known]:
             near = "".join(f"; did you mean {op!r}?" for op in get_close_matches(str(unknown[0]), known, 1))
             raise ValueError(f"the cost model weighs {unknown[0]!r}, which is no operator{near}")
+    return checked(model)
 
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
@@ -61,3 +96,107 @@ def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
             indices = sets.of(term)
             found[place] *= prod([extent for bit, extent in sets.index_extents.items() if indices & bit])
     return found
+
+
+@dataclass
+class StrengthReduced:
+    """A model's prices, where a node costs what its cheapest form does.
+
+    >>> from eqsat.extract import OpCount
+    >>> model = OpCount(weights={"floordiv": 40, "mul": 4}, other=2)
+    >>> StrengthReduced(model).price("floordiv", [(0, 99), (7, 7)], (0, 14))
+    6
+    """
+
+    model: CostModel
+    _best: dict[tuple[str, Bounds, int], tuple[int, Expr | None]] = field(default_factory=dict, repr=False)
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The price of the cheapest form."""
+        if op in _REDUCIBLE:
+            x, by = operands if op != "mul" or literal(operands[0]) is None else operands[::-1]
+            if (number := literal(by)) is not None:
+                return self.best(op, x, number)[0]
+        return self.model.price(op, operands, result)
+
+    def best(self, op: str, of: Bounds, by: int) -> tuple[int, Expr | None]:
+        """What the cheapest form costs, and that form of :func:`_operand`; ``None`` if that is the node as it is."""
+        key = (op, of, by)
+        found = self._best.get(key)
+        if found is None:
+            found = self._best[key] = self._cheapest(op, _operand(of), by)
+        return found
+
+    def _cheapest(self, op: str, x: Expr, by: int) -> tuple[int, Expr | None]:
+        least = cost_of([make(op, x, const(by))], self.model)
+        form, is_known = _form(op, x, by)
+        if form is None or misfits([form]):
+            return least, None
+        price = cost_of([form], self.model)
+        return (price, form) if price * (KNOWN_TO_COMPILERS if is_known else 1) < least else (least, None)
+
+
+def strength_reduced(model: CostModel) -> CostModel:
+    """``model`` with the prices of cheapest forms, if it prefers any; under loops, the model of each iteration."""
+    if isinstance(model, LoopAware):
+        inner = strength_reduced(model.model)
+        return model if inner is model.model else replace(model, model=inner)
+    if any(model is shipped for shipped in COST_MODELS.values()):
+        # none of them prefers any, as the tests say
+        return model
+    found = StrengthReduced(model)
+    return found if any(found.best(op, (0, 999), by)[1] is not None for op, by in _PROBES) else model
+
+
+def plain(model: CostModel) -> CostModel:
+    """The model that :func:`strength_reduced` was given."""
+    if isinstance(model, LoopAware):
+        return replace(model, model=plain(model.model))
+    return model.model if isinstance(model, StrengthReduced) else model
+
+
+def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
+    """``roots`` with the cheapest forms under a model that :func:`strength_reduced` made; any other changes nothing.
+
+    >>> from eqsat.extract import OpCount
+    >>> model = StrengthReduced(OpCount(weights={"floordiv": 40, "mul": 4}, other=2))
+    >>> reduced([var("x", 0, 99) // 7, var("x", -9, 99) // 4], model)
+    [Expr('x*147 >> 10'), Expr('x >> 2')]
+    """
+    inner = model.model if isinstance(model, LoopAware) else model
+    if not isinstance(inner, StrengthReduced):
+        return [*roots]
+
+    def form_of(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in _REDUCIBLE or args[1].op != "const" or args[0].op == "const":
+            return None
+        form = inner.best(term.op, (args[0].vmin, args[0].vmax), args[1].vmin)[1]
+        return None if form is None else substitute([form], {_operand((args[0].vmin, args[0].vmax)): args[0]})[0]
+
+    return rebuild(roots, form_of)
+
+
+def _operand(of: Bounds) -> Expr:
+    """What forms are written of, with the bounds ``of``."""
+    return var("x", *[end if is_finite(end, end) else None for end in of])
+
+
+def _form(op: str, x: Expr, by: int) -> tuple[Expr | None, bool]:
+    """Another form of a node, if it has one, and whether compilers know it."""
+    if x.vmin == x.vmax:
+        return None, False
+    if is_power_of_two(by) and by > 1:
+        amount = const(by.bit_length() - 1)
+        shifted = {"mul": ("shl", amount), "floordiv": ("shr", amount), "mod": ("bitand", const(by - 1))}
+        name, other = shifted[op]
+        return make(name, x, other), False
+    if op == "mul" or by < 3 or not is_finite(x.vmin, x.vmax):
+        return None, False
+    raised = max(0, -(x.vmin // by))
+    multiplier, shift = exact_multiplier(by, x.vmax + raised * by)
+    if shift > MAX_SHIFT:
+        return None, False
+    dividend = make("add", x, const(raised * by)) if raised else x
+    quotient = make("shr", make("mul", dividend, const(multiplier)), const(shift))
+    quotient = make("sub", quotient, const(raised)) if raised else quotient
+    return quotient if op == "floordiv" else make("sub", x, make("mul", quotient, const(by))), True

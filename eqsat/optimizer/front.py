@@ -10,11 +10,9 @@ from typing import TypeGuard, cast
 
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, checked
-from eqsat.lang.costs import LATENCY, refuse_unknown_weights
+from eqsat.extract.cost import CostModel
+from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
-from eqsat.lang.strength_reduction import strength_reduced
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -117,8 +115,7 @@ def optimize(
     _require_one_of("branches", branches, BRANCHES)
     _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
     _refuse_contradictions(engine, theory, pareto, unknown_divisors)
-    model = cost_model(cost)
-    refuse_unknown_weights(model)
+    model = model_of(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
     names = variables_of(ranges)
@@ -147,7 +144,7 @@ def optimize(
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     given = Input(roots, facts, gated)
     hidden = given if unknown_divisors == "refuse" else with_hidden_divisions(given, unknown_divisors == "assume")
-    priced = strength_reduced(checked(model))
+    priced = strength_reduced(model)
     run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
     # reading text counts
     run.spent.started = began

@@ -22,10 +22,9 @@ from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
-from eqsat.lang.costs import cost_of
+from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
-from eqsat.lang.strength_reduction import reduced
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation

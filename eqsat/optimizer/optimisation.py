@@ -25,14 +25,13 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
-from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone
+from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
-from eqsat.lang.strength_reduction import plain, reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.insertion import present

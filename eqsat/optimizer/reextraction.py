@@ -20,15 +20,13 @@ from eqsat.alternatives.partial_sums import share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.trace import FROM_RESULT
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel, LoopAware, checked
+from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, reachable_part
 from eqsat.extract.select import Choice, Priced, ProductPrices, tree
-from eqsat.lang.costs import cost_of, refuse_unknown_weights
+from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
-from eqsat.lang.strength_reduction import reduced, strength_reduced
 from eqsat.lang.terms import buffer_key
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
@@ -49,12 +47,11 @@ def extracted(result: Result, cost: CostModel | str, extract: str | Extractor, s
         raise ValueError(f"unknown extractor {extract!r}: use one of {', '.join(EXTRACTORS)}, or a function")
     if own is not None and not callable(own):
         raise TypeError(f"{own!r} is no extractor: give a name, or a function of a Priced graph")
-    model = cost_model(cost)
-    refuse_unknown_weights(model)
+    model = model_of(cost)
     name = extract if isinstance(extract, str) else "dag"
     lazy = result.snapshot is not None and result.snapshot.lazy
     known = (result.before, result.constraints, result.gates, result.rule_set)
-    extraction = Extraction(*known, strength_reduced(checked(model)), Budget(seconds=seconds), name, None, lazy)
+    extraction = Extraction(*known, strength_reduced(model), Budget(seconds=seconds), name, None, lazy)
     with collection_paused():
         return extraction.of(result, own)
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.interop.mlir.affine import Sites
 from eqsat.interop.mlir.program import Program, rewrite_arithmetic
 from eqsat.interop.mlir.text import Block, Module, Statement, parse
-from eqsat.lang.costs import LATENCY
+from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.validation import require
@@ -117,7 +116,7 @@ def rewriting(
     require(text, str, "an MLIR module")
     require(budget, Budget, "a budget")
     module = parse(text)
-    program = Program(module, cost_model(cost), budget, ranges, atoms)
+    program = Program(module, model_of(cost), budget, ranges, atoms)
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):

@@ -1,15 +1,19 @@
-"""Divisions and products by literals as shifts, masks and products: exact, and chosen where a model prefers them."""
+"""Cost models as callers give them; products and quotients by literals in the cheapest form of a model, if any."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from eqsat import optimize
+from eqsat import Kernel, Store, buffer, optimize
+from eqsat.discover.discovery import discover
 from eqsat.extract.cost import COST_MODELS, Checked, LoopAware, OpCount
-from eqsat.lang.costs import cost_of
+from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.mlir import rewrite
+from eqsat.kernels.kernel import simplified
+from eqsat.kernels.ranges import Axis, Nest, cheapest
+from eqsat.lang.costs import StrengthReduced, cost_of, plain, reduced, strength_reduced
 from eqsat.lang.expr import Expr, const, make, var
-from eqsat.lang.strength_reduction import StrengthReduced, plain, reduced, strength_reduced
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
 
@@ -108,3 +112,25 @@ def test_quotients_are_priced_before_they_are_written() -> None:
     x = var("x", 0, 15)
     terms: list[Expr] = [x // 8, x % 8]
     assert optimize(terms, cost=SLOW).cost == 4
+
+
+X = var("x", 0, 9)
+
+
+@pytest.mark.parametrize(
+    "taking",
+    [
+        lambda cost: optimize(X // 3, cost=cost),
+        lambda cost: optimize(X // 3).extract(cost),
+        lambda cost: simplified(
+            Kernel("copy", [Store(buffer("B", shape=(10,))[X], buffer("A", shape=(3,))[X % 3], [X])]), cost=cost
+        ),
+        lambda cost: cheapest(Nest((Axis(X),), (X % 3,)), cost),
+        lambda cost: discover([], cost=cost),
+        lambda cost: IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 9]").simplify(cost=cost),
+        lambda cost: rewrite("module {\n}\n", cost=cost),
+    ],
+)
+def test_weights_of_no_operator_counted_for_nothing(taking):
+    with pytest.raises(ValueError, match="the cost model weighs 'modd', which is no operator; did you mean 'mod'"):
+        taking(OpCount(weights={"modd": 9}))
