@@ -63,7 +63,7 @@ def test_the_steps_are_in_the_order_of_the_page():
     example()
     order = passed(example)
     named = (ROOT / "docs" / "architecture.md").read_text().partition("## The run of one expression")[2]
-    doors = ["lang.text", "theory.linear", "alternatives.builder", "optimizer.insertion", "alternatives.choosing"]
+    doors = ["lang.text", "theory.linear", "alternatives.builder", "optimizer.saturation", "alternatives.choosing"]
     assert sorted(doors, key=order.index) == doors
     assert sorted(doors, key=lambda name: named.index(f"{name}")) == doors
 

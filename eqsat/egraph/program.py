@@ -46,6 +46,14 @@ PLAIN = {
     "max_over": ("MaxOver", 4),
     "min_over": ("MinOver", 4),
 }
+#: By operator, the constructors that a rule reads of its nodes: `x <= y` is `not y < x`.
+CONSTRUCTORS = {
+    "sum": ("Sum",),
+    "le": ("Not", "Lt"),
+    "ne": ("Not", "Eq"),
+    **{op: (name,) for op, name in CONTAINERS.items()},
+    **{op: (name,) for op, (name, _) in PLAIN.items()},
+}
 #: Sums and containers of up to this number of members have a table for each length; longer ones are text.
 MOST_COLUMNS = 12
 #: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
@@ -248,6 +256,7 @@ def _add_constructor(op: Op) -> None:
     """An operator of a user's own has a fixed number of operands, and rows behind those of all others."""
     arity = len(op.takes)
     PLAIN[op.name] = (f"Own-{op.name}", arity)
+    CONSTRUCTORS[op.name] = (f"Own-{op.name}",)
     width = next(most for most in _WIDTHS if most > arity)
     ROWS[op.name] = (f"rows{width}", len(ROWS), width)
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.program import (
-    CONTAINERS,
+    CONSTRUCTORS,
     MOST_COLUMNS,
     NORMAL,
     PLAIN,
@@ -179,8 +179,9 @@ class Tables:
         """Whether a broad rule reads nodes of the constructors ``live`` alone."""
         return any(way.broad and way.reads <= live for way, _ in self._ways)
 
-    def can_match(self, live: frozenset[str]) -> bool:
-        """Whether a rule reads nodes of the constructors ``live`` alone."""
+    def can_match(self, operators: Iterable[str]) -> bool:
+        """Whether a rule reads nodes of these operators alone."""
+        live = {name for op in operators for name in CONSTRUCTORS.get(op, ())}
         return any(way.reads <= live for way, _ in self._ways)
 
     def start(self) -> None:
@@ -279,4 +280,4 @@ def constructors(rows: Iterable[str]) -> frozenset[str]:
 
 
 def _constructors() -> set[str]:
-    return {"Sum", *CONTAINERS.values(), *(name for name, _ in PLAIN.values())}
+    return {name for names in CONSTRUCTORS.values() for name in names}

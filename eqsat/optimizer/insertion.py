@@ -14,12 +14,12 @@ from typing import Any
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
-from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
+from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, EQUAL, NORMAL, OPEN
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.expr import FALSE, TRUE
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, Op, for_each_own
+from eqsat.lang.ops import DIVISIONS
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, literal
@@ -28,28 +28,6 @@ _LARGEST = 2**62
 #: Where a bound is infinite, it is about ``_LARGEST`` to egglog, and finite numbers are at most this: what a guard
 #: computes of two of them is far from infinite, and what it computes of an infinite one lies beyond them all.
 _LARGEST_FINITE = 2**30
-_CONSTRUCTOR = {
-    **{op: name for op, (name, _) in PLAIN.items()},
-    **CONTAINERS,
-    "sum": "Sum",
-    "le": "Not",
-    "ne": "Not",
-}
-#: What stands below ``Not`` in a comparison that is written with it.
-_BELOW_NOT = {"le": "Lt", "ne": "Eq"}
-
-
-@for_each_own
-def _add_operator(op: Op) -> None:
-    _CONSTRUCTOR[op.name], _ = PLAIN[op.name]
-
-
-def present(builder: Builder) -> frozenset[str]:
-    """The constructors of the nodes of a canonical e-graph."""
-    ops = {node[0] for nodes in builder.graph.classes.values() for node in nodes}
-    return frozenset(
-        [_CONSTRUCTOR[op] for op in ops if op in _CONSTRUCTOR] + [_BELOW_NOT[op] for op in ops if op in _BELOW_NOT]
-    )
 
 
 class Insertion:
@@ -253,7 +231,7 @@ class Insertion:
         elif self.demand is not None and node != self.normal.get(c):
             # what else is that sum is equal to the class
             self.add_row(c, op, payload, operands, EQUAL)
-        return [name for name in (_CONSTRUCTOR.get(op), _BELOW_NOT.get(op)) if name is not None]
+        return CONSTRUCTORS.get(op, ())
 
     def add_row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
         """A row for a node of the class ``c``; ``kind`` says what a sum is for."""
@@ -264,7 +242,7 @@ class Insertion:
         elif op in CONTAINERS:
             self.containers += 1
             self.tables.add_container(op, c, operands)
-        elif op in _CONSTRUCTOR:
+        elif op in CONSTRUCTORS:
             self.tables.add(op, c, *operands)
 
     def _is_atom(self, c: int) -> bool:

@@ -27,11 +27,11 @@ from eqsat.lang.expr import FALSE, Expr, substitute, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
-from eqsat.optimizer.snapshot import of_theory
+from eqsat.optimizer.saturation import SaturatingRun
+from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.forms import ZERO, LinearForm, as_term, read, to_expr, without_quotients
@@ -45,7 +45,7 @@ _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"
 
 
 @dataclass
-class ModuloTheory(Optimisation):
+class ModuloTheory(SaturatingRun):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
     #: Whether the rules run; if not, normal forms are all there is.
@@ -100,8 +100,12 @@ class ModuloTheory(Optimisation):
             written = builder.root_terms(choice)
             wanted = [builder.add_class(v) for v in values]
             terms, found = self._cheapest(terms, [written[c] for c in wanted]), (builder, wanted)
-        snapshot = of_theory(*found, choice, self.lazy) if found else None
-        result = self._result(terms, len(found[0].graph) if found else 0, contexts, engine, snapshot)
+        if found is None:
+            result = self._result(terms, 0, contexts, engine)
+        else:
+            builder, wanted = found
+            part = Part(builder.graph, (*enumerate(wanted),), choice, builder.input.narrowed())
+            result = self._result(terms, len(builder.graph), contexts, engine, Snapshot((part,), self.lazy))
         if self.pareto is None:
             return result
         blended = [] if found is None else self._blended(result, *found, contexts)

@@ -15,31 +15,26 @@ from math import inf
 from operator import or_
 from typing import cast
 
-from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.tables import Tables
-from eqsat.egraph.trace import NO_MATCH, NO_RULES, NO_TIME, Round, RuleUse, Trace
+from eqsat.egraph.trace import NO_TIME, Round, RuleUse, Trace
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
-from eqsat.lang.errors import ContradictionError, UnsoundUnionError
+from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
-from eqsat.optimizer.insertion import present
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
-from eqsat.optimizer.saturation import Saturated, saturate
 from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.conjectures import Conjecture
@@ -52,12 +47,6 @@ from eqsat.theory.work import Work
 def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
     """What is prepared for the rules of eqsat, without hashing all of them to find it."""
     return prepare(DEFAULT)
-
-
-@lru_cache(maxsize=16)
-def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
-    """The e-graphs' tables for these rules that no thread is using."""
-    return []
 
 
 @dataclass
@@ -294,56 +283,6 @@ class Optimisation(ABC):
         """What is prepared once per process and set of rules, outside the clock."""
         with self.spent.off_the_clock():
             return _of_default(prepare) if rules is DEFAULT else prepare(rules)
-
-    @contextmanager
-    def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
-        """Tables for this thread alone, compiled outside the clock if none are free."""
-        free = _free_tables(rules)
-        with self.spent.off_the_clock():
-            # those of the process that this one was forked from are of no use
-            while free and free[-1].is_left:
-                free.pop()
-            tables = free.pop() if free else Tables(rules)
-        try:
-            yield tables
-        except Exception:
-            # unlike an interrupt, an error leaves them empty
-            free.append(tables)
-            raise
-        if not tables.is_worn:
-            free.append(tables)
-
-    def _modulo(self, builder: Builder, rules: tuple[Rule, ...], seconds: float = inf, nodes: float = inf) -> Saturated:
-        """Let the rules match in egglog all that a canonical e-graph has, within the budget and these bounds."""
-        with self._tables(rules) as tables:
-            if not tables.can_match(present(builder)):
-                if builder.theory.is_canonical:
-                    CongruentRemainders(builder).add()
-                    builder.grow()
-                self.spent.skip(NO_MATCH if rules else NO_RULES)
-                return Saturated("saturated", ())
-            with self.spent.off_the_clock():
-                tables.start()
-            began = time.perf_counter()
-            with self.spent.during("saturate"):
-                # half of the time that is left is for choosing
-                least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
-                budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
-                try:
-                    found = saturate(
-                        builder, tables, budget, lambda more: self._seconds_left() - more <= least, self.has_own_rules
-                    )
-                except UnsoundUnionError as error:
-                    # what is shipped is proved: it is the constraints, or else a rule of the caller's
-                    if not self.facts or self.has_own_rules:
-                        raise
-                    raise self._contradiction() from error
-                if found.rounds:
-                    self.spent.not_entered = None
-            self.spent.engine_seconds += time.perf_counter() - began
-            self.spent.rounds += sum(r.number > 0 for r in found.rounds)
-            self.spent.count(tables.matches, tables.seconds, found.rounds)
-        return found
 
     def _has_time(self) -> bool:
         """Whether there is time left for what may improve the answer; the result says so if there is none."""

@@ -16,9 +16,10 @@ from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.greedy import rewrite
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Optimisation, dont_care
+from eqsat.optimizer.optimisation import dont_care
 from eqsat.optimizer.relevant import uncovered, uncovered_without_bits
 from eqsat.optimizer.result import Result
+from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.definedness import without_dead_divisions
 from eqsat.theory.linear import LinearArithmetic
@@ -39,7 +40,7 @@ class _Group:
     stop: str = "time"
 
 
-class RulesAlone(Optimisation):
+class RulesAlone(SaturatingRun):
     """Optimisation by rules alone."""
 
     def run(self, engine: str) -> Result:

@@ -9,8 +9,11 @@ the theory does not know them to be equal, get each other's e-nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
 from operator import itemgetter
 from typing import Any
 
@@ -20,13 +23,16 @@ from eqsat.alternatives.canonical import is_affine
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL
+from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
-from eqsat.egraph.trace import Round
+from eqsat.egraph.trace import NO_MATCH, NO_RULES, Round
+from eqsat.lang.errors import UnsoundUnionError
 from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.derived import Derived
 from eqsat.optimizer.insertion import Insertion
 from eqsat.optimizer.limits import LIMITS
+from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.reading import Reader, Row
 from eqsat.optimizer.reductions import Match, ReductionRules
 
@@ -245,3 +251,63 @@ def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tupl
         pairs = sorted(zip(operands, coefficients, strict=True))
         return op, (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]), output
     return op, (), tuple(sorted(operands) if op in CONTAINERS else operands), output
+
+
+@lru_cache(maxsize=16)
+def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
+    """The e-graphs' tables for these rules that no thread is using."""
+    return []
+
+
+class SaturatingRun(Optimisation):
+    """A run in which rules match in egglog."""
+
+    @contextmanager
+    def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
+        """Tables for this thread alone, compiled outside the clock if none are free."""
+        free = _free_tables(rules)
+        with self.spent.off_the_clock():
+            # those of the process that this one was forked from are of no use
+            while free and free[-1].is_left:
+                free.pop()
+            tables = free.pop() if free else Tables(rules)
+        try:
+            yield tables
+        except Exception:
+            # unlike an interrupt, an error leaves them empty
+            free.append(tables)
+            raise
+        if not tables.is_worn:
+            free.append(tables)
+
+    def _modulo(self, builder: Builder, rules: tuple[Rule, ...], seconds: float = inf, nodes: float = inf) -> Saturated:
+        """Let the rules match in egglog all that a canonical e-graph has, within the budget and these bounds."""
+        with self._tables(rules) as tables:
+            if not tables.can_match({node[0] for nodes in builder.graph.classes.values() for node in nodes}):
+                if builder.theory.is_canonical:
+                    CongruentRemainders(builder).add()
+                    builder.grow()
+                self.spent.skip(NO_MATCH if rules else NO_RULES)
+                return Saturated("saturated", ())
+            with self.spent.off_the_clock():
+                tables.start()
+            began = time.perf_counter()
+            with self.spent.during("saturate"):
+                # half of the time that is left is for choosing
+                least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
+                budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
+                try:
+                    found = saturate(
+                        builder, tables, budget, lambda more: self._seconds_left() - more <= least, self.has_own_rules
+                    )
+                except UnsoundUnionError as error:
+                    # what is shipped is proved: it is the constraints, or else a rule of the caller's
+                    if not self.facts or self.has_own_rules:
+                        raise
+                    raise self._contradiction() from error
+                if found.rounds:
+                    self.spent.not_entered = None
+            self.spent.engine_seconds += time.perf_counter() - began
+            self.spent.rounds += sum(r.number > 0 for r in found.rounds)
+            self.spent.count(tables.matches, tables.seconds, found.rounds)
+        return found

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import cast
 
-from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.plain import bind_indices
 from eqsat.extract.graph import EQUALITY, EGraph, Node, reachable_part
 from eqsat.extract.select import Choice, reachable, refuse_other_choice
@@ -43,11 +42,6 @@ class Part:
     wanted: tuple[tuple[int, int], ...]
     choice: Choice = field(default_factory=dict)
     narrower: dict[int, Expr] = field(default_factory=dict)
-
-
-def of_theory(builder: Builder, wanted: Sequence[int], choice: Choice, lazy: bool) -> Snapshot:
-    """What a run with the theory leaves: its graph, the class of each root, what it chose."""
-    return Snapshot((Part(builder.graph, (*enumerate(wanted),), choice, builder.input.narrowed()),), lazy)
 
 
 @dataclass

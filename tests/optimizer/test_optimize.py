@@ -24,9 +24,9 @@ from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.modulo_theory import ModuloTheory
-from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
+from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.rules import DEFAULT
 from eqsat.theory.work import OverdueError
 
@@ -884,14 +884,14 @@ def test_an_answer_has_no_variable_of_other_roots_alone(roots, options):
 
 def test_the_result_counts_the_rounds_for_roots_that_were_optimised_alone(monkeypatch):
     rounds = []
-    saturate = Optimisation._modulo
+    saturate = SaturatingRun._modulo
 
     def counted(*args, **options):
         found = saturate(*args, **options)
         rounds.append(sum(r.number > 0 for r in found.rounds))
         return found
 
-    monkeypatch.setattr(Optimisation, "_modulo", counted)
+    monkeypatch.setattr(SaturatingRun, "_modulo", counted)
     roots = ["(p*97 + 95 - k*2)//4", "(p*97 + 95 - k*2)%2 + k", "(p*97 + 95)%2"]
     assert optimize(roots, p=(-3, 9), k=(0, 3), theory=False).rounds == sum(rounds)
 
