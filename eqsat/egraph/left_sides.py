@@ -14,11 +14,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
-from eqsat.egraph.patterns import Pattern, places_of_letters, reductions_of
+from eqsat.egraph.patterns import (
+    Pattern,
+    as_sum,
+    is_literal_letter,
+    is_number,
+    is_sum,
+    letter_of,
+    operands_of,
+    places_of_letters,
+    reductions_of,
+)
 from eqsat.egraph.program import CONTAINERS, PLAIN
 from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import as_sum, is_literal_letter, is_number, is_sum, letter_of, operands_of
 from eqsat.lang.expr import Expr, const, index_level, is_index, topological
 from eqsat.lang.ops import REDUCTIONS
 

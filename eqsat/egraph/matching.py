@@ -1,7 +1,6 @@
 """Rules compiled to the encoding of :mod:`eqsat.egraph.program`.
 
-The left side is a query (:mod:`eqsat.egraph.left_sides`), the guard more facts of it, the right side actions
-(:mod:`eqsat.egraph.right_sides`).
+The left side is a query (:mod:`eqsat.egraph.left_sides`), the guard more facts of it, the right side actions.
 
 A rule that measures what no node is yet (the rest of a sum) is compiled to two: the first makes the node and remembers
 its match in a table of its own, the second goes on once something is known of the node. So do rules that ask for terms,
@@ -28,14 +27,19 @@ from eqsat.egraph.patterns import (
     Conjunct,
     Pattern,
     alternatives,
+    as_sum,
+    ends_in,
+    has_terms,
     is_condition_letter,
+    is_number,
+    is_sum,
+    letter_of,
     moved_letter,
+    operands_of,
 )
-from eqsat.egraph.program import CONTAINERS, PLAIN
+from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, PLAIN, container_text
 from eqsat.egraph.queries import Query, SubsumRequest
-from eqsat.egraph.right_sides import build, finish
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import as_sum, ends_in, has_terms, is_number, is_sum, letter_of, operands_of
 from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, substitute, topological, var, variables
 from eqsat.lang.text import to_text
 
@@ -298,13 +302,9 @@ def _constructors(left: Expr) -> frozenset[str]:
     found: set[str] = set()
     ends = ends_in(left)
     for term in topological([left]):
-        if term in ends:
+        if term in ends or is_condition_letter(term) or not term.args or is_number(term):
             continue
-        if is_condition_letter(term) or not term.args or is_number(term):
-            continue
-        if term.op in ("le", "ne"):
-            found |= {"Not", "Lt" if term.op == "le" else "Eq"}
-        elif is_sum(term):
+        if is_sum(term):
             found.add("Sum")
             if any(
                 len([f for f in operands_of(a, "mul") if not is_number(f)]) > 1
@@ -312,8 +312,87 @@ def _constructors(left: Expr) -> frozenset[str]:
                 if a.op == "mul"
             ):
                 found.add("Prod")
-        elif term.op in CONTAINERS:
-            found.add(CONTAINERS[term.op])
-        elif term.op in PLAIN:
-            found.add(PLAIN[term.op][0])
+        else:
+            found.update(CONSTRUCTORS.get(term.op, ()))
     return frozenset(found)
+
+
+def finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[tuple[str, ...], str]:
+    """The guard's facts, and the action."""
+    for op, x, y in conjuncts:
+        if has_terms(x) or has_terms(y):
+            query, one = build(query, x)
+            query, two = build(query, y)
+            query = query.fact(f"(= (Yes) (Lt {one} {two}))")
+            continue
+        query = query.guarded((op, x, y))
+    right = pattern.right
+    if kept.op == "sum":
+        query, terms, added = flat(query, right, kept.factor)
+        total = kept.constant
+        if added != "0":
+            total, query = query.name("i64")
+            query = query.fact(f"(= {total} (+ {kept.constant} {added}))")
+        return query.facts, f"(union e (Sum {_gathered(terms, kept.members)} {total}))"
+    query, text = build(query, right)
+    if kept.op:
+        text = container_text(kept.op, f"(multiset-insert {kept.members} {text})")
+    return query.facts, f"(union {kept.of} {text})"
+
+
+def flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]:
+    """The terms of the right side as a sum, times the factor, and its constant."""
+    constant, addends = as_sum(term)
+    total, query = query.times(constant, factor)
+    terms = []
+    for coefficient, addend in addends:
+        number, query = query.times(coefficient, factor)
+        if number == "1" and (common := query.common.get(letter_of(addend) or "")):
+            terms.append(common[0])
+            before = total
+            total, query = query.name("i64")
+            query = query.fact(f"(= {total} (+ {before} {common[1]}))")
+            continue
+        query, text = build(query, addend)
+        terms.append(f"(Sc {number} {text})")
+    return query, terms, total
+
+
+def build(query: Query, term: Expr) -> tuple[Query, str]:
+    """The right side, or a part of it, as an action."""
+    letter = letter_of(term)
+    if letter is not None:
+        return query, query.letters[letter]
+    if is_number(term):
+        number, query = query.number(term)
+        return query, f"(Sum (multiset-of) {number})"
+    if term.op == "bool":
+        return query, "(Yes)" if term.value else "(No)"
+    if is_sum(term):
+        query, terms, constant = flat(query, term, "1")
+        return query, f"(Sum {_gathered(terms)} {constant})"
+    texts = []
+    for arg in operands_of(term, term.op) if term.op in CONTAINERS else term.args:
+        query, text = build(query, arg)
+        texts.append(text)
+    if term.op in CONTAINERS:
+        return query, container_text(term.op, f"(multiset-of {' '.join(texts)})")
+    if term.op == "le":
+        return query, f"(Not (Lt {texts[1]} {texts[0]}))"
+    if term.op == "ne":
+        return query, f"(Not (Eq {texts[0]} {texts[1]}))"
+    if term.op not in PLAIN:
+        raise query.fail(f"{term.op!r} cannot be built")
+    return query, f"({PLAIN[term.op][0]} {' '.join(texts)})"
+
+
+def _gathered(terms: Sequence[str], members: str = "") -> str:
+    """A multiset of terms, besides some ``members``; names among them are of multisets themselves."""
+    alone = [t for t in terms if t.startswith("(")]
+    several = [t for t in terms if t not in alone]
+    text = members or f"(multiset-of {' '.join(alone)})"
+    for term in alone if members else ():
+        text = f"(multiset-insert {text} {term})"
+    for name in several:
+        text = f"(multiset-sum {text} {name})"
+    return text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from eqsat.egraph.patterns import MEASURES, Conjunct
-from eqsat.egraph.shapes import is_literal_letter
+from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import to_text

@@ -16,8 +16,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from eqsat.egraph.patterns import Pattern, alternatives, parsed, reductions_of
-from eqsat.egraph.shapes import as_sum, ends_in, has_terms, is_literal_letter, is_number, is_sum, operands_of
+from eqsat.egraph.patterns import (
+    Pattern,
+    alternatives,
+    as_sum,
+    ends_in,
+    has_terms,
+    is_literal_letter,
+    is_number,
+    is_sum,
+    operands_of,
+    parsed,
+    reductions_of,
+)
 from eqsat.lang.expr import Expr, topological, variables
 from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import to_text

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
+from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, compiled
 from eqsat.egraph.program import (
     CONSTRUCTORS,
@@ -31,7 +32,6 @@ from eqsat.egraph.program import (
     without_terms,
 )
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.warm import WarmProgram
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 2_000_000

@@ -20,9 +20,7 @@ from typing import Any
 
 from eqsat.egraph.rule import Rule
 from eqsat.explain.chains import READINGS, laws_with
-from eqsat.explain.links import ATTEMPTS, Link, coarse_law
-from eqsat.explain.plan import Plan, Task
-from eqsat.explain.roots import Roots
+from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.expr import (
     Expr,
@@ -32,10 +30,12 @@ from eqsat.lang.expr import (
     rebuild,
     substitute,
     variables,
+    with_operands,
 )
+from eqsat.lang.traversal import topological_until
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
-from eqsat.prove.explanation import COARSE, Explanation, Step
+from eqsat.prove.explanation import COARSE, Explanation, Step, branch_under, replaced_within
 from eqsat.prove.verify import Check, check_equal, prove_equal
 
 #: Steps are checked at every point if there are no more than this, else at chosen ones.
@@ -201,3 +201,67 @@ class _Explainer:
 def statement(rule: Rule) -> str:
     """What a rule says, and when."""
     return f"{rule.left} = {rule.right}" + (f"  when {rule.when}" if rule.when else "")
+
+
+class Roots:
+    """Terms that change, and which of their subterms uses which: a change touches only what is above it."""
+
+    def __init__(self, terms: Sequence[Expr]) -> None:
+        self.terms = list(terms)
+        self._users: dict[Expr, set[Expr]] = {}
+        for term in terms:
+            self._add(term)
+
+    def __contains__(self, term: Expr) -> bool:
+        return term in self._users
+
+    def replace(self, before: Expr, after: Expr, given: Sequence[Expr]) -> list[int]:
+        """Replace a subterm wherever it occurs in the branches ``given``; which terms that changes."""
+        if not given:
+            return self._exchange({before: after})
+        first = given[0]
+        conditions = [first, first.args[0]] if first.op == "not" else [first]
+        selections = [user for condition in conditions for user in self._users.get(condition, ())]
+        found = {
+            s: replaced_within(s, before, after, tuple(given)) for s in selections if branch_under(s.op, s.args, first)
+        }
+        return self._exchange({old: new for old, new in found.items() if old is not new})
+
+    def _exchange(self, new: dict[Expr, Expr]) -> list[int]:
+        new = {old: term for old, term in new.items() if old in self._users}
+        above: set[Expr] = set()
+        stack = list(new)
+        while stack:
+            for user in self._users[stack.pop()]:
+                if user not in above:
+                    above.add(user)
+                    stack.append(user)
+        tops = [term for term in self.terms if term in above or term in new]
+        for term in topological_until(tops, lambda t: t in new or t not in above):
+            new[term] = with_operands(term, tuple([new.get(a, a) for a in term.args]))
+        changed = [index for index, term in enumerate(self.terms) if new.get(term, term) is not term]
+        old = self.terms
+        self.terms = [new.get(term, term) for term in old]
+        for index in changed:
+            self._add(self.terms[index])
+        kept = set(self.terms)
+        for index in changed:
+            self._drop(old[index], kept)
+        return changed
+
+    def _add(self, root: Expr) -> None:
+        for term in topological_until([root], self._users.__contains__):
+            self._users[term] = set()
+            for arg in term.args:
+                self._users[arg].add(term)
+
+    def _drop(self, root: Expr, kept: Collection[Expr]) -> None:
+        """Forget what no term uses any more."""
+        stack = [root]
+        while stack:
+            term = stack.pop()
+            if term in self._users and not self._users[term] and term not in kept:
+                del self._users[term]
+                for arg in set(term.args):
+                    self._users[arg].discard(term)
+                    stack.append(arg)

@@ -18,12 +18,15 @@ from eqsat.egraph.matching import ReductionQuery
 from eqsat.egraph.patterns import (
     LITERALS,
     MEASURES,
+    as_sum,
+    is_number,
+    is_sum,
     is_within,
+    letter_of,
     levels_around,
     reductions_of,
 )
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
-from eqsat.egraph.shapes import as_sum, is_number, is_sum, letter_of
 from eqsat.extract.graph import EQUALITY, Payload
 from eqsat.lang.expr import TRUE, Expr, any_var, const, index_level, is_index, term_count, topological, variables
 from eqsat.lang.infinity import is_finite
