@@ -9,7 +9,7 @@ more than once: in the body of a reduction once per step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -59,6 +59,19 @@ class EGraph:
         """The same graph, to which nodes may be added."""
         classes = {c: [*nodes] for c, nodes in self.classes.items()}
         return EGraph(classes, dict(self.bounds), [*self.roots], dict(self.weights))
+
+    def equal_classes(self, c: int) -> Iterator[int]:
+        """A class, and those that nodes of it, or of these, say to be equal.
+
+        >>> graph = EGraph({0: [("var", "x", ())], 1: [(*EQUALITY, (0,)), ("neg", None, (2,))], 2: [(*EQUALITY, (1,))]})
+        >>> [*graph.equal_classes(2)]
+        [2, 1, 0]
+        """
+        found = [c]
+        for home in found:
+            yield home
+            linked = [operands[0] for op, payload, operands in self.classes[home] if (op, payload) == EQUALITY]
+            found += [other for other in dict.fromkeys(linked) if other not in found]
 
     def to_dict(self) -> dict[str, Any]:
         """The graph as JSON has it: numbers of classes as text, tuples as lists; see :meth:`from_dict`.

@@ -10,9 +10,20 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import product
 from operator import or_
+from types import MappingProxyType
 
 from eqsat.egraph.patterns import Pattern, divided, is_condition_letter, levels_around, moved_letter
-from eqsat.lang.expr import Expr, any_var, divides_by_zero, index_level, is_index, make, replaced, topological
+from eqsat.lang.expr import (
+    Expr,
+    any_var,
+    divides_by_zero,
+    index_level,
+    is_index,
+    make,
+    refuse_capture,
+    replaced,
+    topological,
+)
 from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.traversal import VariableSets
 
@@ -76,54 +87,30 @@ class RightSide:
         self.around = levels_around(pattern.left)
         self.fresh = 0
 
-    def term(self) -> Expr:
-        """The term.
+    def built(self, part: Expr, scope: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
+        """A part of the rule as a term, in reductions over the indices of ``scope``, by their levels.
 
         Raises
         ------
         ValueError
-            If it speaks of an index of the left side, or is refused.
+            If it speaks of another index of the left side, or is refused.
         """
-        return self._built(self.pattern.right, {})
-
-    def built(self, part: Expr) -> Expr:
-        """A part of the guard as a term.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`term`.
-        """
-        return self._built(part, {})
-
-    def end(self, written: Expr) -> Expr:
-        """The end of a range of the left side as a term; it may speak of the indices around it.
-
-        Raises
-        ------
-        ValueError
-            If it is refused.
-        """
-        return self._built(written, self.bound)
-
-    def _built(self, pattern: Expr, scope: Mapping[int, Expr]) -> Expr:
-        """A part of the right side, in reductions over the indices of ``scope``, by their levels."""
-        if is_condition_letter(pattern):
-            return self._letter(str(pattern.args[0].value), scope)
-        if pattern.op == "var":
-            return scope[index_level(pattern)] if is_index(pattern) else self._letter(str(pattern.value), scope)
-        if pattern.op == "load":
-            letter = moved_letter(pattern.args[0])
-            places = [self._built(place, scope) for place in pattern.args[1:]]
+        if is_condition_letter(part):
+            return self._letter(str(part.args[0].value), scope)
+        if part.op == "var":
+            return scope[index_level(part)] if is_index(part) else self._letter(str(part.value), scope)
+        if part.op == "load":
+            letter = moved_letter(part.args[0])
+            places = [self.built(place, scope) for place in part.args[1:]]
             return self._letter(letter, dict(zip(self.around[letter], places, strict=True)))
-        if pattern.op in REDUCTIONS:
-            body, index, low, high = pattern.args
-            first, end = self._built(low, scope), self._built(high, scope)
+        if part.op in REDUCTIONS:
+            body, index, low, high = part.args
+            first, end = self.built(low, scope), self.built(high, scope)
             # no name that a term has
             own = any_var(f"#{self.fresh}", first.vmin, max(first.vmin, end.vmax - 1))
             self.fresh += 1
-            return make(pattern.op, self._built(body, {**scope, index_level(index): own}), own, first, end)
-        return make(pattern.op, *[self._built(a, scope) for a in pattern.args]) if pattern.args else pattern
+            return make(part.op, self.built(body, {**scope, index_level(index): own}), own, first, end)
+        return make(part.op, *[self.built(a, scope) for a in part.args]) if part.args else part
 
     def _letter(self, letter: str, places: Mapping[int, Expr]) -> Expr:
         """The term of a letter where the indices around it have these values."""
@@ -134,20 +121,7 @@ class RightSide:
                 if level not in places:
                     raise ValueError(f"{letter} speaks of an index outside its reduction")
                 images[self.bound[level]] = places[level]
-        return moved(term, images) if images else term
-
-
-def moved(term: Expr, images: Mapping[Expr, Expr]) -> Expr:
-    """``term`` with other terms for its indices.
-
-    Raises
-    ------
-    ValueError
-        If a reduction in it binds one of these, or one that an image speaks of.
-    """
-    inside = {t.args[1] for t in topological([term]) if t.op in REDUCTIONS}
-    if inside:
-        free = {t for t in topological(images.values()) if t.op == "var"}
-        if inside & (free | images.keys()):
-            raise ValueError("an index would be captured")
-    return replaced([term], images)[0]
+        if not images:
+            return term
+        refuse_capture(term, images)
+        return replaced([term], images)[0]

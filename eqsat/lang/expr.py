@@ -27,6 +27,7 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.infinity import INFINITY, bits
 from eqsat.lang.interning import Identity, interned, known, terms
 from eqsat.lang.ops import (
+    BITWISE,
     ELEMENTS,
     FLOAT_OF,
     FLOATS,
@@ -97,6 +98,21 @@ class Displayed:
         return {kind: form for kind, form in forms.items() if form is not None}
 
 
+def _sign(name: str) -> tuple[Callable[[Expr, ExprLike], Expr], Callable[[Expr, ExprLike], Expr]]:
+    """The methods by which a sign of Python's builds a term, to the left of another operand and to the right."""
+
+    def written(x: Expr, y: Expr) -> Expr:
+        return bitwise(name, x, y) if name in BITWISE else stated(name, x, y)
+
+    def before(self: Expr, other: ExprLike) -> Expr:
+        return written(self, as_expr(other))
+
+    def behind(self: Expr, other: ExprLike) -> Expr:
+        return written(as_expr(other), self)
+
+    return before, behind
+
+
 class Expr(Term, Displayed):
     """One term of the language; build it with :func:`var`, :func:`const`, Python operators and the functions below.
 
@@ -154,23 +170,18 @@ class Expr(Term, Displayed):
     def _repr_latex_(self) -> str | None:
         return FORMULA.call(self)
 
-    def __add__(self, other: ExprLike) -> Expr:
-        return make("add", self, as_expr(other))
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return make("add", as_expr(other), self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return make("sub", self, as_expr(other))
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return make("sub", as_expr(other), self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return make("mul", self, as_expr(other))
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return make("mul", as_expr(other), self)
+    __add__, __radd__ = _sign("add")
+    __sub__, __rsub__ = _sign("sub")
+    __mul__, __rmul__ = _sign("mul")
+    __floordiv__, __rfloordiv__ = _sign("floordiv")
+    __mod__, __rmod__ = _sign("mod")
+    __lshift__, __rlshift__ = _sign("shl")
+    __rshift__, __rrshift__ = _sign("shr")
+    __and__, __rand__ = _sign("bitand")
+    __or__, __ror__ = _sign("bitor")
+    __xor__, __rxor__ = _sign("bitxor")
+    __lt__, __gt__ = _sign("lt")
+    __le__, __ge__ = _sign("le")
 
     def __truediv__(self, other: ExprLike | float) -> Expr:
         return _float("fdiv", self, as_float(other, self))
@@ -178,35 +189,11 @@ class Expr(Term, Displayed):
     def __rtruediv__(self, other: ExprLike | float) -> Expr:
         return _float("fdiv", as_float(other, self), self)
 
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return stated("floordiv", self, as_expr(other))
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return stated("floordiv", as_expr(other), self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return stated("mod", self, as_expr(other))
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return stated("mod", as_expr(other), self)
-
     def __divmod__(self, other: ExprLike) -> tuple[Expr, Expr]:
         return self // other, self % other
 
     def __rdivmod__(self, other: ExprLike) -> tuple[Expr, Expr]:
         return other // self, other % self
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return make("shl", self, as_expr(other))
-
-    def __rlshift__(self, other: ExprLike) -> Expr:
-        return make("shl", as_expr(other), self)
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return make("shr", self, as_expr(other))
-
-    def __rrshift__(self, other: ExprLike) -> Expr:
-        return make("shr", as_expr(other), self)
 
     def __pow__(self, other: ExprLike) -> Expr:
         return power(self, as_expr(other))
@@ -216,36 +203,6 @@ class Expr(Term, Displayed):
 
     def __abs__(self) -> Expr:
         return make("max", self, make("neg", self))
-
-    def __lt__(self, other: ExprLike) -> Expr:
-        return make("lt", self, as_expr(other))
-
-    def __le__(self, other: ExprLike) -> Expr:
-        return make("le", self, as_expr(other))
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return make("lt", as_expr(other), self)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return make("le", as_expr(other), self)
-
-    def __and__(self, other: ExprLike) -> Expr:
-        return bitwise("bitand", self, as_expr(other))
-
-    def __rand__(self, other: ExprLike) -> Expr:
-        return bitwise("bitand", as_expr(other), self)
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return bitwise("bitor", self, as_expr(other))
-
-    def __ror__(self, other: ExprLike) -> Expr:
-        return bitwise("bitor", as_expr(other), self)
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return bitwise("bitxor", self, as_expr(other))
-
-    def __rxor__(self, other: ExprLike) -> Expr:
-        return bitwise("bitxor", as_expr(other), self)
 
     def __invert__(self) -> Expr:
         return inverted(self)
@@ -804,12 +761,16 @@ def instantiate(body: Expr, index: Expr, value: Expr) -> Expr:
     ValueError
         If that makes a term that is refused, as a division by zero.
     """
-    inside = {term.args[1] for term in topological([body]) if term.op in REDUCTIONS}
-    if inside:
-        free = {t for t in topological([value]) if t.op == "var"}
-        if inside & (free | {index}):
-            raise ValueError(f"an index of {brief(body)!r} would capture one of {brief(value)!r}")
+    refuse_capture(body, {index: value})
     return substitute([body], {index: value})[0]
+
+
+def refuse_capture(body: Expr, images: Mapping[Expr, Expr]) -> None:
+    """Raise ``ValueError`` if a reduction in ``body`` binds an index to replace, or a variable of what replaces one."""
+    inside = {term.args[1] for term in topological([body]) if term.op in REDUCTIONS}
+    for index, value in images.items() if inside else ():
+        if index in inside or not inside.isdisjoint(topological([value])):
+            raise ValueError(f"an index of {brief(body)!r} would capture one of {brief(value)!r}")
 
 
 def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -> bool:

@@ -107,14 +107,11 @@ class Demand:
         """What the shortest nodes of a class need, and its loops: their operands, and the equal class that has them."""
         short: list[tuple[float, int, Node]] = []
         loops: list[tuple[int, Node]] = []
-        equal = {c: None}
-        for home in (pending := [c]):
+        for home in self.graph.equal_classes(c):
             for node in self.graph.classes[home]:
                 if node[:2] == EQUALITY:
-                    if node[2][0] not in equal:
-                        equal[node[2][0]] = None
-                        pending.append(node[2][0])
-                elif self._is_loop(node):
+                    continue
+                if self._is_loop(node):
                     loops.append((home, node))
                 elif self.is_short(home, node):
                     short.append((self.size(node), home, node))

@@ -24,11 +24,10 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.expr import FALSE, Expr, substitute, topological
-from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, SUMS
+from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimizer.relevant import relevant_rules, relevant_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
@@ -141,8 +140,7 @@ class ModuloTheory(SaturatingRun):
         """Let rules and theory add e-nodes until nothing changes or the budget ends; what is best without them."""
         before: Choice = {}
         if self.with_rules and self._has_time():
-            with_bits = any(term.op in BITWISE for term in self.order)
-            rules = self._once(relevant_rules if with_bits else relevant_without_bits, self.used)
+            rules = self._relevant(self.order, modulo_theory=True)
             plain = builder.graph.copy()
             found = self._modulo(builder, rules)
             if found.stop != "saturated":

@@ -6,10 +6,10 @@ import gc
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from itertools import chain
 from math import inf
 from operator import or_
@@ -41,12 +41,6 @@ from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.work import Work
-
-
-@lru_cache
-def _of_default[P](prepare: Callable[[tuple[Rule, ...]], P]) -> P:
-    """What is prepared for the rules of eqsat, without hashing all of them to find it."""
-    return prepare(DEFAULT)
 
 
 @dataclass
@@ -278,11 +272,6 @@ class Optimisation(ABC):
         if found.bound < found.cost and self.stop == "saturated":
             self.stop = "time"
         return found.choice
-
-    def _once[P](self, prepare: Callable[[tuple[Rule, ...]], P], rules: tuple[Rule, ...]) -> P:
-        """What is prepared once per process and set of rules, outside the clock."""
-        with self.spent.off_the_clock():
-            return _of_default(prepare) if rules is DEFAULT else prepare(rules)
 
     def _has_time(self) -> bool:
         """Whether there is time left for what may improve the answer; the result says so if there is none."""

@@ -27,7 +27,7 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.reductions import RightSide, divisors, is_accepted
-from eqsat.extract.graph import EQUALITY, Payload
+from eqsat.extract.graph import Payload
 from eqsat.lang.expr import TRUE, Expr, any_var, const, index_level, is_index, term_count, topological, variables
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
@@ -115,7 +115,7 @@ class ReductionRules:
                 side = RightSide(pattern, {**known, **self._measured(match, known)}, bound, self.sets)
                 if self.builder.value_of(side.built(pattern.when)) is not TRUE:
                     continue
-                term = side.term()
+                term = side.built(pattern.right)
             except ValueError:
                 # an index would leave its scope, or the term is one that is refused
                 continue
@@ -145,16 +145,8 @@ class ReductionRules:
 
     def _index(self, c: int) -> Expr | None:
         """The index of a reduction that a class is, or that it was found to equal."""
-        equal = {c: None}
-        for home in (pending := [c]):
-            term = self._term(home)
-            if term.op == "var" and is_index(term):
-                return term
-            for op, payload, operands in self.builder.graph.classes[home]:
-                if (op, payload) == EQUALITY and operands[0] not in equal:
-                    equal[operands[0]] = None
-                    pending.append(operands[0])
-        return None
+        terms = map(self._term, self.builder.graph.equal_classes(c))
+        return next((term for term in terms if term.op == "var" and is_index(term)), None)
 
     def _is_free(self, match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
         """Whether the letters that the guard says to be free of their indices are that."""
@@ -200,7 +192,7 @@ class ReductionRules:
     def _value_at(
         self, rule: ReductionQuery, written: Expr, known: Mapping[str, Expr], bound: Mapping[int, Expr]
     ) -> LinearForm:
-        value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).end(written))
+        value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).built(written, bound))
         if not isinstance(value, LinearForm):
             raise ValueError(f"{written!r} is a condition")
         return value

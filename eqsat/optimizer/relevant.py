@@ -6,7 +6,7 @@ a shipped rule says that is not tagged.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from eqsat.egraph.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
@@ -21,40 +21,26 @@ _SHIPPED = frozenset(map(_content, (*DEFAULT, *REDUCE)))
 _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theory)
 
 
-@lru_cache(maxsize=16)
-def uncovered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules that an e-graph needs: none that another one of them covers there."""
-    names = {rule.name for rule in rules}
-    return tuple(rule for rule in rules if rule.covered_by not in names)
+@lru_cache(maxsize=32)
+def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bits: bool = True) -> tuple[Rule, ...]:
+    """The rules worth running in an e-graph: none that another one of them covers there.
 
-
-@lru_cache(maxsize=16)
-def uncovered_without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The uncovered rules that an input without bit operators may need."""
-    return without_bits(uncovered(rules))
-
-
-@lru_cache(maxsize=16)
-def relevant_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules worth running modulo the theory.
-
-    Of the shipped ones the others only say that two terms have one normal form, which the theory finds without them.
+    Modulo the theory, of the shipped ones the others only say that two terms have one normal form, which the theory
+    finds without them. An input without bit operators needs no rules about them, unless one is of the user's own.
     """
-    return tuple(rule for rule in uncovered(rules) if _content(rule) not in _LEFT_OUT)
+    names = {rule.name for rule in rules}
+    found = [rule for rule in rules if rule.covered_by not in names]
+    if modulo_theory:
+        found = [rule for rule in found if _content(rule) not in _LEFT_OUT]
+    if not with_bits and not any(rule.pattern.has_bits and not is_shipped(rule) for rule in found):
+        found = [rule for rule in found if not rule.pattern.has_bits]
+    return tuple(found)
 
 
-@lru_cache(maxsize=16)
-def relevant_without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The relevant rules that an input without bit operators may need."""
-    return without_bits(relevant_rules(rules))
-
-
-@lru_cache(maxsize=16)
-def without_bits(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules that an input without bit operators may need: all, if one of the user's own has such."""
-    if any(rule.pattern.has_bits and not is_shipped(rule) for rule in rules):
-        return rules
-    return tuple(rule for rule in rules if not rule.pattern.has_bits)
+@cache
+def relevant_of_default(modulo_theory: bool, with_bits: bool) -> tuple[Rule, ...]:
+    """As :func:`relevant_rules`, of eqsat's own, without hashing all of them to find it."""
+    return relevant_rules(DEFAULT, modulo_theory, with_bits)
 
 
 def is_shipped(rule: Rule) -> bool:

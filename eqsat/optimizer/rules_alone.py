@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
-from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import NO_ROOTS, ONE_BY_ONE
 from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import Expr, term_count, topological
-from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.greedy import rewrite
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import dont_care
-from eqsat.optimizer.relevant import uncovered, uncovered_without_bits
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
@@ -122,7 +119,8 @@ class RulesAlone(SaturatingRun):
             given = [found[i] for i in group.members]
             try:
                 builder, wanted = self._insert(theory, given)
-                group.stop = self._modulo(builder, self._rules(), left, max(nodes, 2 * term_count(given))).stop
+                rules = self._relevant((*self.order, *self.known), modulo_theory=False)
+                group.stop = self._modulo(builder, rules, left, max(nodes, 2 * term_count(given))).stop
                 choice, terms = self._chosen(builder, wanted)
             except OverdueError:
                 break
@@ -136,11 +134,6 @@ class RulesAlone(SaturatingRun):
             found = best
         group.stop = "time"
         return found
-
-    def _rules(self) -> tuple[Rule, ...]:
-        """All rules that the input may need."""
-        with_bits = any(term.op in BITWISE for term in (*self.order, *self.known))
-        return self._once(uncovered if with_bits else uncovered_without_bits, self.used)
 
     def _insert(self, theory: StructuralArithmetic, roots: Sequence[Expr]) -> tuple[Builder, list[int]]:
         """The e-graph of terms as they are written, and the classes of the roots."""

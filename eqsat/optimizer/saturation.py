@@ -9,7 +9,7 @@ the theory does not know them to be equal, get each other's e-nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,6 +27,8 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Round
 from eqsat.lang.errors import UnsoundUnionError
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.derived import Derived
@@ -35,6 +37,8 @@ from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.reading import Reader, Row
 from eqsat.optimizer.reductions import Match, ReductionRules
+from eqsat.optimizer.relevant import relevant_of_default, relevant_rules
+from eqsat.rules import DEFAULT
 
 
 @dataclass
@@ -261,6 +265,14 @@ def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
 
 class SaturatingRun(Optimisation):
     """A run in which rules match in egglog."""
+
+    def _relevant(self, terms: Iterable[Expr], modulo_theory: bool) -> tuple[Rule, ...]:
+        """The rules worth running on an input of these terms; what is found once per process is off the clock."""
+        with_bits = any(term.op in BITWISE for term in terms)
+        with self.spent.off_the_clock():
+            if self.used is DEFAULT:
+                return relevant_of_default(modulo_theory, with_bits)
+            return relevant_rules(self.used, modulo_theory, with_bits)
 
     @contextmanager
     def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
