@@ -114,7 +114,7 @@ def _sign(name: str) -> tuple[Callable[[Expr, ExprLike], Expr], Callable[[Expr, 
 
 
 class Expr(Term, Displayed):
-    """One term of the language; build it with :func:`var`, :func:`const`, Python operators and the functions below.
+    """One term of the language; build it with :func:`var`, :func:`const`, operators and :mod:`eqsat.lang.functions`.
 
     Attributes
     ----------

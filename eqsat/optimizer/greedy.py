@@ -31,6 +31,7 @@ from eqsat.lang.expr import (
     TRUE,
     Expr,
     any_var,
+    chain_members,
     const,
     instantiate,
     is_index,
@@ -388,7 +389,7 @@ def _compile(rule: Rule) -> _Compiled:
 
 
 def _conjuncts(when: Expr) -> list[Expr]:
-    return [] if when is TRUE else list(chain(*map(_conjuncts, when.args))) if when.op == "and" else [when]
+    return [] if when is TRUE else chain_members(when, "and")[::-1]
 
 
 def _is_order(rule: Rule) -> bool:

@@ -155,12 +155,12 @@ class ModuloTheory(SaturatingRun):
 
     def _choose(self, builder: Builder) -> tuple[Choice, int]:
         """The cheapest choice found over the graph as it is, and its cost."""
-        with self.spent.extracting():
+        with self.spent.during("extract"):
             return self._chooser(builder, self.model).choose()
 
     def _extract(self, builder: Builder, limit: float, without_rules: Choice) -> Choice:
         """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
-        with self.spent.extracting():
+        with self.spent.during("extract"):
             chooser = self._chooser(builder, self.model)
             choice, cost = chooser.choose()
             if self.extract == "tree":

@@ -25,7 +25,7 @@ from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import FALSE, Expr, brief, buffers, const, is_index, topological, variables
+from eqsat.lang.expr import Expr, brief, buffers, is_index, topological, variables
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
@@ -49,8 +49,6 @@ class Spent:
 
     started: float = field(default_factory=lambda: time.perf_counter())
     rounds: int = 0
-    engine_seconds: float = 0.0
-    extraction_seconds: float = 0.0
     matches: Counter[str] = field(default_factory=Counter)
     #: Of the rules that ran in egglog, the time of each.
     rule_seconds: dict[str, float] = field(default_factory=dict)
@@ -126,16 +124,6 @@ class Spent:
                 yield
         finally:
             self.started += time.perf_counter() - began
-
-    @contextmanager
-    def extracting(self) -> Iterator[None]:
-        """What chooses among the terms found."""
-        began = time.perf_counter()
-        try:
-            with self.during("extract"):
-                yield
-        finally:
-            self.extraction_seconds += time.perf_counter() - began
 
     def seconds(self) -> float:
         """How long it has taken."""
@@ -265,7 +253,7 @@ class Optimisation(ABC):
 
     def _exactly(self, graph: EGraph, start: Choice) -> Choice:
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
-        with self.spent.extracting():
+        with self.spent.during("extract"):
             found = exact(Priced.of(graph, self.model), start, self._seconds_left())
         # of graphs for different gates, which may share terms, the dearest is a bound for all
         self.bound = max(self.bound or 0, found.bound)
@@ -402,8 +390,6 @@ class Optimisation(ABC):
             nodes=nodes,
             rounds=spent.rounds,
             milliseconds=1000 * sum(trace.phases.values()),
-            engine_milliseconds=1000 * spent.engine_seconds,
-            extraction_milliseconds=1000 * spent.extraction_seconds,
             rules=dict(spent.matches),
             rule_set=self.rules,
             model=model,
@@ -411,11 +397,6 @@ class Optimisation(ABC):
             trace=trace,
             snapshot=snapshot,
         )
-
-
-def dont_care(root: Expr) -> Expr:
-    """What a root becomes whose gate never holds: its value does not matter."""
-    return FALSE if root.is_bool else const(0)
 
 
 @contextmanager

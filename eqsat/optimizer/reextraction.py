@@ -104,7 +104,7 @@ class Extraction(Optimisation):
     def _chosen(self, built: Built, graph: EGraph) -> list[Expr]:
         """The terms of the roots of ``graph``, which may gain brackets."""
         if self.own is not None:
-            with self.spent.extracting():
+            with self.spent.during("extract"):
                 # nodes that it may add are none of the graph
                 choice = self.own(Priced.of(graph.copy(), self.model))
             if not isinstance(choice, Mapping):
@@ -113,7 +113,7 @@ class Extraction(Optimisation):
                     f"the extractor gave a value of type {kind}: give a mapping of classes to nodes, or extract='exact'"
                 )
             return built.terms(choice, graph)
-        with self.spent.extracting():
+        with self.spent.during("extract"):
             choice = self._best(built, graph)
         terms = built.terms(choice, graph)
         if self.extract == "exact":

@@ -11,10 +11,9 @@ from eqsat.egraph.trace import NO_ROOTS, ONE_BY_ONE
 from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
-from eqsat.lang.expr import Expr, term_count, topological
+from eqsat.lang.expr import FALSE, Expr, const, term_count, topological
 from eqsat.optimizer.greedy import rewrite
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import dont_care
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
@@ -53,7 +52,7 @@ class RulesAlone(SaturatingRun):
         base, contexts = self._theories()
         self._check_divisors(contexts)
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
-        found = [root if theory else dont_care(root) for root, theory in zip(alive, contexts, strict=True)]
+        found = [root if theory else _dont_care(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
         if not groups:
             self.spent.skip(NO_ROOTS)
@@ -114,7 +113,7 @@ class RulesAlone(SaturatingRun):
         theory = self._theory(group)
         if theory is None:
             group.stop = "saturated"
-            return _replaced(found, group.members, [dont_care(found[i]) for i in group.members])
+            return _replaced(found, group.members, [_dont_care(found[i]) for i in group.members])
         while (left := ends - self.spent.seconds()) > 0:
             given = [found[i] for i in group.members]
             try:
@@ -149,7 +148,7 @@ class RulesAlone(SaturatingRun):
 
     def _chosen(self, builder: Builder, wanted: Sequence[int]) -> tuple[Choice, list[Expr]]:
         """The cheapest choice found for the roots, and their terms."""
-        with self.spent.extracting():
+        with self.spent.during("extract"):
             choice, _ = Chooser(builder, ProductPrices(self.model), self.extract == "tree").choose()
         if self.extract == "exact":
             choice = self._exactly(builder.graph, choice)
@@ -177,7 +176,7 @@ class RulesAlone(SaturatingRun):
         found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
             if theory is None:
-                found[index] = dont_care(self.roots[index])
+                found[index] = _dont_care(self.roots[index])
             else:
                 facts = self.facts if gate is None or theory is base else (*self.facts, gate)
                 groups.setdefault(facts, []).append(index)
@@ -188,7 +187,7 @@ class RulesAlone(SaturatingRun):
             except ContradictionError as error:
                 if facts == self.facts:
                     raise self._contradiction() from error
-                found.update((i, dont_care(self.roots[i])) for i in members)
+                found.update((i, _dont_care(self.roots[i])) for i in members)
                 continue
             found.update(zip(members, rewritten.roots, strict=True))
             self.spent.matches.update(rewritten.matches)
@@ -201,3 +200,8 @@ class RulesAlone(SaturatingRun):
 def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:
     image = dict(zip(places, terms, strict=True))
     return [image.get(place, expr) for place, expr in enumerate(exprs)]
+
+
+def _dont_care(root: Expr) -> Expr:
+    """What a root becomes whose gate never holds: its value does not matter."""
+    return FALSE if root.is_bool else const(0)

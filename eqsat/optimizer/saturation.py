@@ -303,7 +303,6 @@ class SaturatingRun(Optimisation):
                 return Saturated("saturated", ())
             with self.spent.off_the_clock():
                 tables.start()
-            began = time.perf_counter()
             with self.spent.during("saturate"):
                 # half of the time that is left is for choosing
                 least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
@@ -319,7 +318,6 @@ class SaturatingRun(Optimisation):
                     raise self._contradiction() from error
                 if found.rounds:
                     self.spent.not_entered = None
-            self.spent.engine_seconds += time.perf_counter() - began
             self.spent.rounds += sum(r.number > 0 for r in found.rounds)
             self.spent.count(tables.matches, tables.seconds, found.rounds)
         return found

@@ -36,9 +36,6 @@ def test_phases_are_all_of_the_time(text, way):
     result = optimize(text, **RANGES, **way)
     assert 1000 * sum(result.trace.phases.values()) == pytest.approx(result.milliseconds)
     assert all(seconds >= 0 for seconds in result.trace.phases.values())
-    extraction = sum(result.trace.phases.get(phase, 0.0) for phase in ("extract", "reuse"))
-    assert 1000 * extraction == pytest.approx(result.extraction_milliseconds, abs=1)
-    assert 1000 * result.trace.phases.get("saturate", 0.0) == pytest.approx(result.engine_milliseconds, abs=1)
 
 
 @pytest.mark.parametrize(
