@@ -693,8 +693,17 @@ def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
 
 def _require_integer(name: str, term: Expr) -> None:
     if term.is_bool or term.op == "buffer" or term.element:
-        remedy = ": as a number it is where(condition, 1, 0)" if term.is_bool else ""
-        raise TypeError(f"{name} needs an integer where {brief(term)!r} is {_kind_of(term)}{remedy}")
+        raise _misplaced(name, term, "an integer")
+
+
+def _misplaced(name: str, term: Expr, wanted: str) -> TypeError:
+    """The error about an operand of another sort than is ``wanted``."""
+    kind, remedy = _kind_of(term), ""
+    if name in ("and", "or") and kind == "an integer":
+        remedy = f": for its bits write {'&' if name == 'and' else '|'}"
+    elif wanted == "an integer" and kind == "a condition":
+        remedy = ": as a number it is where(condition, 1, 0)"
+    return TypeError(f"{name} needs {wanted} where {brief(term)!r} is {kind}{remedy}")
 
 
 def _reduce(name: str, *args: Expr) -> Expr:
@@ -786,15 +795,7 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
         else:
             wanted = sort == "b"
         if arg.is_bool is not wanted or arg.op == "buffer" or arg.element:
-            kind = _kind_of(arg)
-            remedy = ""
-            if name in ("and", "or") and kind == "an integer":
-                remedy = f": for its bits write {'&' if name == 'and' else '|'}"
-            elif not wanted and kind == "a condition":
-                remedy = ": as a number it is where(condition, 1, 0)"
-            raise TypeError(
-                f"{name} needs {'a condition' if wanted else 'an integer'} where {brief(arg)!r} is {kind}{remedy}"
-            )
+            raise _misplaced(name, arg, "a condition" if wanted else "an integer")
     if name in SHIFTS and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
         raise ValueError(
             f"the shift amount {brief(args[1])!r} has range [{args[1].vmin}, {args[1].vmax}]: "

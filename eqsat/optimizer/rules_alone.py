@@ -12,7 +12,7 @@ from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const, term_count, topological
-from eqsat.optimizer.greedy import rewrite
+from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
@@ -94,14 +94,20 @@ class RulesAlone(SaturatingRun):
 
     def _one_by_one(self, group: _Group, found: list[Expr]) -> list[Expr]:
         """``found`` as the rules leave it that are applied one after the other, innermost terms first."""
-        given = [found[i] for i in group.members]
+        rewritten = self._rewritten([found[i] for i in group.members], group.facts, self._seconds_left() / 2)
+        return found if rewritten is None else self._cheaper(group, found, rewritten.roots)
+
+    def _rewritten(self, given: Sequence[Expr], facts: tuple[Expr, ...], seconds: float) -> Rewritten | None:
+        """What the rules make of terms, applied one after the other; ``None`` if a gate among the facts never holds."""
         with self.spent.during("rewrite"):
             try:
-                rewritten = rewrite(given, self.used, group.facts, seconds=self._seconds_left() / 2)
+                found = rewrite(given, self.used, facts, seconds=seconds)
             except ContradictionError as error:
-                raise self._contradiction() from error
-            self.spent.matches.update(rewritten.matches)
-        return self._cheaper(group, found, rewritten.roots)
+                if facts == self.facts:
+                    raise self._contradiction() from error
+                return None
+        self.spent.matches.update(found.matches)
+        return found
 
     def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:
         """``found`` with what the rules make of the roots of ``group`` in e-graphs of up to ``nodes`` nodes.
@@ -171,7 +177,6 @@ class RulesAlone(SaturatingRun):
         self.spent.skip(ONE_BY_ONE)
         base, contexts = self._theories()
         self._check_divisors(contexts)
-        self.spent.enter("rewrite")
         groups: dict[tuple[Expr, ...], list[int]] = {}
         found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
@@ -181,16 +186,11 @@ class RulesAlone(SaturatingRun):
                 facts = self.facts if gate is None or theory is base else (*self.facts, gate)
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
-            given = [self.roots[i] for i in members]
-            try:
-                rewritten = rewrite(given, self.used, facts, seconds=self._seconds_left())
-            except ContradictionError as error:
-                if facts == self.facts:
-                    raise self._contradiction() from error
+            rewritten = self._rewritten([self.roots[i] for i in members], facts, self._seconds_left())
+            if rewritten is None:
                 found.update((i, _dont_care(self.roots[i])) for i in members)
                 continue
             found.update(zip(members, rewritten.roots, strict=True))
-            self.spent.matches.update(rewritten.matches)
             if rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         exprs = [found[i] for i in range(len(self.roots))]
