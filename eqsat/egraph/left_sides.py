@@ -438,9 +438,9 @@ class LeftSide:
                 left = rest
             takers = [] if at_top or len(set(free)) < len(free) else free
             for taker in takers:
-                for end, rest in self.free(now, [x for x in free if x != taker], whole, left):
-                    yield end.fact(f"(< 1 (multiset-length {rest}))").bind(taker, f"({CONTAINERS[term.op]} {rest})"), ""
-            yield from self.free(now, free, whole, left)
+                end, rest = self.free(now, [x for x in free if x != taker], whole, left)
+                yield end.fact(f"(< 1 (multiset-length {rest}))").bind(taker, f"({CONTAINERS[term.op]} {rest})"), ""
+            yield self.free(now, free, whole, left)
             if len(free) == len(members) > 1 and len(set(free)) == 1 and not at_top:
                 # a power of several members
                 root, now = now.name("ME")
@@ -460,8 +460,8 @@ class LeftSide:
         for now in self.match(query, members[0], member):
             yield from self.members(now, members[1:], whole, rest)
 
-    def free(self, query: Query, letters: Sequence[str], whole: str, left: str) -> Iterator[tuple[Query, str]]:
-        """Open letters, each as one member."""
+    def free(self, query: Query, letters: Sequence[str], whole: str, left: str) -> tuple[Query, str]:
+        """Open letters, each as one member; what is left."""
         for x in letters:
             member = query.letters.get(x)
             if member is None:
@@ -470,7 +470,7 @@ class LeftSide:
             rest, query = query.name("ME")
             query = query.fact(f"(= {rest} (multiset-remove {left} {member}))")
             left = rest
-        yield query, left
+        return query, left
 
     def top(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, and what is kept of the class."""

@@ -153,7 +153,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
     compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
     if not made and not query.requests and not compared:
-        facts, action = finish(query, pattern, conjuncts, kept)
+        facts, action = _finish(query, pattern, conjuncts, kept)
         return (Stage(" ".join(facts), action),)
     if not query.requests:
         # what decides before anything is made
@@ -170,8 +170,8 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         query = query.bind(x, f"made_{x}").declare(f"made_{x}", "E")
         columns.append(f"made_{x}")
     for left, right in compared:
-        _, one = build(query, left)
-        _, two = build(query, right)
+        _, one = _build(query, left)
+        _, two = _build(query, right)
         actions.append(f"(Lt {one} {two})")
     stages, facts = [], query.facts[:cut]
     for group, following in zip(groups, [*groups[1:], []], strict=True):
@@ -185,7 +185,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         facts = (row, *[request.fact for request in group], *query.facts[cut:end])
         cut, actions = end, []
         columns += [name for a in following[:1] for name in a.columns if name not in columns]
-    facts, action = finish(replace(query, facts=facts), pattern, conjuncts, kept)
+    facts, action = _finish(replace(query, facts=facts), pattern, conjuncts, kept)
     return (*stages, Stage(" ".join(facts), action))
 
 
@@ -317,30 +317,30 @@ def _constructors(left: Expr) -> frozenset[str]:
     return frozenset(found)
 
 
-def finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[tuple[str, ...], str]:
+def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[tuple[str, ...], str]:
     """The guard's facts, and the action."""
     for op, x, y in conjuncts:
         if has_terms(x) or has_terms(y):
-            query, one = build(query, x)
-            query, two = build(query, y)
+            query, one = _build(query, x)
+            query, two = _build(query, y)
             query = query.fact(f"(= (Yes) (Lt {one} {two}))")
             continue
         query = query.guarded((op, x, y))
     right = pattern.right
     if kept.op == "sum":
-        query, terms, added = flat(query, right, kept.factor)
+        query, terms, added = _flat(query, right, kept.factor)
         total = kept.constant
         if added != "0":
             total, query = query.name("i64")
             query = query.fact(f"(= {total} (+ {kept.constant} {added}))")
         return query.facts, f"(union e (Sum {_gathered(terms, kept.members)} {total}))"
-    query, text = build(query, right)
+    query, text = _build(query, right)
     if kept.op:
         text = container_text(kept.op, f"(multiset-insert {kept.members} {text})")
     return query.facts, f"(union {kept.of} {text})"
 
 
-def flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]:
+def _flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]:
     """The terms of the right side as a sum, times the factor, and its constant."""
     constant, addends = as_sum(term)
     total, query = query.times(constant, factor)
@@ -353,12 +353,12 @@ def flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]:
             total, query = query.name("i64")
             query = query.fact(f"(= {total} (+ {before} {common[1]}))")
             continue
-        query, text = build(query, addend)
+        query, text = _build(query, addend)
         terms.append(f"(Sc {number} {text})")
     return query, terms, total
 
 
-def build(query: Query, term: Expr) -> tuple[Query, str]:
+def _build(query: Query, term: Expr) -> tuple[Query, str]:
     """The right side, or a part of it, as an action."""
     letter = letter_of(term)
     if letter is not None:
@@ -369,11 +369,11 @@ def build(query: Query, term: Expr) -> tuple[Query, str]:
     if term.op == "bool":
         return query, "(Yes)" if term.value else "(No)"
     if is_sum(term):
-        query, terms, constant = flat(query, term, "1")
+        query, terms, constant = _flat(query, term, "1")
         return query, f"(Sum {_gathered(terms)} {constant})"
     texts = []
     for arg in operands_of(term, term.op) if term.op in CONTAINERS else term.args:
-        query, text = build(query, arg)
+        query, text = _build(query, arg)
         texts.append(text)
     if term.op in CONTAINERS:
         return query, container_text(term.op, f"(multiset-of {' '.join(texts)})")

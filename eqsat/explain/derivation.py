@@ -124,7 +124,7 @@ class _Explainer:
 
     def _make(self, plan: Plan) -> None:
         """Make the steps of a plan on its roots; where time runs out, or something is missing, one for each root."""
-        roots = Roots(plan.before)
+        roots = _Roots(plan.before)
         made: dict[Expr, Expr] = {}
         for link in plan.links:
             if self.task.is_late(1):
@@ -143,7 +143,7 @@ class _Explainer:
                     law = "never"
                 self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
 
-    def _take(self, link: Link, plan: Plan, roots: Roots, made: dict[Expr, Expr]) -> None:
+    def _take(self, link: Link, plan: Plan, roots: _Roots, made: dict[Expr, Expr]) -> None:
         """Take the steps of a link on the roots, and remember them in ``made``."""
         whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.uninterpreted.items()}
         for before, after, law, instance in link.steps():
@@ -160,7 +160,7 @@ class _Explainer:
                 applied = (part[0], part[1]) if part else None
                 self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
 
-    def _follow(self, link: Link, made: Mapping[Expr, Expr], roots: Roots) -> bool:
+    def _follow(self, link: Link, made: Mapping[Expr, Expr], roots: _Roots) -> bool:
         """Start ``link`` from what other steps have made of its left side; whether it is still to be made."""
 
         def follow(term: Expr, args: tuple[Expr, ...]) -> Expr:
@@ -203,7 +203,7 @@ def statement(rule: Rule) -> str:
     return f"{rule.left} = {rule.right}" + (f"  when {rule.when}" if rule.when else "")
 
 
-class Roots:
+class _Roots:
     """Terms that change, and which of their subterms uses which: a change touches only what is above it."""
 
     def __init__(self, terms: Sequence[Expr]) -> None:

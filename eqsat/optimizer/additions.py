@@ -31,7 +31,7 @@ class Additions:
         self.has_own_rules = insertion.has_own_rules
         # what rules found is carried to what is around it for a user's own: those that are shipped gain nothing by that
         is_canonical = builder.theory.is_canonical
-        self.equations = Equations(builder) if self.has_own_rules and is_canonical else None
+        self.equations = _Equations(builder) if self.has_own_rules and is_canonical else None
         #: By class the sums that a user's own rules found since these were last combined.
         self.found_sums: dict[int, list[Node]] = {}
         #: Whether a multiple of a term was found to equal something else since this was last set.
@@ -212,7 +212,7 @@ def _itself(c: int, form: LinearForm) -> Node:
     return sum_of([(c, 1)], 0) if form.terms else sum_of([], form.constant)
 
 
-class Equations:
+class _Equations:
     """Equations of atoms with values that do not follow from what the theory knows."""
 
     def __init__(self, builder: Builder) -> None:
