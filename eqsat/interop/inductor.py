@@ -304,14 +304,17 @@ def _solved(problem: _Problem) -> list[Any]:
     facts = [fact for fact in problem.facts if _is_read(fact)]
     answers: list[Any] = [None if _is_read(index) else "class" for index in problem.indices]
     places = [n for n, answer in enumerate(answers) if answer is None]
-    for place in list(places):
-        if _sign_is_in_doubt(problem.indices[place], ranges, facts):
+    reading = from_sympy([problem.indices[place] for place in places], ranges, facts)
+    for place, term in zip(list(places), reading.terms, strict=True):
+        if _sign_is_in_doubt(problem.indices[place], term):
             answers[place] = "sign"
             places.remove(place)
     if not places:
         return answers
     indices = [problem.indices[place] for place in places]
-    reading = from_sympy(indices, ranges, facts)
+    if len(indices) < len(reading.terms):
+        # what is known by reading the others does not count
+        reading = from_sympy(indices, ranges, facts)
     result = optimize(
         reading.terms,
         constraints=reading.constraints,
@@ -360,13 +363,13 @@ def _is_read(e: Any) -> bool:
     return True
 
 
-def _sign_is_in_doubt(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -> bool:
-    """Whether it may be read by Inductor as something else where an operand is negative.
+def _sign_is_in_doubt(index: Any, term: Expr) -> bool:
+    """Whether an index, read as ``term``, may be read by Inductor as something else where an operand is negative.
 
     Its simplifier takes divisors for positive, and remainders that are printed as that of C++ truncate.
     """
     truncates = not _TRUNCATING.isdisjoint(_classes(index))
-    divisions = [t for t in topological(from_sympy(index, ranges, facts).terms) if t.op in ("floordiv", "mod")]
+    divisions = [t for t in topological([term]) if t.op in ("floordiv", "mod")]
     return any(t.args[1].vmin < 0 or (truncates and t.op == "mod" and t.args[0].vmin < 0) for t in divisions)
 
 
@@ -381,7 +384,7 @@ def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]
     before, after = from_sympy([old, new], ranges, facts).terms
     if _printed_cost(after) >= _printed_cost(before):
         raise Kept("costs no less")
-    if _sign_is_in_doubt(new, ranges, facts):
+    if _sign_is_in_doubt(new, after):
         raise Kept("sign")
     largest = _largest(after)
     if isinstance(largest, Infinity):
