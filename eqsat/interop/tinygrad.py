@@ -50,21 +50,7 @@ _ON_CONDITIONS = {"AND": "and", "OR": "or", "CMPNE": "ne", "CMPEQ": "eq"}
 _DIVISIONS = {"FLOORDIV", "FLOORMOD", "CDIV", "CMOD"}
 _QUOTIENTS = {_ON_INTEGERS[name] for name in _DIVISIONS}
 #: The operations that write a term of tinygrad's own.
-_WRITTEN = {
-    "add": "ADD",
-    "mul": "MUL",
-    "floordiv": "FLOORDIV",
-    "mod": "FLOORMOD",
-    "tdiv": "CDIV",
-    "tmod": "CMOD",
-    "max": "MAX",
-    "lt": "CMPLT",
-    "ne": "CMPNE",
-    "and": "AND",
-    "or": "OR",
-    "where": "WHERE",
-}
-
+_WRITTEN = {name: operation for operation, name in (_ON_CONDITIONS | _ON_INTEGERS).items()} | {"where": "WHERE"}
 
 #: What C compilers take out of loops best as tinygrad writes it.
 _HOISTED = frozenset({"add", "sub", "neg", "mul"})

@@ -19,25 +19,15 @@ from eqsat.interop.mlir.tensors import (
     shape_of,
     typed,
 )
-from eqsat.interop.mlir.terms import NotReadError, Terms, fits
+from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make, replaced, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS
 
 #: The operations that read the operands of a term as they are: of integers, and of conditions.
-_ON_INTEGERS = {
-    "add": "addi",
-    "sub": "subi",
-    "mul": "muli",
-    "tdiv": "divsi",
-    "tmod": "remsi",
-    "min": "minsi",
-    "max": "maxsi",
+_ON_INTEGERS = {op: name for name, op in ON_INTEGERS.items() if not name.endswith("ui")} | {
     "shl": "shli",
     "shr": "shrsi",
-    "bitand": "andi",
-    "bitor": "ori",
-    "bitxor": "xori",
 }
 _ON_CONDITIONS = {"and": "andi", "or": "ori", "min": "andi", "max": "ori"}
 _PREDICATES = {"lt": "slt", "le": "sle", "eq": "eq", "ne": "ne"}

@@ -25,7 +25,7 @@ from eqsat.interop.mlir.tensors import (
 )
 from eqsat.interop.mlir.text import Module, Statement, Value
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, var, variables
-from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.text import split_list
 from eqsat.theory.linear import LinearArithmetic
 
@@ -113,43 +113,42 @@ def _binary(op: str, x: Expr, y: Expr) -> Expr:
     """The term of ``arith.op``."""
     if op.endswith("ui"):
         _unsigned(x, y)
-    may_divide_by_zero = ("div" in op or "rem" in op) and y.vmin <= 0 <= y.vmax
-    if op not in _ARITHMETIC or may_divide_by_zero:
+    if ("div" in op or "rem" in op) and y.vmin <= 0 <= y.vmax:
         raise NotReadError
-    return _ARITHMETIC[op](x, y)
+    if op in _DERIVED:
+        return _DERIVED[op](x, y)
+    if op not in ON_INTEGERS:
+        raise NotReadError
+    return make(ON_INTEGERS[op], x, y)
 
 
-def _ceiling(x: Expr, y: Expr) -> Expr:
-    return -(-x // y)
-
-
-_ARITHMETIC: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "addi": lambda x, y: x + y,
-    "subi": lambda x, y: x - y,
-    "muli": lambda x, y: x * y,
-    "divsi": tdiv,
-    "remsi": tmod,
-    "divui": lambda x, y: x // y,
-    "remui": lambda x, y: x % y,
-    "floordivsi": lambda x, y: x // y,
-    "ceildivsi": _ceiling,
-    "ceildivui": _ceiling,
+#: What the operations on integers compute.
+ON_INTEGERS = {
+    "addi": "add",
+    "subi": "sub",
+    "muli": "mul",
+    "divsi": "tdiv",
+    "remsi": "tmod",
+    "divui": "floordiv",
+    "remui": "mod",
+    "floordivsi": "floordiv",
+    "andi": "bitand",
+    "ori": "bitor",
+    "xori": "bitxor",
+    "minsi": "min",
+    "maxsi": "max",
+    "minui": "min",
+    "maxui": "max",
+}
+#: Those that compute what is no operator of terms, or not for all operands.
+_DERIVED: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "ceildivsi": lambda x, y: -(-x // y),
+    "ceildivui": lambda x, y: -(-x // y),
     "shli": lambda x, y: x * _power_of_two(y),
     "shrsi": lambda x, y: x // _power_of_two(y),
     "shrui": lambda x, y: x // _power_of_two(y),
-    "andi": lambda x, y: x & y,
-    "ori": lambda x, y: x | y,
-    "xori": lambda x, y: x ^ y,
-    "minsi": minimum,
-    "maxsi": maximum,
-    "minui": minimum,
-    "maxui": maximum,
 }
-_LOGIC: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "andi": lambda p, q: p & q,
-    "ori": lambda p, q: p | q,
-    "xori": lambda p, q: make("ne", p, q),
-}
+_ON_CONDITIONS = {"andi": "and", "ori": "or", "xori": "ne"}
 
 
 def _result_type(text: str) -> str | None:
@@ -271,7 +270,7 @@ class Terms:
         if found := _BINARY.fullmatch(text):
             x, y = (self.of(v, found[2]) for v in values[1:])
             if is_condition(found[2]):
-                return _LOGIC[found[1]](x, y) if found[1] in _LOGIC else None
+                return make(_ON_CONDITIONS[found[1]], x, y) if found[1] in _ON_CONDITIONS else None
             return self._exact(_binary(found[1], x, y), (x, y), type_)
         if found := COMPARISON.fullmatch(text):
             return _compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
