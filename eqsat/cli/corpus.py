@@ -4,20 +4,17 @@ What a case holds is said in :mod:`eqsat.cli.cases`. A row is ``{"id", "out", "c
 "nodes", "checked"}``, with ``"lets"`` where subterms are shared, ``"bound"`` from exact extraction and ``"proof"``
 where one was asked for and points were too many (what decided, or why nothing did), or ``{"id", "error"}``; kinds that
 are no list of expressions have rows of their own (:mod:`eqsat.cli.kinds`). Whatever is wrong with one case becomes its
-row; the others go on.
+row; the others go on. Rows that were written before are those of an earlier release, with which new ones are compared,
+or those of a run that was ended, which goes on behind them.
 """
 
 from __future__ import annotations
 
-import os
-import resource
-import signal
-import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
 from eqsat.cli.settings import Row, Settings
@@ -37,6 +34,11 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
         return {"id": id_of_line(line, number), "error": "out of memory: give --memory more, or a smaller input"}
     except Exception as error:
         return {"id": id_of_line(line, number), "error": reason(error)}
+
+
+def numbered_cases(lines: Iterable[str | bytes]) -> list[tuple[int, str | bytes]]:
+    """The lines of a corpus that are not blank, each with its number."""
+    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 def id_of_line(line: str | bytes, number: int) -> Id:
@@ -96,137 +98,60 @@ def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
     }
 
 
-def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1, skip: int = 0) -> Generator[Row]:
-    """A row for each of ``lines``, in order, from ``jobs`` worker processes; blank lines are skipped.
+class Comparison:
+    """Rows beside those of an earlier release, by their ids."""
 
-    The first ``skip`` rows are left out: they are there already. Workers are separate processes even for one job, so
-    that a case that kills its process costs only its own row: it is tried once more while no other runs, as it may have
-    died for want of memory, and is an error row if that fails too. They are spawned, not forked: the caller may run
-    threads (a progress bar does).
-    """
-    waiting = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()][skip:]
-    order = [number for number, _ in waiting]
-    names = dict(waiting)
-    queue = iter(waiting)
-    workers: list[_Worker] = []
-    done: dict[int, Row] = {}
-    again: list[int] = []
-    try:
-        for _ in range(min(jobs, len(order))):
-            workers.append(_Worker(settings))
-        for number in order:
-            while number not in done:
-                idle = [w for w in workers if w.number is None]
-                if not again:
-                    for worker in idle:
-                        worker.give(next(queue, None))
-                elif len(idle) == len(workers):
-                    workers[0].give((again[0], names[again[0]]))
-                ready = wait([w.pipe for w in workers if w.number is not None])
-                for worker in [w for w in workers if w.pipe in ready]:
-                    taken = worker.number
-                    assert taken is not None
-                    row = worker.take()
-                    if isinstance(row, dict):
-                        done[taken] = row
-                    elif taken not in again:
-                        again.append(taken)
-                        continue
-                    else:
-                        error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
-                        done[taken] = {"id": id_of_line(names[taken], taken), "error": error}
-                    if taken in again:
-                        again.remove(taken)
-            yield done.pop(number)
-    finally:
-        for worker in workers:
-            worker.stop()
+    def __init__(self, path: Path) -> None:
+        rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+        if not any("cost" in row or "error" in row for row in rows):
+            raise click.UsageError(f"{path} has no rows of 'eqsat corpus', which have a cost: give what -o wrote")
+        self.path, self.before = path, {str(row.get("id")): row for row in rows}
+        self.worse: list[str] = []
+        self.costs = [0, 0]
+        self.less = self.compared = 0
+
+    def add(self, row: Row) -> None:
+        """Compare one more row."""
+        old = self.before.get(str(row["id"]))
+        if old is None or "error" in old:
+            return
+        self.compared += 1
+        if "error" in row:
+            self.worse.append(f"{row['id']}: {one_line(row['error'])}")
+        elif "cost" in row and "cost" in old:
+            self.costs = [self.costs[0] + old["cost"], self.costs[1] + row["cost"]]
+            self.less += row["cost"] < old["cost"]
+            if row["cost"] > old["cost"]:
+                self.worse.append(f"{row['id']}: cost {old['cost']} -> {row['cost']}")
+
+    def say(self) -> None:
+        """Say what is worse, and the sums."""
+        for line in self.worse:
+            click.echo(f"# worse: {line}", err=True)
+        count, (old, new) = len(self.worse), self.costs
+        click.echo(
+            f"# beside {self.path}: {self.compared} rows, {count} worse, {self.less} better, cost {old} -> {new}",
+            err=True,
+        )
 
 
-class _Worker:
-    """A process that turns lines into rows, one at a time, and is replaced if it dies."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.number: int | None = None
-        self.start()
-
-    def start(self) -> None:
-        context = get_context("spawn")
-        self.pipe, far_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(far_end, self.settings), daemon=True)
-        with _signals_held():
-            self.process.start()
-        far_end.close()
-
-    def give(self, task: tuple[int, str | bytes] | None) -> None:
-        self.number = task[0] if task else None
-        if task:
-            # a worker that has died is noticed when its row is taken
-            with suppress(BrokenPipeError):
-                self.pipe.send(task)
-
-    def take(self) -> Row | int | None:
-        """The row that the worker has ready, or the exit code if it died over it; then another takes its place."""
-        self.number = None
-        try:
-            return cast(Row, self.pipe.recv())
-        except (EOFError, OSError):
-            self.process.join()
-            code = self.process.exitcode
-            self.start()
-            return code
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Processes started here inherit that Ctrl-C is not for them; SIGTERM waits until they are started."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    terminated = signal.signal(signal.SIGTERM, lambda number, _: held.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, terminated)
-        signal.signal(signal.SIGINT, interrupted)
-        if held:
-            signal.raise_signal(held[0])
-
-
-def _serve(pipe: Connection, settings: Settings) -> None:
-    """The life of a worker: lines in, rows out."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    if settings.memory is not None:
-        _bound_memory(settings.memory)
-    # what is imported and built on first use is not at the expense of the first case
-    run_line('{"vars": {"x": [0, 1]}, "exprs": ["x + 0"]}', 0, settings)
-    # the caller may leave at any moment
-    with suppress(EOFError, OSError):
-        while True:
-            number, line = pipe.recv()
-            pipe.send(run_line(line, number, settings))
-
-
-def _die_with_parent() -> None:
-    """End this process when the one that started it has ended, even by SIGKILL, in the middle of a case."""
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
-
-
-def _bound_memory(megabytes: int) -> None:
-    """Let this process have no more memory: what asks for more fails, and is the row of its case."""
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    limit = megabytes * 2**20
-    if most != resource.RLIM_INFINITY:
-        limit = min(limit, most)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+def rows_kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:
+    """The rows that an earlier run over ``lines`` wrote whole; what it was writing when it ended is cut off."""
+    if output is None:
+        raise click.UsageError("--resume goes on with a file: name it by -o")
+    if not output.exists():
+        return []
+    with output.open("rb+") as stream:
+        written = stream.read()
+        whole = written[: written.rfind(b"\n") + 1]
+        found: list[Row] = []
+        cases = numbered_cases(lines)
+        for at, written_row in enumerate(whole.splitlines()):
+            try:
+                found.append(load(written_row))
+            except ValueError:
+                raise click.UsageError(f"{output}: row {at + 1} is none of a corpus: give -o another file") from None
+            if at >= len(cases) or found[at].get("id") != id_of_line(*cases[at][::-1]):
+                raise click.UsageError(f"{output}: row {at + 1} is of no such case of the input: give -o another file")
+        stream.truncate(len(whole))
+    return found

@@ -24,8 +24,7 @@ import click
 from click.core import ParameterSource
 
 from eqsat.cli.cases import one_line, read_corpus, reason
-from eqsat.cli.corpus import record, run
-from eqsat.cli.earlier_rows import Comparison, rows_kept
+from eqsat.cli.corpus import Comparison, numbered_cases, record, rows_kept
 from eqsat.cli.files import (
     Terminated,
     content,
@@ -41,6 +40,7 @@ from eqsat.cli.files import (
 from eqsat.cli.rule_listing import details, fires_line, matched_in, proof_line, proved, rule_line, shown_in_detail
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
+from eqsat.cli.workers import run, run_on_cluster
 from eqsat.codegen.expressions import to_c
 from eqsat.egraph.engine import Budget
 from eqsat.extract.calibrated import cost_model
@@ -419,19 +419,14 @@ def corpus(
     refuse_input(output, [source])
     lines: list[str | bytes] = [*content(source).split(b"\n")]
     kept = rows_kept(output, lines) if resume else []
-    if scheduler is None:
-        started = partial(run, jobs=jobs)
-    else:
-        from eqsat.cli import cluster
-
-        started = partial(cluster.run, address=scheduler)
+    started = partial(run, jobs=jobs) if scheduler is None else partial(run_on_cluster, address=scheduler)
     errors = sum("error" in row for row in kept)
     comparison = None if baseline is None else Comparison(baseline)
     if comparison:
         for row in kept:
             comparison.add(row)
     written = len(kept)
-    total = sum(1 for line in lines if line.strip()) - written
+    total = len(numbered_cases(lines)) - written
     with opened(output, "a" if resume else "w") as stream, progress(total) as advance:
         try:
             with termination_raised(), closing(started(lines, settings, skip=written)) as rows:

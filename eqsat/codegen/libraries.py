@@ -93,7 +93,7 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
     try:
         with ExitStack() as ending:
             # an interrupt within Popen would leave the compiler running
-            with _interrupts_held():
+            with interrupts_held():
                 # a group of its own, so that what the compiler has started ends with it
                 process = subprocess.Popen(
                     command,
@@ -124,8 +124,11 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """What Ctrl-C raises in Python is raised at the end of the block, and so is what SIGTERM raises."""
+def interrupts_held(ignored: Sequence[int] = ()) -> Iterator[None]:
+    """What Ctrl-C and SIGTERM raise in Python is raised at the end of the block.
+
+    A signal that is ``ignored`` raises nothing; a process that is started inside ignores it for good.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -133,7 +136,7 @@ def _interrupts_held() -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     raising = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in raising:
-        signal.signal(number, lambda number, _: held.append(number))
+        signal.signal(number, signal.SIG_IGN if number in ignored else lambda number, _: held.append(number))
     try:
         yield
     finally:
