@@ -3,7 +3,7 @@
 Most stores are one statement in the loops over their variables. Four kinds are written together with their innermost
 loops: a transposed tile, a row of reductions, a row with an interior, and a row in vector lanes. No element outside an
 array is ever touched: a load whose index can leave its array is either in the branch of a selection that keeps it
-inside (:mod:`eqsat.codegen.guarded`), or it is tested by itself.
+inside (:mod:`eqsat.codegen.loads`), or it is tested by itself.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from functools import partial
 from typing import SupportsIndex
 
 from eqsat.codegen.expressions import Function, check_name, internal_name, preamble
-from eqsat.codegen.guarded import is_inside
 from eqsat.codegen.interior import Interior, interior_of
 from eqsat.codegen.limits import CODE_LIMITS
+from eqsat.codegen.loads import is_inside, with_selected_loads
 from eqsat.codegen.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.codegen.scopes import LoopWriter, indented
-from eqsat.codegen.selected import with_selected_loads
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
 from eqsat.lang.dtypes import select_width

@@ -12,8 +12,8 @@ from typing import cast
 
 from eqsat.codegen.elements import ElementWriter
 from eqsat.codegen.expressions import ADD, ATOM, Code
-from eqsat.codegen.guarded import guarded_loads
 from eqsat.codegen.limits import CODE_LIMITS
+from eqsat.codegen.loads import guarded_loads
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, widths
 from eqsat.lang.expr import (

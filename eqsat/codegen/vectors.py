@@ -1,21 +1,64 @@
-"""Stores of several elements at a time: neighbours in memory are loaded and stored as vectors."""
+"""Stores of several elements at a time: neighbours in memory are loaded and stored as vectors.
+
+Whether the indices of an unrolled loop, one per lane, are neighbours is asked of the e-graph: the distance of each from
+the one before is a root, and is a literal if it is one at all. How an index is written does not matter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from eqsat.codegen.elements import C_TYPES
 from eqsat.codegen.expressions import ATOM, Code
-from eqsat.codegen.lanes import Run, contiguous_runs
 from eqsat.codegen.scopes import LoopWriter
 from eqsat.kernels.kernel import Store
-from eqsat.lang.expr import TRUE, Expr, any_var, array_of, extent, replaced, topological
+from eqsat.lang.expr import TRUE, Expr, any_var, array_of, const, extent, replaced, topological
 from eqsat.lang.ops import REDUCTIONS, Buffer
+from eqsat.optimizer.front import optimize
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
 
 #: How many lanes there may be.
 LANES = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Lanes ``first``, ``first + 1``, ... that index neighbours, ``length`` of them, from ``base`` on."""
+
+    first: int
+    length: int
+    base: Expr
+
+
+def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
+    """All lanes as runs of neighbours, as long as they get, in order.
+
+    >>> from eqsat.lang.expr import var
+    >>> from eqsat.codegen.loops import expand
+    >>> i, u = var("i", 0, 9), var("u", 0, 3)
+    >>> [run.length for run in contiguous_runs(expand(i*4 + u, [u]))]
+    [4]
+    >>> [run.length for run in contiguous_runs(expand(i*4 + u//2*8 + u%2, [u]))]
+    [2, 2]
+    >>> [run.length for run in contiguous_runs([i*4, u, u + 1])]
+    [1, 2]
+    """
+    distances = [lane - before for before, lane in pairwise(lanes)]
+    # how far apart two places are that floats decide is not known
+    known = [d for d in distances if not any(t.element for t in topological([d]))]
+    found = dict(zip(known, optimize(known).exprs if known else (), strict=True))
+    steps = [None, *map(found.get, distances)]
+    runs: list[Run] = []
+    # there is no step without a lane
+    for lane, (index, step) in enumerate(zip(lanes, steps, strict=False)):
+        if step is const(1):
+            runs[-1] = Run(runs[-1].first, runs[-1].length + 1, runs[-1].base)
+        else:
+            runs.append(Run(lane, 1, index))
+    return runs
 
 
 class Vectors:

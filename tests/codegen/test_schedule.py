@@ -9,10 +9,10 @@ import pytest
 
 import eqsat
 from eqsat.codegen.interior import interior_of
-from eqsat.codegen.lanes import contiguous_runs
 from eqsat.codegen.loops import expand
 from eqsat.codegen.nests import to_c
 from eqsat.codegen.schedule import arranged, optimized, sharing_loops, split, writes_once
+from eqsat.codegen.vectors import contiguous_runs
 from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import max_over, sum_over, where

@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel
-from eqsat.interop.mlir.affine import Sites
-from eqsat.interop.mlir.program import Program, rewrite_arithmetic
+from eqsat.interop.mlir.proposals import Program, rewrite_arithmetic
+from eqsat.interop.mlir.sites import Sites
 from eqsat.interop.mlir.text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr

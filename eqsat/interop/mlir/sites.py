@@ -10,7 +10,7 @@ from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.affine import affine_text
 from eqsat.interop.indexing import Affine
 from eqsat.interop.mlir.emit import Emitted
-from eqsat.interop.mlir.program import Program, Proposal
+from eqsat.interop.mlir.proposals import Program, Proposal
 from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value

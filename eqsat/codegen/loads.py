@@ -1,0 +1,175 @@
+"""Loads: which stay inside their arrays wherever they are evaluated, and which become selections between two.
+
+Some loads are inside their array only where the condition of a selection holds. Such a load is written in that branch,
+which C evaluates only if it is taken. The terms between the selection and the load stay there too: none is hoisted.
+
+A load at one of two neighbours that a selection decides, ``X[where(c, 0, 1)]``, is ``where(c, X[0], X[1])``: both loads
+leave the loop, and every compiler gets it right. gcc 12 makes ``X[c ? 0 : 1]`` an access at the offset ``!c``. Its
+vectoriser then takes the lanes of a comparison, which are 0 and -1, for 0 and 1, so that it reads ``X[-1]``. In 32 bits
+this happens if the address in the loop is a comparison plus literals, perhaps only after another loop was unrolled:
+other sums are widened as a whole. In 64 bits it happens in any sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from eqsat.kernels.kernel import Store, equal_store
+from eqsat.lang.dtypes import select_width
+from eqsat.lang.errors import ContradictionError
+from eqsat.lang.expr import Expr, array_of, const, make, rebuild, replaced, substitute, topological
+from eqsat.lang.ops import REDUCTIONS, SUMS
+from eqsat.lang.traversal import mentions
+from eqsat.theory.linear import LinearArithmetic
+
+
+def guarded_loads(
+    roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None
+) -> tuple[frozenset[Expr], frozenset[Expr]]:
+    """The loads that are inside their array wherever they are evaluated, and the terms that must stay in a branch.
+
+    What changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
+    """
+    loads = [t for t in topological(roots) if t.op == "load"]
+    inside: set[Expr] = set()
+    inline: set[Expr] = set()
+    doubtful = []
+    for term in loads:
+        known = facts if row is not None and mentions(term, row) else ()
+        place = term.args[1]
+        if (place.vmin >= 0 and place.vmax < array_of(term).size) or is_inside(LinearArithmetic(known), term):
+            inside.add(term)
+        else:
+            doubtful.append((term, known))
+    if doubtful:
+        branches = list(_branches(roots))
+        for term, known in doubtful:
+            around = [(condition, terms) for condition, terms in branches if term in terms]
+            if not around:
+                continue
+            try:
+                theory = LinearArithmetic([*known, *[condition for condition, _ in around]])
+            except ContradictionError:
+                # never evaluated
+                continue
+            between = _between(max((terms for _, terms in around), key=len), term)
+            if is_inside(theory, term) and not any(t.op in REDUCTIONS for t in between):
+                inside.add(term)
+                inline |= between
+    return frozenset(inside), frozenset(inline)
+
+
+def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
+    """Whether a load is known to be inside its array; not once it is late."""
+    if theory.late_or_raise():
+        return False
+    low, high = theory.bounds_of(term.args[1])
+    return low >= 0 and high < array_of(term).size
+
+
+def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
+    """Every branch of every selection: its condition, and the terms that only this branch uses."""
+    users: dict[Expr, set[Expr]] = {}
+    order = topological(roots)
+    for term in order:
+        for arg in term.args:
+            users.setdefault(arg, set()).add(term)
+    for term in order:
+        if term.op in ("where", "fwhere") and not any(t.element for t in topological([term.args[0]])):
+            for branch, condition in zip(term.args[1:], (term.args[0], ~term.args[0]), strict=True):
+                if branch in roots or users[branch] != {term} or term.args.count(branch) > 1:
+                    continue
+                own: set[Expr] = {branch}
+                for part in [*topological([branch])][-2::-1]:
+                    if part not in roots and users[part] <= own:
+                        own.add(part)
+                yield condition, own
+
+
+def _between(terms: set[Expr], low: Expr) -> set[Expr]:
+    """``low``, and those of ``terms`` that need it."""
+    found = {low}
+    for term in topological(terms):
+        if term in terms and any(a in found for a in term.args):
+            found.add(term)
+    return found
+
+
+def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
+    """The same stores with every load at a selected one of two neighbours as a selection between two loads.
+
+    >>> from eqsat import buffer, var, where
+    >>> x, y, m = buffer("X", "f32", (2,)), buffer("Y", "f32", (4,)), var("m", 0, 3)
+    >>> with_selected_loads([Store(y[m], x[where(m < 3, 0, 1)], [m])])
+    [Store('Y[m] = where(m < 3, X[0], X[1]) for m')]
+    """
+    parts = [part for s in stores for part in s.parts]
+    if not any(t.op == "where" for t in topological(parts)):
+        return [*stores]
+    theory = LinearArithmetic()
+
+    def among_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return _among_loads(theory, *args) if term.op == "load" else None
+
+    images = iter(rebuild(parts, among_loads))
+    return [equal_store(s, [next(images) for _ in s.parts], s.over) for s in stores]
+
+
+def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | None:
+    """The selection that a load is, or ``None`` if no two neighbours are selected."""
+    order = topological([index])
+    selecting: set[Expr] = set()
+    for term in order:
+        if term.op == "where" or any(a in selecting for a in term.args):
+            selecting.add(term)
+    if index not in selecting:
+        return None
+    if select_width(index) == 64:
+        addends = _operands(index, SUMS | {"mul", "where"})
+        for term in order:
+            low, high = theory.bounds_of(term) if term in selecting and term in addends else (0, 0)
+            if high - low == 1:
+                loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
+                return _choice(theory.condition(term.eq(low)), *loads)
+        return None
+    part = next(a for a in index.args if a.op != "const") if _adds_literal(index) else index
+
+    def at(place: Expr) -> Expr:
+        (there,) = substitute([index], {part: place})
+        return make("load", array, theory.simplify(there) if place.op == "const" else there)
+
+    # what the load is where the part is one of its alternatives
+    images: dict[Expr, Expr] = {}
+    alternatives = _operands(part, {"where"})
+    for term in order:
+        if term not in selecting or term not in alternatives:
+            continue
+        low, high = theory.bounds_of(term)
+        if high - low == 1:
+            images[term] = _choice(theory.condition(term.eq(low)), at(const(low)), at(const(high)))
+        elif any(a in images for a in term.args[1:]):
+            images[term] = _choice(term.args[0], *[images[a] if a in images else at(a) for a in term.args[1:]])
+    return images.get(part)
+
+
+def _adds_literal(index: Expr) -> bool:
+    """Whether a term is the sum or the difference of a literal and something else."""
+    return index.op in ("add", "sub") and sum(a.op == "const" for a in index.args) == 1
+
+
+def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
+    """A selection between two loads."""
+    return make("fwhere" if x.element else "where", condition, x, y)
+
+
+def _operands(root: Expr, operators: Collection[str]) -> set[Expr]:
+    """A term and what it joins by these operators, at any depth; of a selection its branches."""
+    found: set[Expr] = set()
+    waiting = [root]
+    while waiting:
+        term = waiting.pop()
+        if term not in found:
+            found.add(term)
+            if term.op in operators:
+                waiting += term.args[1:] if term.op == "where" else term.args
+    return found
