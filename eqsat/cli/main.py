@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from eqsat.prove.verify import Check
 
 
+_FILE, _FILE_OR_DASH = click.Path(path_type=Path), click.Path(path_type=Path, allow_dash=True)
+_COUNT = click.IntRange(min=1)
+
+
 def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:
     if extract == "exact" and find_spec("highspy") is None:
         raise click.UsageError("--extract exact needs HiGHS: pip install 'eqsat[exact]'")
@@ -140,25 +144,20 @@ def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> 
     return seconds
 
 
+#: What options of a time have in common.
+_TIME: dict[str, Any] = {"type": click.FloatRange(min=0, min_open=True), "callback": _a_time}
 _SECONDS = click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_a_time,
     default=DEFAULT_BUDGET.seconds,
     help="How long one optimisation may take; the best found by then is the answer.",
+    **_TIME,
 )
 _PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What to do about a variable without a range.
 _REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
-_PROVE_SECONDS = click.option(
-    "--prove-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_a_time,
-    default=10.0,
-    help="How long a proof may take.",
-)
+_PROVE_SECONDS = click.option("--prove-seconds", default=10.0, help="How long a proof may take.", **_TIME)
 #: The options of ``optimize`` and ``corpus``, which :func:`_settings` reads.
 _SETTINGS = (
     *(_COST, _EXTRACT, _ENGINE, _NO_THEORY, _RULES, _WITHOUT, _BRANCHES, _UNKNOWN_DIVISORS),
@@ -233,7 +232,7 @@ def app() -> None:
 @click.option(
     "--html",
     metavar="FILE.html",
-    type=click.Path(path_type=Path),
+    type=_FILE,
     help="Also write a page that shows what was found, how, and the e-graph.",
 )
 @click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
@@ -384,11 +383,11 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 
 
 @app.command()
-@click.argument("source", metavar="IN.jsonl", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("-o", "--output", metavar="OUT.jsonl", type=click.Path(path_type=Path), help="Default: standard output.")
+@click.argument("source", metavar="IN.jsonl", type=_FILE_OR_DASH)
+@click.option("-o", "--output", metavar="OUT.jsonl", type=_FILE, help="Default: standard output.")
 @_with_settings
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Worker processes.")
+@click.option("--jobs", type=_COUNT, default=1, help="Worker processes.")
 @click.option("--memory", type=click.IntRange(min=1024), default=4096, help="Most megabytes of each worker.")
 @click.option(
     "--baseline",
@@ -450,8 +449,8 @@ def corpus(
 
 
 @app.command()
-@click.argument("source", metavar="FILE.mlir", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Default: standard output.")
+@click.argument("source", metavar="FILE.mlir", type=_FILE_OR_DASH)
+@click.option("-o", "--output", metavar="FILE", type=_FILE, help="Default: standard output.")
 @_COST
 @_SECONDS
 def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
@@ -491,7 +490,7 @@ def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) ->
     help="Elements stored at a time, by vector loads and stores: 1 to 16.",
 )
 @click.option("--verify/--no-verify", default=True, help="Compare what the C compiler makes with the evaluator first.")
-@click.option("--repeats", type=click.IntRange(min=1), default=7, help="How often each is measured; medians count.")
+@click.option("--repeats", type=_COUNT, default=7, help="How often each is measured; medians count.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
@@ -525,12 +524,8 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
 
 
 @app.command()
-@click.option(
-    "-o", "--output", required=True, metavar="FILE.json", type=click.Path(path_type=Path), help="The model file."
-)
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=15, help="How often everything is measured; medians count."
-)
+@click.option("-o", "--output", required=True, metavar="FILE.json", type=_FILE, help="The model file.")
+@click.option("--repeats", type=_COUNT, default=15, help="How often everything is measured; medians count.")
 def calibrate(output: Path, repeats: int) -> None:
     """Measure what operations take on this machine; write a cost model for --cost.
 
@@ -546,13 +541,11 @@ def calibrate(output: Path, repeats: int) -> None:
 
 
 @app.command()
-@click.argument("source", metavar="CORPUS.jsonl", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", required=True, metavar="DIR", type=click.Path(path_type=Path), help="For CSV and plots."
-)
+@click.argument("source", metavar="CORPUS.jsonl", type=_FILE)
+@click.option("-o", "--output", required=True, metavar="DIR", type=_FILE, help="For CSV and plots.")
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
 @click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
-@click.option("--limit", type=click.IntRange(min=1), help="Take N cases, chosen by the seed.")
+@click.option("--limit", type=_COUNT, help="Take N cases, chosen by the seed.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=0),
@@ -609,20 +602,14 @@ def experiment(
 
 
 @app.command()
-@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="FILE.py", type=click.Path(path_type=Path), help="Write the rules here.")
+@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=_FILE)
+@click.option("-o", "--output", metavar="FILE.py", type=_FILE, help="Write the rules here.")
 @_COST
 @_NO_THEORY
 @_RULES
 @_WITHOUT
-@click.option("--limit", type=click.IntRange(min=1), help="Read the first N cases of each corpus.")
-@click.option(
-    "--search-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_a_time,
-    default=60.0,
-    help="How long to look for rules, in processor time.",
-)
+@click.option("--limit", type=_COUNT, help="Read the first N cases of each corpus.")
+@click.option("--search-seconds", default=60.0, help="How long to look for rules, in processor time.", **_TIME)
 def discover(
     sources: tuple[Path, ...],
     output: Path | None,
