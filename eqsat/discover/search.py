@@ -94,16 +94,7 @@ class Found:
 
 
 def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) -> Found:
-    """The cheapest term found that equals ``root``, which costs no more than ``answer``.
-
-    Parameters
-    ----------
-    root, answer : Expr
-        Two equal terms, within reach.
-    model : CostModel
-        What is cheap.
-    effort : Effort
-        How much is looked at.
+    """The cheapest term found that equals ``root``, and costs no more than ``answer``, an equal one.
 
     >>> from eqsat import parse, var
     >>> from eqsat.extract import Latency
@@ -377,18 +368,16 @@ class Pools:
         then = _cheapest_covering(holds[chosen], met[rows], costs[rows])
         other = _cheapest_covering(~holds[chosen], met[rows], costs[rows])
         total = conditions.costs[chosen] + then[1] + other[1] + price
-        for at in np.argsort(total, kind="stable")[:10]:
-            if total[at] <= budget:
-                condition = conditions.term(chosen[at], self.pools)
-                yield total[at], make("where", condition, term(rows[then[0][at]]), term(rows[other[0][at]]))
+        for at in _cheapest(total, budget, 10):
+            condition = conditions.term(chosen[at], self.pools)
+            yield total[at], make("where", condition, term(rows[then[0][at]]), term(rows[other[0][at]]))
         for op, beyond in (("min", everything >= target), ("max", everything <= target)):
             sides = np.flatnonzero(beyond.all(axis=1))
             sides = sides[_best_sets(met[sides], costs[sides])]
             partner = _cheapest_covering(~met[sides], met[sides], costs[sides])
             total = costs[sides] + partner[1] + self.price(op, False, False)
-            for at in np.argsort(total, kind="stable")[:5]:
-                if total[at] <= budget:
-                    yield total[at], make(op, term(sides[at]), term(sides[partner[0][at]]))
+            for at in _cheapest(total, budget, 5):
+                yield total[at], make(op, term(sides[at]), term(sides[partner[0][at]]))
 
     def _last_condition(self) -> Iterator[tuple[int, Expr]]:
         integers, conditions = self.pools
@@ -417,10 +406,8 @@ class Pools:
             rows = rows[_best_sets(~sets[rows], conditions.costs[rows])]
             partner = _cheapest_covering(sets[rows] & ~goal, ~sets[rows], conditions.costs[rows])
             total = conditions.costs[rows] + partner[1] + self.price(op, False, False)
-            for at in np.argsort(total, kind="stable")[:5]:
-                if total[at] <= self.budget:
-                    pair = (conditions.term(rows[i], self.pools) for i in (at, partner[0][at]))
-                    yield total[at], make(op, *pair)
+            for at in _cheapest(total, self.budget, 5):
+                yield total[at], make(op, *[conditions.term(rows[i], self.pools) for i in (at, partner[0][at])])
 
     def _compared(self, price: int) -> Iterator[tuple[int, Expr]]:
         """Comparisons of two terms."""
@@ -499,8 +486,7 @@ class Pool:
         at, known = self._places(wanted)
         rows = np.flatnonzero(known)
         total = self.costs[rows] + self.costs[at[rows]]
-        order = np.argsort(total, kind="stable")[:8]
-        return [(int(rows[i]), int(at[rows[i]])) for i in order if total[i] <= budget]
+        return [(int(rows[i]), int(at[rows[i]])) for i in _cheapest(total, budget, 8)]
 
     def term(self, at: int, pools: Sequence[Pool]) -> Expr:
         """The term of a row."""
@@ -521,6 +507,12 @@ def _applied(op: str, operands: Sequence[Values]) -> Values:
 
 def _hash(values: Values) -> Values:
     return values @ _WEIGHTS
+
+
+def _cheapest(costs: NDArray[np.int64], budget: int, most: int) -> NDArray[np.int64]:
+    """The places of up to ``most`` costs within the budget, the least first."""
+    order = np.argsort(costs, kind="stable")[:most]
+    return order[costs[order] <= budget]
 
 
 def _packed(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
