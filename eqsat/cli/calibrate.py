@@ -157,17 +157,9 @@ def kinds(roots: Sequence[Expr], variables: Iterable[Expr]) -> Counter[str]:
 def measure(repeats: int = 5, advance: Callable[[], object] = lambda: None) -> dict[str, dict[str, int]]:
     """Picoseconds of each kind of operation, for each of :data:`eqsat.extract.calibrated.FIGURES`.
 
-    Parameters
-    ----------
-    repeats : int
-        How often everything is measured, in turn, so that a slow moment spoils no figure; medians count.
-    advance : callable
-        Called after each repeat.
+    Everything is measured ``repeats`` times, in turn, so that a slow moment spoils no figure; medians count.
 
-    Raises
-    ------
-    CompileError
-        If there is no C compiler.
+    Raises ``CompileError`` if there is no C compiler.
     """
     programs = {
         chained: [Program(probe, bits, n, chained) for bits in (32, 64) for probe in PROBES for n in LENGTHS]
@@ -226,12 +218,7 @@ def fit(programs: Sequence[Program], nanoseconds: Sequence[float]) -> dict[str, 
 def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lambda: None) -> None:
     """Measure, and write a model file; see :func:`measure`.
 
-    Raises
-    ------
-    CompileError
-        If there is no C compiler.
-    OSError
-        If the file cannot be written.
+    Raises ``CompileError`` if there is no C compiler; ``OSError`` if the file cannot be written.
     """
     is_new = not path.exists()
     # a file that cannot be written is better known before half a minute of measuring

@@ -53,10 +53,7 @@ def id_of_line(line: str | bytes, number: int) -> Id:
 def run_record(record: Record, name: str, settings: Settings) -> Row:
     """Answer one case, given as a JSON object; ``name`` is its id if it has none.
 
-    Raises
-    ------
-    ValueError
-        If it is no case, cannot be optimised, or the result fails its check.
+    Raises ``ValueError`` if it is no case, cannot be optimised, or the result fails its check.
     """
     from eqsat.cli.kinds import ANSWERS
 
@@ -69,10 +66,7 @@ def run_record(record: Record, name: str, settings: Settings) -> Row:
 def run_case(case: Case, settings: Settings) -> Row:
     """Optimise and check one case.
 
-    Raises
-    ------
-    ValueError
-        If the case cannot be optimised, or the result fails its check.
+    Raises ``ValueError`` if the case cannot be optimised, or the result fails its check.
     """
     gates = case.gates if settings.gates else ()
     result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)

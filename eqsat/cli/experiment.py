@@ -226,10 +226,7 @@ def _names(given: Iterable[str] | str) -> list[str]:
 def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, leave_out: LeaveOut) -> list[Case]:
     """The plain cases of a corpus that are not too large to compile, or ``limit`` of them chosen by ``seed``.
 
-    Raises
-    ------
-    ValueError
-        If no case is left.
+    Raises ``ValueError`` if no case is left.
     """
     records: list[tuple[int, Record]] = []
     for number, line in enumerate(lines, start=1):
@@ -300,15 +297,7 @@ def answers(
 ) -> list[Row]:
     """Each case as it is, and the answer by each model and extractor; ``advance`` is called after each case.
 
-    Parameters
-    ----------
-    lower : bool
-        Whether cases that C cannot have are left out.
-
-    Raises
-    ------
-    ValueError
-        If no case is left.
+    To ``lower`` leaves out the cases that C cannot have. Raises ``ValueError`` if no case is left.
     """
     rows: list[Row] = []
     for each in cases:
@@ -460,10 +449,7 @@ def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
     and gaps. ``profile``: what answers cost over their inputs, case by case. ``pareto``, of several models: what the
     answers of each cost in all under the first and each other one, those on the front joined by a line.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        If matplotlib is not installed; the message says how to install it.
+    Raises ``ModuleNotFoundError`` if matplotlib is not installed; the message says how to install it.
     """
     try:
         from matplotlib.figure import Figure

@@ -76,10 +76,7 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
 def named(rules: Sequence[Rule], patterns: Iterable[str]) -> list[Rule]:
     """Those of ``rules`` whose names match one of ``patterns``, which may have ``*`` and ``?``.
 
-    Raises
-    ------
-    ValueError
-        If a pattern matches none.
+    Raises ``ValueError`` if a pattern matches none.
     """
     chosen: set[str] = set()
     names = [rule.name for rule in rules]

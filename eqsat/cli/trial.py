@@ -77,10 +77,7 @@ class Trial:
 def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
     """The kernels of ``FILE.py``, or the one of ``FILE.py:name``, each with the function that it is compared with.
 
-    Raises
-    ------
-    ValueError
-        If the file is not there or fails, or has no such kernel.
+    Raises ``ValueError`` if the file is not there or fails, or has no such kernel.
     """
     path, _, chosen = target.rpartition(":")
     if not path:
@@ -127,11 +124,8 @@ def try_kernel(
 ) -> Trial:
     """Optimise, compile, run, compare and time a kernel; times are medians of ``repeats``.
 
-    Raises
-    ------
-    ValueError
-        If there cannot be ``lanes`` lanes; if the optimised kernel differs from the unoptimised one at all (unless sums
-        are reassociated), or from NumPy's result by more than rounding.
+    Raises ``ValueError`` if there cannot be ``lanes`` lanes; if the optimised kernel differs from the unoptimised one
+    at all (unless sums are reassociated), or from NumPy's result by more than rounding.
     """
     program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify)
     plain = compile_kernel(kernel, optimize=False, verify=verify)

@@ -156,10 +156,8 @@ def run_on_cluster(lines: Sequence[str | bytes], settings: Settings, address: st
 
     The first ``skip`` rows are left out. Memory here does not grow with the number of lines: few are given out at once.
 
-    Raises
-    ------
-    ValueError
-        If Dask distributed is not installed, no scheduler answers at the address, or it has no worker.
+    Raises ``ValueError`` if Dask distributed is not installed, no scheduler answers at the address, or it has no
+    worker.
     """
     try:
         from distributed import Client

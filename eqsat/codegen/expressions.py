@@ -250,10 +250,7 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
     It may call :data:`HELPERS`. Shared subterms are repeated. Expressions that are given the same ``order``, which has
     all of their variables, call them alike, and none what is ``taken``.
 
-    Raises
-    ------
-    ValueError
-        If that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves.
+    Raises ``ValueError`` if that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves.
 
     >>> from eqsat.lang.expr import var
     >>> expression(var("n", 0, 99) * 4 // 8 + 1)
@@ -275,10 +272,7 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
 def arguments(roots: Sequence[Expr], order: Sequence[Expr] | None) -> list[Expr]:
     """The variables of a function in the order of its arguments: ``order``, or those of ``roots`` sorted by name.
 
-    Raises
-    ------
-    ValueError
-        If ``order`` lacks a variable of ``roots``, or a name has two ranges.
+    Raises ``ValueError`` if ``order`` lacks a variable of ``roots``, or a name has two ranges.
     """
     used = variables(roots)
     if order is None:

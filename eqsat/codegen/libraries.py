@@ -46,10 +46,7 @@ DIGEST_SIZE = 16
 def find_compiler() -> list[str]:
     """The command of the C compiler: ``CC``, or else the first of cc, gcc and clang that is installed.
 
-    Raises
-    ------
-    CompileError
-        If there is none, or ``CC`` is no command.
+    Raises ``CompileError`` if there is none, or ``CC`` is no command.
     """
     named = os.environ.get("CC", "")
     try:
@@ -67,10 +64,7 @@ def find_compiler() -> list[str]:
 def compiler_version() -> str:
     """The first line of what the C compiler says of itself.
 
-    Raises
-    ------
-    CompileError
-        If there is none.
+    Raises ``CompileError`` if there is none.
     """
     return _version(tuple(find_compiler())).partition("\n")[0]
 

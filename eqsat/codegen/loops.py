@@ -26,12 +26,7 @@ _C_TYPES = {32: "int", 64: "int64_t"}
 def loop_variable(name: str, end: int) -> Expr:
     """The variable of a loop over ``[0, end)``.
 
-    Raises
-    ------
-    ValueError
-        If the loop never runs.
-    TypeError
-        If ``end`` is no integer.
+    Raises ``ValueError`` if the loop never runs; ``TypeError`` if ``end`` is no integer.
 
     >>> r = loop_variable("r", 3)
     >>> r.vmin, r.vmax
@@ -43,12 +38,7 @@ def loop_variable(name: str, end: int) -> Expr:
 def launch_variable(name: str, end: int) -> Expr:
     """The index of a thread or block of a launch grid of ``end``, which hardware counts in 32 bits.
 
-    Raises
-    ------
-    ValueError
-        If ``end`` does not fit 32 bits, or is not positive.
-    TypeError
-        If ``end`` is no integer.
+    Raises ``ValueError`` if ``end`` does not fit 32 bits, or is not positive; ``TypeError`` if ``end`` is no integer.
 
     >>> launch_variable("group", 256).vmax
     255

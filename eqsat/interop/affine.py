@@ -62,10 +62,7 @@ class AffineFunction:
     def applied(self, dims: Sequence[Expr], symbols: Sequence[Expr]) -> list[Expr]:
         """The results at these operands.
 
-        Raises
-        ------
-        ValueError
-            If there is not one operand for each dim and symbol, or a result is no affine expression.
+        Raises ``ValueError`` if there is not one operand for each dim and symbol, or a result is no affine expression.
 
         >>> from eqsat import var
         >>> AffineFunction.parse("affine_map<(i) -> (i ceildiv 4, i mod 4)>").applied([var("x", 0, 9)], [])

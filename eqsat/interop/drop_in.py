@@ -59,12 +59,7 @@ class Seam:
 
 
 class Answers:
-    """The answers to the problems that were asked for last; threads may share it.
-
-    Parameters
-    ----------
-    most : int
-        Above this number the answer that was asked for longest ago is forgotten.
+    """The answers to the ``most`` problems that were asked for last; threads may share it.
 
     >>> answers = Answers()
     >>> answers.of("x", lambda: 1), answers.of("x", lambda: 2)
@@ -105,11 +100,6 @@ class Kept(Exception):  # noqa: N818  (no error: it stays as it is)
 
 class DropIn:
     """One drop-in: whether it is switched on and with which options, what it did, and the answers that it keeps.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
 
     >>> class Compiler:
     ...     lower = staticmethod(str.upper)
@@ -156,10 +146,7 @@ class DropIn:
     def uninstall(self) -> None:
         """Switch off: the other system is as it was, but for kernels that are compiled.
 
-        Raises
-        ------
-        RuntimeError
-            If what was put there has been replaced since.
+        Raises ``RuntimeError`` if what was put there has been replaced since.
         """
         with self.lock:
             for seam, _, replacement in self._installed:

@@ -597,10 +597,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
 
     Ranges may be wider where it is ``until``, a time of :func:`time.perf_counter`, before they are found.
 
-    Raises
-    ------
-    ValueError
-        If they cannot hold together.
+    Raises ``ValueError`` if they cannot hold together.
 
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
     >>> [(v.vmin, v.vmax) for v in narrowed([x, y], [3 <= x, x + y < 6]).values()]

@@ -214,10 +214,8 @@ def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
 def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     """How each operand of an instruction is read for one of its outputs; None if it is not.
 
-    Raises
-    ------
-    ValueError
-        If the operation is not supported, or its operands and attributes do not give the shape that it says.
+    Raises ``ValueError`` if the operation is not supported, or its operands and attributes do not give the shape that
+    it says.
     """
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shapes[output]
     if opcode in NULLARY:

@@ -188,14 +188,7 @@ def _marking(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, Any]:
-    """The indices of a kernel, those that can be cheaper replaced.
-
-    Parameters
-    ----------
-    indices : mapping from name to sympy.Expr
-        As Inductor's ``LoopBody.indexing_exprs``.
-    sizes : mapping from symbol to sympy.Expr or int
-        Iteration variables, each from 0 to its size less one.
+    """The indices of a kernel, those that can be cheaper replaced; iteration variables go from 0 to ``sizes`` less one.
 
     >>> from sympy import Symbol
     >>> i = Symbol("i", integer=True, nonnegative=True)

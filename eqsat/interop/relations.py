@@ -51,10 +51,7 @@ class Relation:
     def then(self, following: Relation) -> Relation:
         """The relation of the operand to the output of an operation on the output of this one.
 
-        Raises
-        ------
-        ValueError
-            If that operation takes another shape.
+        Raises ``ValueError`` if that operation takes another shape.
         """
         taken = tuple(d.vmax + 1 for d in following.to_output.dims)
         if self.output_sizes != taken:

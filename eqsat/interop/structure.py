@@ -484,12 +484,8 @@ def normalized(
 ) -> Tree:
     """The normal form of a tree; see the head of this module.
 
-    Parameters
-    ----------
-    ranges : mapping from str to (int, int), optional
-        The inclusive ranges of variables of index expressions; of others, those of 32-bit integers.
-    **options
-        Of :func:`eqsat.optimize`, for the index expressions.
+    Variables of index expressions have the inclusive ``ranges``, others those of 32-bit integers; the options are those
+    of :func:`eqsat.optimize`.
 
     >>> print(normalized(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
     INDEX(buf, r0*8, gate=(r0 < 5))

@@ -212,17 +212,7 @@ def simplified(text: str, options: Options) -> list[str]:
     In one, sums of a scalar and the place in a block are seen through; in the other they are kept together, so that
     Triton sees which elements are neighbours in memory. Which one is compiled to less is for Triton to say.
 
-    Parameters
-    ----------
-    text : str
-        TTIR as Triton prints it.
-    options : Options
-        As for :func:`install`.
-
-    Raises
-    ------
-    ValueError
-        If the text is not MLIR.
+    Raises ``ValueError`` if the text is not MLIR.
     """
     ranges = {}
     for letter, most in zip("xyz", options.programs, strict=True):

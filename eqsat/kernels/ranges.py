@@ -351,10 +351,7 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
 
     They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize`.
 
-    Raises
-    ------
-    ValueError
-        If there are no two such ranges.
+    Raises ``ValueError`` if there are no two such ranges.
 
     >>> i, j = var("i", 0, 3), var("j", 0, 7)
     >>> [consider_merge(Nest((Axis(i), Axis(j)), (i*n + j,)), 0).accepted for n in (8, 9)]
@@ -420,12 +417,8 @@ def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
 def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0, seconds: float = 2.0) -> Expr:
     """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
 
-    Parameters
-    ----------
-    term : Expr
-        A reduction; of floating-point values one that may be reassociated.
-    gain, seconds : float
-        As for :func:`cheapest`.
+    Those of floating-point values must be ones that may be reassociated. ``gain`` and ``seconds`` are as for
+    :func:`cheapest`.
 
     >>> from eqsat import buffer, sum_over
     >>> a, q = buffer("A", "i32", (8, 4)), var("q", 0, 31)
@@ -462,21 +455,11 @@ def cheapest(
 ) -> Nest:
     """The nest whose loops and terms cost least, among those that splits and merges, one by one, lead to.
 
-    Parameters
-    ----------
-    inside : mapping from str to int, optional
-        Variables of loops in the innermost one, and how often each runs; these stay.
-    gain : float
-        A nest is changed only if that saves more than this share of the cost.
-    seconds : float
-        The time: half of it for considering nests, the rest for pricing what is chosen.
-    taken : iterable of str, optional
-        Names that new variables must not have.
+    Loops ``inside`` of the innermost one, by the names of their variables and how often each runs, stay. A nest is
+    changed only if that saves more than the share ``gain`` of the cost. Half of the ``seconds`` is for considering
+    nests, the rest for pricing what is chosen. New variables have names that are not ``taken``.
 
-    Raises
-    ------
-    ValueError
-        If there are less than 0 seconds.
+    Raises ``ValueError`` if there are less than 0 seconds.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]

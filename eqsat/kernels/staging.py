@@ -57,10 +57,8 @@ class SplitLimits:
     most_outputs : int
         There may be no more outputs, times the factor, than this.
 
-    Raises
-    ------
-    ValueError
-        If a partial result could combine a single value, or there are too many numbers of values to try them all.
+    Raises ``ValueError`` if a partial result could combine a single value, or there are too many numbers of values to
+    try them all.
     """
 
     threshold: int = 32768
@@ -118,10 +116,7 @@ def two_stages(
     The first axis that a factor divides splits, by its largest factor. Axes that are ``expanded``, copies of one
     element, do not split.
 
-    Raises
-    ------
-    ValueError
-        If an extent is less than 1, or an axis is not one of the array.
+    Raises ``ValueError`` if an extent is less than 1, or an axis is not one of the array.
 
     >>> found = two_stages([65536], [0])
     >>> found.split_shape, found.first_axes, found.last_axis
@@ -149,10 +144,7 @@ def two_stages(
 def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassociate: bool = False) -> Pipeline:
     """A kernel that stores one large reduction over a literal range, in two stages; as it is where that does not apply.
 
-    Parameters
-    ----------
-    reassociate : bool
-        Whether sums and products of floating-point values may be taken in parts, which rounds differently.
+    With ``reassociate`` sums and products of floating-point values may be taken in parts, which rounds differently.
 
     >>> from eqsat import sum_over, var
     >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
@@ -361,11 +353,9 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
 def inlined(kernel: Kernel, producer: Store) -> Kernel:
     """``kernel`` with what ``producer`` computes in the place of its loads of that: its ranges become the indices.
 
-    Raises
-    ------
-    ValueError
-        If ``producer`` does not store one element for each of its variables, everywhere; if one of its parameters is
-        a variable of a loop of ``kernel``; or if its floating-point values are converted when they are stored.
+    Raises ``ValueError`` if ``producer`` does not store one element for each of its variables, everywhere; if one of
+    its parameters is a variable of a loop of ``kernel``; or if its floating-point values are converted when they are
+    stored.
 
     >>> from eqsat.lang.expr import var
     >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)

@@ -65,18 +65,8 @@ class Emitted:
 class Emitter:
     """Writes operations at one place after the other of a block; later ones read what earlier ones computed.
 
-    New values have no name yet.
-
-    Parameters
-    ----------
-    terms : Terms
-        Says what variables stand for, and the types of values.
-    available : callable
-        The value, visible at a statement, that a term of a type is; or None.
-    visible : callable
-        Whether a value may be read at a statement.
-    model : CostModel
-        What operations cost.
+    New values have no name yet. ``available`` says which value, visible at a statement, is a term of a type, if any;
+    ``visible`` whether a value may be read at a statement.
     """
 
     def __init__(
@@ -96,10 +86,7 @@ class Emitter:
     def emit(self, term: Expr, result: Value, type_: str) -> Emitted:
         """Operations that give ``result`` the value of ``term``, in the place of its statement.
 
-        Raises
-        ------
-        NotReadError
-            If a value does not fit its type, or no operation computes it.
+        Raises ``NotReadError`` if a value does not fit its type, or no operation computes it.
         """
         place, out = result.statement, Emitted()
         for node, needed in self._plan(term, type_, place):

@@ -44,21 +44,7 @@ class Proposal:
 
 
 class Program:
-    """A module while it is rewritten.
-
-    Parameters
-    ----------
-    module : Module
-        Its text.
-    model : CostModel
-        What is cheap.
-    budget : Budget
-        For each optimisation.
-    ranges : mapping from str to (int, int)
-        The least and the greatest result of operations, by how their text begins.
-    atoms : callable, optional
-        Which terms are kept together.
-    """
+    """A module while it is rewritten; the arguments are those of :func:`eqsat.interop.mlir.rewriting`."""
 
     def __init__(
         self,

@@ -128,10 +128,7 @@ class KnownTerms(Terms):
     def loops(self, statement: Statement) -> list[Loop]:
         """The indices of a loop; none of another statement.
 
-        Raises
-        ------
-        NotReadError, ValueError
-            If a bound is written in a way that is not known.
+        Raises ``NotReadError`` or ``ValueError`` if a bound is written in a way that is not known.
         """
         text, values = statement.normalised
         if found := AFFINE_FOR.fullmatch(text):
@@ -167,10 +164,7 @@ class KnownTerms(Terms):
     def facts(self, block: Block) -> list[Expr]:
         """What holds in a block, by the loops and the conditions that enclose it.
 
-        Raises
-        ------
-        ContradictionError
-            If it never runs, as far as that is plain.
+        Raises ``ContradictionError`` if it never runs, as far as that is plain.
         """
         if block not in self._facts:
             inherited = self.facts(block.parent) if block.parent is not None else []

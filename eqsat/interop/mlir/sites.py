@@ -26,13 +26,7 @@ _VARIABLE = re.compile(r"\b(v\d+_\d+)\b")
 
 
 class Sites:
-    """The places of a module that hold affine expressions.
-
-    Parameters
-    ----------
-    program : Program
-        The module; operations of other dialects in it are read as they are.
-    """
+    """The places of a module that hold affine expressions."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

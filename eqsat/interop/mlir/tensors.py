@@ -98,14 +98,7 @@ def expanded(term: Expr, new: int) -> Expr:
 def least_type(term: Expr, type_: str, type_of: Callable[[Expr], str]) -> str:
     """The smallest type from which a term is spread to a tensor's: a scalar, or with extent 1 where it is constant.
 
-    Parameters
-    ----------
-    term : Expr
-        The elements.
-    type_ : str
-        The type of the tensor.
-    type_of : callable
-        The types of the variables that stand for no axis.
+    ``type_of`` says the types of the variables that stand for no axis.
 
     >>> least_type(axis(0, 64) + 1, "tensor<64x32xi32>", str)
     'tensor<64x1xi32>'

@@ -164,14 +164,8 @@ def _result_type(text: str) -> str | None:
 class Terms:
     """The terms of the values of a module.
 
-    Parameters
-    ----------
-    module : Module
-        The text.
-    base : Terms, optional
-        All terms, from which the bounds are taken.
-    stops : callable, optional
-        Which values are variables, though their operations are known; none.
+    Bounds are those of a ``base``, which has all terms. A value that ``stops`` is a variable, though its operation is
+    known.
     """
 
     def __init__(
@@ -255,10 +249,7 @@ class Terms:
     def result(self, statement: Statement, type_: str) -> Expr | None:
         """The exact term of what a statement computes; None if it has no meaning here.
 
-        Raises
-        ------
-        NotReadError
-            If it may wrap, or is not defined everywhere.
+        Raises ``NotReadError`` if it may wrap, or is not defined everywhere.
         """
         text, values = statement.normalised
         if found := _CONSTANT.fullmatch(text):
@@ -305,10 +296,7 @@ class Terms:
     def applied(self, statement: Statement) -> tuple[str, list[Expr]]:
         """Which of ``apply``, ``min`` and ``max`` a statement is, and the terms of its map.
 
-        Raises
-        ------
-        NotReadError
-            If it is none, or may wrap.
+        Raises ``NotReadError`` if it is none, or may wrap.
         """
         text, values = statement.normalised
         found = APPLY.fullmatch(text)
@@ -333,10 +321,7 @@ class Terms:
     def subscripts(self, statement: Statement) -> list[Expr]:
         """The terms of the subscripts of an ``affine.load`` or ``affine.store``; none of another statement.
 
-        Raises
-        ------
-        NotReadError
-            If one may wrap.
+        Raises ``NotReadError`` if one may wrap.
         """
         text, values = statement.normalised
         found = _ACCESS.fullmatch(text)
