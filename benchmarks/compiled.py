@@ -20,11 +20,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from eqsat.cli.cases import Case, read_corpus
-from eqsat.cli.experiment import geometric_mean
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.text import parse_program

@@ -15,14 +15,15 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from math import exp, inf, log
+from math import inf
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from shutil import which
+from statistics import geometric_mean
 from tempfile import mkdtemp
 from typing import Any
 
@@ -68,8 +69,25 @@ def in_turn(before: Callable[[], Any], after: Callable[[], Any], rounds: int) ->
     return best[0], best[1]
 
 
-def geometric_mean(ratios: list[float]) -> float:
-    return exp(sum(map(log, ratios)) / len(ratios))
+def compared(
+    name: str, compiled: Callable[[int], tuple[Any, Any, Any, float]], given: Any, rounds: int
+) -> tuple[list[Any], list[Any], tuple[float, float], tuple[float, float]]:
+    """Of both sides, without eqsat (0) and with it: the results, what else is known, times to run and to compile.
+
+    Each side is compiled to what is run, its result, what else is known of it, and the time that took.
+    """
+    found: list[Any] = [None, None]
+    took, running = [inf, inf], [inf, inf]
+    # in both orders: where buffers and code come to lie in memory depends on what was done before
+    for order in ((0, 1), (1, 0)):
+        for side in order:
+            found[side] = compiled(side)
+            took[side] = min(took[side], found[side][3])
+        best = in_turn(partial(found[0][0], given), partial(found[1][0], given), rounds)
+        running = [*map(min, running, best)]
+    results = [side[1] for side in found]
+    assert (results[0] == results[1]).all(), f"{name}: other results"
+    return results, [side[2] for side in found], (running[0], running[1]), (took[0], took[1])
 
 
 # ---- PyTorch's Inductor
@@ -145,15 +163,16 @@ def inductor_rows(rounds: int, only: set[str]) -> Iterator[Row]:
     # once, so that what is made for the first compilation alone is not counted
     torch.compile(lambda x: x + 1)(x[0, 0])
 
-    def compiled(program: Callable[..., Any], given: Any, context: AbstractContextManager[None]) -> Any:
+    def compiled(program: Callable[..., Any], given: Any, side: int) -> tuple[Any, Any, int, float]:
         code = program.__code__.replace()
         program = type(program)(code, program.__globals__, program.__name__, closure=program.__closure__)
         settings = config.patch(fx_graph_cache=False, compile_threads=1, cpp_cache_precompile_headers=False)
-        with fresh_cache(), settings, context:
+        with fresh_cache(), settings, inductor.enabled() if side else nullcontext():
             start = processor_seconds()
             run = torch.compile(program)
             result, texts = run_and_get_code(run, given)
-        return run, result, "\n".join(texts), processor_seconds() - start
+        took = processor_seconds() - start
+        return run, result, len(re.findall(r"div_floor_integer|\) % ", "\n".join(texts))), took
 
     for name, (program, dynamic) in torch_programs().items():
         if only and name not in only:
@@ -161,19 +180,9 @@ def inductor_rows(rounds: int, only: set[str]) -> Iterator[Row]:
         given = x.clone()
         if dynamic is not None:
             torch._dynamo.mark_dynamic(given, dynamic)
-        found: list[Any] = [None, None]
-        took, running = [inf, inf], [inf, inf]
-        # in both orders: where buffers and code come to lie in memory depends on what was done before
-        for order in ((0, 1), (1, 0)):
-            for side in order:
-                found[side] = compiled(program, given, inductor.enabled() if side else nullcontext())
-                took[side] = min(took[side], found[side][3])
-            best = in_turn(partial(found[0][0], given), partial(found[1][0], given), rounds)
-            running = [*map(min, running, best)]
-        assert torch.equal(found[0][1], found[1][1]), f"{name}: other results"
-        assert torch.equal(found[0][1], program(x)), f"{name}: other results than without a compiler"
-        counts = [len(re.findall(r"div_floor_integer|\) % ", code)) for _, _, code, _ in found]
-        yield Row(name, (counts[0], counts[1]), (running[0], running[1]), (took[0], took[1]))
+        results, counts, running, took = compared(name, partial(compiled, program, given), given, rounds)
+        assert torch.equal(results[0], program(x)), f"{name}: other results than without a compiler"
+        yield Row(name, (counts[0], counts[1]), running, took)
 
 
 # ---- tinygrad
@@ -234,43 +243,32 @@ def tinygrad_rows(rounds: int, only: set[str]) -> Iterator[Row]:
 
     from eqsat.egraph.engine import Budget
     from eqsat.interop import tinygrad as drop_in
+    from eqsat.interop.drop_in import Statistics
 
     # seconds that a busy machine does not run out of
     budget = Budget(seconds=10.0)
-    done = drop_in.statistics()
-
     x = Tensor(np.random.default_rng(7).random(480_000, dtype=np.float32), device="CPU").realize()
     # once each, so that what is made for the first compilation alone is not counted
     (x + 1).realize()
     with drop_in.enabled():
         TINYGRAD["flip"](x).realize()
 
-    def compiled(program: Callable[[Any], Any], context: AbstractContextManager[None]) -> Any:
+    def compiled(program: Callable[[Any], Any], side: int) -> tuple[Any, Any, Statistics, float]:
+        drop_in.reset_statistics()
+        tinygrad.codegen.to_program_cache.clear()
         run = TinyJit(lambda x: program(x).contiguous().realize())
-        with context:
+        with drop_in.enabled(budget=budget) if side else nullcontext():
             start = processor_seconds()
             result = run(x).numpy()
             took = processor_seconds() - start
             run(x)
-        return run, result, took
+        return run, result, drop_in.statistics(), took
 
     for name, program in TINYGRAD.items():
         if only and name not in only:
             continue
-        found: list[Any] = [None, None]
-        took, running = [inf, inf], [inf, inf]
-        for order in ((0, 1), (1, 0)):
-            for side in order:
-                drop_in.reset_statistics()
-                tinygrad.codegen.to_program_cache.clear()
-                found[side] = compiled(program, drop_in.enabled(budget=budget) if side else nullcontext())
-                took[side] = min(took[side], found[side][2])
-                done = drop_in.statistics() if side else done
-            best = in_turn(partial(found[0][0], x), partial(found[1][0], x), rounds)
-            running = [*map(min, running, best)]
-        assert (found[0][1] == found[1][1]).all(), f"{name}: other results"
-        counts = done.divisions_before, done.divisions_after
-        yield Row(name, counts, (running[0], running[1]), (took[0], took[1]))
+        _, (_, done), running, took = compared(name, partial(compiled, program), x, rounds)
+        yield Row(name, (done.divisions_before, done.divisions_after), running, took)
 
 
 # ---- Triton

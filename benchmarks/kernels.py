@@ -21,14 +21,13 @@ import sys
 from collections.abc import Callable, Sequence
 from math import inf, prod
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
 
 import eqsat
 from eqsat import Kernel, Store
-from eqsat.cli.experiment import geometric_mean
 from eqsat.lang.expr import Expr, ExprLike, buffer, const, var
 from eqsat.lang.functions import max_over, sum_over, where
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -34,7 +34,6 @@ from comparison.summary import (
     standing,
     with_best,
 )
-from eqsat.cli.experiment import geometric_mean
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr

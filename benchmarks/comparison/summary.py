@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from comparison.solvers import EQSAT, OURS
-from eqsat.cli.experiment import geometric_mean
 from eqsat.cli.settings import Row
 
 #: The cheapest answer of the peers to each case, as if they were one solver that runs them all.

@@ -4,7 +4,7 @@
 Every case of a corpus is optimised once, by default cost model and extractor; each model and each extractor then
 chooses from that e-graph (:meth:`eqsat.optimizer.result.Result.extract`), so that answers differ by these alone,
 whatever the order of the models. All answers are compiled, and their time is measured in turns. A :class:`Row` is one
-answer with what each model predicts of it; rows go to a CSV file, from which :func:`spearman` and the plots follow.
+answer with what each model predicts of it; rows go to a CSV file, from which :func:`summary` and the plots follow.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from statistics import median
+from statistics import StatisticsError, correlation, geometric_mean, median
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, read_corpus, reason
 from eqsat.codegen.expressions import function
@@ -362,34 +361,6 @@ def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> N
         row.nanoseconds = nanoseconds[row.roots, row.variables]
 
 
-def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
-    """The rank correlation of two samples: 1 if they have the same order; equal values share their mean rank.
-
-    ``None`` if one of them has no two different values, which have no order.
-
-    >>> round(spearman([1, 2, 3, 4], [10, 20, 40, 30]), 6)
-    0.8
-    >>> spearman([1, 1], [10, 20])
-    """
-    if np.unique(x).size < 2 or np.unique(y).size < 2:
-        return None
-    return float(np.corrcoef(_ranks(np.asarray(x)), _ranks(np.asarray(y)))[0, 1])
-
-
-def _ranks(values: NDArray[Any]) -> NDArray[Any]:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """The mean of ratios.
-
-    >>> geometric_mean([0.5, 2.0])
-    1.0
-    """
-    return float(np.exp(np.mean(np.log(ratios))))
-
-
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """For each model: the rank correlation of what it predicts with time, and what its answers take.
 
@@ -427,8 +398,11 @@ def _answers_by(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
 def _correlation(rows: Iterable[Row], model: str) -> float | None:
     # one answer may be several models': it is one point
     points = {(row.roots, row.variables): (row.predicted[model], row.nanoseconds) for row in rows}
-    found = spearman(*zip(*points.values(), strict=True))
-    return None if found is None else round(found, 3)
+    try:
+        return round(correlation(*zip(*points.values(), strict=True), method="ranked"), 3)
+    except StatisticsError:
+        # without two different values there is no order
+        return None
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
@@ -476,8 +450,8 @@ def _predictions(rows: Sequence[Row], found: Sequence[Row], models: Sequence[str
         for name, part in (("inputs", [row for row in rows if row.extract == INPUT]), ("answers", found)):
             axes.scatter([r.predicted[model] for r in part], [r.nanoseconds for r in part], s=4, label=name)
         axes.set(xscale="log", yscale="log", xlabel=f"predicted by {Path(model).stem}")
-        correlation = _correlation(rows, model)
-        axes.set_title("" if correlation is None else f"rank correlation {correlation:.3f}", fontsize=9)
+        rank_correlation = _correlation(rows, model)
+        axes.set_title("" if rank_correlation is None else f"rank correlation {rank_correlation:.3f}", fontsize=9)
     predicted.axes[0].set_ylabel("measured ns per evaluation")
     predicted.axes[0].legend()
     return predicted
