@@ -32,7 +32,7 @@ FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
 VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
 
 #: Points computed at a time over a domain.
-BLOCK = 1024
+BLOCK = 2**14
 
 #: Elements that a sample of points and its results may hold: they stay in a first-level cache of 32 KiB.
 SAMPLE = 2048
@@ -43,31 +43,10 @@ LEAST_NS = 1_000_000
 _DECLARATIONS = """
 typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
 extern const points_function eqsat_kernels[];
-void eqsat_domain(points_function points, int64_t total, int64_t block_size, int64_t variables, const int64_t *low,
-                  const int64_t *high, int64_t *at, int64_t *const *block, void *const *out);
 void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const int64_t *const *in, void *const *out);
 """
 
-_DRIVERS = """
-/* Apply a kernel to the points from `at` on, in row-major order, a block at a time. */
-void eqsat_domain(points_function points, int64_t total, int64_t block_size, int64_t variables, const int64_t *low,
-                  const int64_t *high, int64_t *at, int64_t *const *block, void *const *out)
-{
-    for (int64_t start = 0; start < total; start += block_size) {
-        const int64_t count = total - start < block_size ? total - start : block_size;
-        for (int64_t p = 0; p < count; p++) {
-            for (int64_t v = 0; v < variables; v++)
-                block[v][p] = at[v];
-            int64_t v = variables - 1;
-            for (; v >= 0 && at[v] == high[v]; v--)
-                at[v] = low[v];
-            if (v >= 0)
-                at[v]++;
-        }
-        points(start, count, (const int64_t *const *)block, out);
-    }
-}
-
+_DRIVER = """
 /* Apply a kernel to the same points again and again. */
 void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const int64_t *const *in, void *const *out)
 {
@@ -168,22 +147,12 @@ class CompiledExprs:
         if len(shape) > 64:
             raise ValueError(f"{len(shape)} variables are more than an array has axes (64): call the kernel on points")
         results = self._results(shape)
-        low = np.array([v.vmin for v in self.variables], dtype=np.int64)
-        high = np.array([v.vmax for v in self.variables], dtype=np.int64)
-        block_size = min(total, BLOCK)
-        block = [np.empty(block_size, dtype=np.int64) for _ in self.variables]
-        numbers = partial(_ffi().from_buffer, "int64_t[]")
-        self._library.eqsat_domain(
-            self._points,
-            total,
-            block_size,
-            len(shape),
-            numbers(low),
-            numbers(high),
-            numbers(low.copy()),
-            _pointers("int64_t *[]", block),
-            _pointers("void *[]", results),
-        )
+        outputs = _pointers("void *[]", results)
+        for start in range(0, total, BLOCK):
+            block = np.arange(start, min(start + BLOCK, total))
+            places = np.unravel_index(block, shape) if shape else ()
+            columns = [place + v.vmin for place, v in zip(places, self.variables, strict=True)]
+            self._points(start, len(block), _pointers("const int64_t *[]", columns), outputs)
         return results
 
     def measure(self, repeats: int = 5, *, chained: bool = False) -> float:
@@ -321,12 +290,12 @@ def _holds(variable: Expr, value: Expr) -> bool:
 
 
 def _unit(programs: Sequence[Sequence[Expr]], orders: Sequence[Sequence[Expr]], functions: Sequence[Function]) -> str:
-    """The C file of a library: its kernels, a table of them, and the loops that drive them."""
+    """The C file of a library: its kernels, a table of them, and the loop that measures them."""
     parts = [preamble(functions)]
     for roots, order, written in zip(programs, orders, functions, strict=True):
         parts += [written.text, points_function(roots, written.name, order)]
     entries = ", ".join(f"{written.name}_points" for written in functions)
-    parts += [_DECLARATIONS, f"const points_function eqsat_kernels[] = {{{entries}}};", _DRIVERS]
+    parts += [_DECLARATIONS, f"const points_function eqsat_kernels[] = {{{entries}}};", _DRIVER]
     return "\n".join(parts)
 
 
