@@ -46,23 +46,15 @@ class Operands:
 
 @dataclass(frozen=True)
 class Probe:
-    """A step from ``v`` to the next ``v``.
+    """A step from ``v`` to the next ``v``."""
 
-    Attributes
-    ----------
-    measures : tuple of str
-        The kinds of operations that it measures, without their width; several share the time equally.
-    step : callable
-        Of ``v`` and :class:`Operands`; its values must stay in the range of ``v``.
-    signed : bool
-        Whether operands may be negative.
-    loads, stores : bool
-        Whether each step reads a variable of its own, and is stored.
-    """
-
+    #: The kinds of operations that it measures, without their width; several share the time equally.
     measures: tuple[str, ...]
+    #: Of ``v`` and :class:`Operands`; its values must stay in the range of ``v``.
     step: Callable[[Expr, Operands], Expr]
+    #: Whether operands may be negative.
     signed: bool = False
+    #: Whether each step reads a variable of its own, and is stored.
     loads: bool = False
     stores: bool = False
 

@@ -49,36 +49,26 @@ Advance = Callable[[], object]
 
 @dataclass
 class Row:
-    """One answer to one case.
+    """One answer to one case."""
 
-    Attributes
-    ----------
-    case, model, extract : str
-        What it answers, and how it was found; the input itself has the model and the extractor ``"input"``.
-    cost, cost_before : int
-        Of the answer and of the input under the row's model; 0 for the input.
-    gap : float or None
-        Of exact extraction; see :attr:`eqsat.optimizer.result.Result.gap`.
-    milliseconds, extraction_milliseconds : float
-        Of choosing from the e-graph with all checks of the answer, and of extraction alone; of the input, those of the
-        optimisation that made the e-graph.
-    nanoseconds : float
-        To evaluate all roots once.
-    predicted : dict
-        For each model what it says that the evaluation costs, loads and stores included.
-    """
-
+    #: What it answers, and how it was found; the input itself has the model and the extractor ``"input"``.
     case: str
     model: str
     extract: str
     roots: tuple[Expr, ...]
     variables: tuple[Expr, ...]
+    #: Of the answer and of the input under the row's model; 0 for the input.
     cost: int = 0
     cost_before: int = 0
+    #: Of exact extraction; see :attr:`eqsat.optimizer.result.Result.gap`.
     gap: float | None = None
+    #: Of choosing from the e-graph with all checks of the answer, and of extraction alone; of the input, those of the
+    #: optimisation that made the e-graph.
     milliseconds: float = 0.0
     extraction_milliseconds: float = 0.0
+    #: To evaluate all roots once.
     nanoseconds: float = 0.0
+    #: For each model what it says that the evaluation costs, loads and stores included.
     predicted: dict[str, int] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:

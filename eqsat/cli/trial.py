@@ -33,22 +33,15 @@ LEAST_SECONDS = 0.002
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one kernel.
+    """What came of one kernel."""
 
-    Attributes
-    ----------
-    program : Program
-        The optimised kernel.
-    optimized, plain, numpy : float
-        Seconds of a call of the optimised and of the unoptimised kernel, and of the file's function, if it has one.
-    error : float
-        The greatest difference from NumPy's result, over the greatest value.
-    """
-
+    #: The optimised kernel.
     program: Program
+    #: Seconds of a call of the optimised and of the unoptimised kernel, and of the file's function, if it has one.
     optimized: float
     plain: float
     numpy: float | None
+    #: The greatest difference from NumPy's result, over the greatest value.
     error: float
 
     @property

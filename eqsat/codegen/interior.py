@@ -38,21 +38,14 @@ from eqsat.theory.solving import solved_for
 
 @dataclass(frozen=True)
 class Interior:
-    """The part ``start <= row < stop`` of the innermost loop of a store, within its range.
+    """The part ``start <= row < stop`` of the innermost loop of a store, within its range."""
 
-    Attributes
-    ----------
-    start, stop : Expr
-        Terms that do not change in the loop.
-    store : Store
-        What is stored there, without the tests.
-    facts : tuple of Expr
-        What holds there.
-    """
-
+    #: Terms that do not change in the loop.
     start: Expr
     stop: Expr
+    #: What is stored there, without the tests.
     store: Store
+    #: What holds there.
     facts: tuple[Expr, ...]
 
 

@@ -281,18 +281,12 @@ def _trusted(
 
 @dataclass(frozen=True)
 class _Check:
-    """What a library computes, and whether it is right; the verdict is kept in a file beside the library.
+    """What a library computes, and whether it is right; the verdict is kept in a file beside the library."""
 
-    Attributes
-    ----------
-    source, shorter : str
-        The C of the library, and of the one that is run to judge it.
-    owner, part : eqsat.kernels.kernel.Kernel
-        The kernel whose arguments the latter takes, and the one that it computes.
-    """
-
+    #: The C of the library, and of the one that is run to judge it.
     source: str
     shorter: str
+    #: The kernel whose arguments the latter takes, and the one that it computes.
     owner: Kernel
     part: Kernel
     parallel: bool

@@ -36,21 +36,14 @@ Run = Callable[[Arrays, Mapping[str, int]], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """What comparing a kernel may cost.
+    """What comparing a kernel may cost."""
 
-    Attributes
-    ----------
-    run : int
-        Steps of its innermost loops that the compiled kernel takes at most; beyond, a kernel with shorter outer loops
-        is compiled and compared in its place (:func:`shortened`).
-    evaluated : int
-        Steps that the evaluator takes at most, for each store.
-    held : int
-        Bytes of all arrays; a kernel with more is not compared.
-    """
-
+    #: Steps of its innermost loops that the compiled kernel takes at most; beyond, a kernel with shorter outer loops is
+    #: compiled and compared in its place (:func:`shortened`).
     run: int = 2**23
+    #: Steps that the evaluator takes at most, for each store.
     evaluated: int = 2**16
+    #: Bytes of all arrays; a kernel with more is not compared.
     held: int = 2**27
 
 

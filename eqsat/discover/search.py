@@ -50,24 +50,16 @@ _COMPARISONS = ("lt", "le", "eq", "ne")
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is looked at.
+    """How much is looked at."""
 
-    Attributes
-    ----------
-    terms : int
-        The most terms that a pass keeps, of integers and of conditions.
-    at_once : int
-        The most terms that one step computes.
-    bases : int
-        The most bases that are tried.
-    growth : CostModel or None
-        By which prices terms are grown, those of as much as the answer costs by them among them; if not by those of
-        the model. By the number of operators few steps reach all short terms, whatever divisions cost.
-    """
-
+    #: The most terms that a pass keeps, of integers and of conditions.
     terms: int = 30_000
+    #: The most terms that one step computes.
     at_once: int = 400_000
+    #: The most bases that are tried.
     bases: int = 6
+    #: By which prices terms are grown, those of as much as the answer costs by them among them; if not by those of the
+    #: model. By the number of operators few steps reach all short terms, whatever divisions cost.
     growth: CostModel | None = None
 
 
@@ -76,20 +68,12 @@ FULL = Effort()
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    term : Expr
-        The cheapest term known, equal to the input.
-    cost : int
-        What it costs.
-    least : bool
-        Whether all terms that cost less, shared subterms paid each time, were looked at over the literals of the case.
-    """
-
+    #: The cheapest term known, equal to the input.
     term: Expr
     cost: int
+    #: Whether all terms that cost less, shared subterms paid each time, were looked at over the literals of the case.
     least: bool
 
 

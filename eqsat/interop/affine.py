@@ -26,18 +26,11 @@ _FUNCTION = re.compile(r"affine_(?:map|set)\s*<\s*\(([^()]*)\)\s*(?:\[([^\]]*)\]
 
 @dataclass(frozen=True)
 class AffineFunction:
-    """The text of an ``affine_map`` or ``affine_set``: expressions, or conditions, of dims and symbols.
-
-    Attributes
-    ----------
-    dims, symbols : tuple of str
-        Names.
-    results : tuple of str
-        What the map leads to, or the conditions of the set.
-    """
+    """The text of an ``affine_map`` or ``affine_set``: expressions, or conditions, of dims and symbols."""
 
     dims: tuple[str, ...]
     symbols: tuple[str, ...]
+    #: What the map leads to, or the conditions of the set.
     results: tuple[str, ...]
 
     @classmethod

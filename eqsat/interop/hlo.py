@@ -92,31 +92,21 @@ class Shape:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instruction:
-    """One operation.
-
-    Attributes
-    ----------
-    opcode : str
-        The operation, as ``dynamic-slice``.
-    shapes : tuple of Shape
-        Of its outputs: one, unless it gives a tuple.
-    operands : tuple of Instruction
-        Earlier instructions of the same computation.
-    attributes : mapping of str to str
-        What is written behind the operands, by name; ``called`` is the computation that they name, if any.
-    number : int or None
-        Which parameter it is.
-    text : str
-        The instruction as it was written.
-    """
+    """One operation."""
 
     name: str
+    #: The operation, as ``dynamic-slice``.
     opcode: str
+    #: Of its outputs: one, unless it gives a tuple.
     shapes: tuple[Shape, ...]
+    #: Earlier instructions of the same computation.
     operands: tuple[Instruction, ...] = ()
+    #: What is written behind the operands, by name; ``called`` is the computation that they name, if any.
     attributes: Mapping[str, str] = field(default_factory=dict)
     called: Computation | None = None
+    #: Which parameter it is.
     number: int | None = None
+    #: The instruction as it was written.
     text: str = ""
 
     def __str__(self) -> str:

@@ -48,22 +48,16 @@ from eqsat.lang.validation import integers_of, list_of, require
 class SplitLimits:
     """When a reduction is large, and how it may split.
 
-    Attributes
-    ----------
-    threshold : int
-        It splits if it has more inputs per output than this.
-    least_factor, most_factor : int
-        How many values each partial result may combine.
-    most_outputs : int
-        There may be no more outputs, times the factor, than this.
-
     Raises ``ValueError`` if a partial result could combine a single value, or there are too many numbers of values to
     try them all.
     """
 
+    #: It splits if it has more inputs per output than this.
     threshold: int = 32768
+    #: How many values each partial result may combine.
     least_factor: int = 8
     most_factor: int = 256
+    #: There may be no more outputs, times the factor, than this.
     most_outputs: int = 2**22
 
     def __post_init__(self) -> None:
@@ -203,30 +197,20 @@ LEAST_RATIO = 10
 
 @dataclass(frozen=True)
 class Intermediate:
-    """What the published decision tree sees of an intermediate result.
+    """What the published decision tree sees of an intermediate result."""
 
-    Attributes
-    ----------
-    op : str
-        The operation that computes it.
-    unary : bool
-        Whether that has one operand.
-    reduce_in_scope : bool
-        Whether its value contains a reduction, or a reduction repeats it.
-    buffers, limit : int
-        How many buffers the kernel would use with it inlined, and how many one may use.
-    partial_level : int
-        How much effort goes into partial inlining ("pcontig").
-    ratio : float
-        Its elements per element that it is computed from; see :func:`output_ratio`.
-    """
-
+    #: The operation that computes it.
     op: str
+    #: Whether that has one operand.
     unary: bool = False
+    #: Whether its value contains a reduction, or a reduction repeats it.
     reduce_in_scope: bool = False
+    #: How many buffers the kernel would use with it inlined, and how many one may use.
     buffers: int = 0
     limit: int = 31
+    #: How much effort goes into partial inlining ("pcontig").
     partial_level: int = 0
+    #: Its elements per element that it is computed from; see :func:`output_ratio`.
     ratio: float = 0.0
 
 

@@ -42,23 +42,15 @@ Typed = tuple[Expr, str]
 
 @dataclass
 class Emitted:
-    """New operations.
+    """New operations."""
 
-    Attributes
-    ----------
-    lines : list of list of str and Value
-        Their text.
-    used : list of Value
-        Their operands that stood there before, once for each time that they are read.
-    price : int
-        What they cost.
-    same_as : Value or None
-        What already is the value asked for.
-    """
-
+    #: Their text.
     lines: list[list[str | Value]] = field(default_factory=list)
+    #: Their operands that stood there before, once for each time that they are read.
     used: list[Value] = field(default_factory=list)
+    #: What they cost.
     price: int = 0
+    #: What already is the value asked for.
     same_as: Value | None = None
 
 

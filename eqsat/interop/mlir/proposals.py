@@ -30,16 +30,11 @@ def resolved(value: Value) -> Value:
 
 @dataclass(frozen=True)
 class Proposal:
-    """New operations for statements, and those that become dead by them.
-
-    Attributes
-    ----------
-    saving : (int, int)
-        What that saves in the block, and outside of it, where operations run less often.
-    """
+    """New operations for statements, and those that become dead by them."""
 
     emitted: dict[Statement, Emitted]
     dead: list[Statement]
+    #: What that saves in the block, and outside of it, where operations run less often.
     saving: tuple[int, int]
 
 

@@ -28,29 +28,19 @@ _ALIAS = re.compile(r"\s*(#[\w.$-]+)\s*=\s*(affine_(?:map|set)\s*<.*>)\s*(?://.*
 
 @dataclass(eq=False)
 class Value:
-    """A value of the program.
+    """A value of the program."""
 
-    Attributes
-    ----------
-    name : str
-        As it is written, with ``%``.
-    block : Block
-        Where it is visible.
-    statement : Statement
-        What defines it, as a result or as an argument of its region.
-    is_result : bool
-        Whether it is a result, and not an argument.
-    users : list of Statement
-        Where it stands as an operand, once each time.
-    same_as : Value or None
-        What stands in its place since it was found to be equal.
-    """
-
+    #: As it is written, with ``%``.
     name: str
+    #: Where it is visible.
     block: Block
+    #: What defines it, as a result or as an argument of its region.
     statement: Statement
+    #: Whether it is a result, and not an argument.
     is_result: bool = True
+    #: Where it stands as an operand, once each time.
     users: list[Statement] = field(default_factory=list)
+    #: What stands in its place since it was found to be equal.
     same_as: Value | None = None
 
     def __str__(self) -> str:
@@ -59,17 +49,11 @@ class Value:
 
 @dataclass(eq=False)
 class Block:
-    """Statements that run one after the other: of a region, or from a label on.
+    """Statements that run one after the other: of a region, or from a label on."""
 
-    Attributes
-    ----------
-    parent : Block or None
-        What encloses it.
-    owner : Statement or None
-        The statement whose region it is in; ``branch`` is which of its regions.
-    """
-
+    #: What encloses it.
     parent: Block | None = None
+    #: The statement whose region it is in; ``branch`` is which of its regions.
     owner: Statement | None = None
     branch: int = 0
     statements: list[Statement] = field(default_factory=list)
@@ -85,28 +69,19 @@ class Block:
 
 @dataclass(eq=False)
 class Statement:
-    """A line, or those over which an operation goes on.
+    """A line, or those over which an operation goes on."""
 
-    Attributes
-    ----------
-    number : int
-        Its place among the statements of the text.
-    line : int
-        The number of its first line, from 1.
-    pieces : list of str and Value
-        The text, verbatim.
-    results : list of Value
-        What it defines; ``operands`` what it reads, once for each time that it is written.
-    replacement : list of list of str and Value, or None
-        The lines in its place; None for itself.
-    """
-
+    #: Its place among the statements of the text.
     number: int
+    #: The number of its first line, from 1.
     line: int
     block: Block
+    #: The text, verbatim.
     pieces: list[str | Value] = field(default_factory=list)
+    #: What it defines; ``operands`` what it reads, once for each time that it is written.
     results: list[Value] = field(default_factory=list)
     operands: list[Value] = field(default_factory=list)
+    #: The lines in its place; None for itself.
     replacement: list[list[str | Value]] | None = None
     #: Whether a name in it is defined nowhere above.
     has_unknown: bool = False
