@@ -158,10 +158,7 @@ def finished(name: str, rows: Sequence[Row]) -> list[Row]:
 def section(name: str, found: Sequence[Row]) -> str:
     """One table, with its title and what it shows of parts that change nothing.
 
-    Raises
-    ------
-    ValueError
-        If a budget stopped every case.
+    Raises ``ValueError`` if a budget stopped every case.
     """
     rows = finished(name, found)
     if not rows:

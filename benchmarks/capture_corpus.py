@@ -36,10 +36,7 @@ SYSTEMS = ("tinygrad", "inductor")
 def cases(system: str, version: str, records: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
     """A case for each record with something to simplify, if none before it has the same roots.
 
-    Raises
-    ------
-    ValueError
-        If a record is no kernel: a term of wrong kind, an unknown variable.
+    Raises ``ValueError`` if a record is no kernel: a term of wrong kind, an unknown variable.
     """
     seen: set[object] = set()
     numbers: Counter[str] = Counter()
@@ -88,10 +85,7 @@ def texts_of(roots: list[Expr], gates: list[int | None]) -> Row:
 def capture(system: str, scripts: Iterable[Path], python: str, cache: Path) -> list[dict[str, Any]]:
     """The records of a system's programs.
 
-    Raises
-    ------
-    UnavailableError
-        If the system cannot be installed, or its capture fails.
+    Raises ``UnavailableError`` if the system cannot be installed, or its capture fails.
     """
     installed = environment(system, PEERS[system].requirements, cache, python)
     with TemporaryDirectory() as directory:

@@ -29,20 +29,13 @@ MOST_NODES, MOST_STEPS = 26, 9
 
 @dataclass(frozen=True)
 class Step:
-    """What one rule made of the whole kernel.
+    """What one rule made of the whole kernel."""
 
-    Attributes
-    ----------
-    rule : Rule or None
-        ``None`` for the input.
-    roots : list of Expr
-        The roots after it.
-    reachable : int
-        The least cost that greedy rewriting reaches from there, over all orders tried.
-    """
-
+    #: ``None`` for the input.
     rule: Rule | None
+    #: The roots after it.
     roots: list[Expr]
+    #: The least cost that greedy rewriting reaches from there, over all orders tried.
     reachable: int
 
 
@@ -57,23 +50,16 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Walkthrough:
-    """One kernel, rewritten greedily in the order given, and what others make of it.
-
-    Attributes
-    ----------
-    cost : int
-        Of the order given.
-    best, worst : Attempt
-        The cheapest and the dearest of all orders tried.
-    saturated : list of Expr
-        What equality saturation finds by the same rules and the theory, at ``saturated_cost``.
-    """
+    """One kernel, rewritten greedily in the order given, and what others make of it."""
 
     item: Item
     steps: list[Step]
+    #: Of the order given.
     cost: int
+    #: The cheapest and the dearest of all orders tried.
     best: Attempt
     worst: Attempt
+    #: What equality saturation finds by the same rules and the theory, at ``saturated_cost``.
     saturated: list[Expr]
     saturated_cost: int
 

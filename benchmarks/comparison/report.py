@@ -111,21 +111,14 @@ each peer is run.
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that a report tells.
+    """Everything that a report tells."""
 
-    Attributes
-    ----------
-    head : mapping
-        Of the run's file; see :mod:`comparison.run`.
-    orders : sequence of rows
-        Of the order study; may be empty.
-    command : str
-        What made this.
-    """
-
+    #: Of the run's file; see :mod:`comparison.run`.
     head: Mapping[str, Any]
     rows: Sequence[Row]
+    #: What made this.
     command: str
+    #: Of the order study; may be empty.
     orders: Sequence[Row] = ()
     walkthroughs: Sequence[Walkthrough] = field(default_factory=list)
 
@@ -195,10 +188,7 @@ def html(text: str, directory: Path) -> str:
 def insert(text: str, headline: str) -> str:
     """``text`` with what stands between the two marks replaced.
 
-    Raises
-    ------
-    ValueError
-        If there are no marks.
+    Raises ``ValueError`` if there are no marks.
     """
     before, opening, rest = text.partition(OPENING)
     _, closing, after = rest.partition(CLOSING)

@@ -60,10 +60,7 @@ def key_of(row: Row) -> tuple[str, int]:
 def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[Item]:
     """The plain cases of corpora, or ``limit`` of all of them, chosen by ``seed``; a case's families are its tags.
 
-    Raises
-    ------
-    ValueError
-        If a line is no case, or no case is left.
+    Raises ``ValueError`` if a line is no case, or no case is left.
     """
     items = []
     for path in paths:
@@ -105,10 +102,8 @@ def sources() -> str:
 class Log:
     """A file of a run: opened with the head of a run, it has the head and the rows that it held.
 
-    Raises
-    ------
-    ValueError
-        If the file holds a run with other settings or of other sources; the message says which differ.
+    Raises ``ValueError`` if the file holds a run with other settings or of other sources; the message says which
+    differ.
     """
 
     def __init__(self, path: Path, head: Mapping[str, Any]) -> None:

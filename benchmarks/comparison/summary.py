@@ -23,33 +23,24 @@ SLOWER, LEAST_NS = 1.1, 0.5
 
 @dataclass(frozen=True)
 class Standing:
-    """One solver over some cases, against eqsat.
+    """One solver over some cases, against eqsat."""
 
-    Attributes
-    ----------
-    divisions, cost : int
-        What is left, in total.
-    wins, ties, losses : int
-        Cases that eqsat answers at lower, equal, higher cost.
-    wrong, failed : int
-        Cases with a wrong alternative, and cases that were stopped by a limit or failed.
-    median, p95, total : float
-        CPU time over eqsat's: of the medians, the 95th percentiles, the totals.
-    compiled, speedup : float or None
-        Geometric means of the run time of compiled answers: over the input's, and over eqsat's. ``measured`` says for
-        how many cases.
-    """
-
+    #: What is left, in total.
     divisions: int
     cost: int
+    #: Cases that eqsat answers at lower, equal, higher cost.
     wins: int
     ties: int
     losses: int
+    #: Cases with a wrong alternative, and cases that were stopped by a limit or failed.
     wrong: int
     failed: int
+    #: CPU time over eqsat's: of the medians, the 95th percentiles, the totals.
     median: float
     p95: float
     total: float
+    #: Geometric means of the run time of compiled answers: over the input's, and over eqsat's. ``measured`` says for
+    #: how many cases.
     compiled: float | None
     speedup: float | None
     measured: int

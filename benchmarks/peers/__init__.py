@@ -17,27 +17,18 @@ from peers.session import DRIVERS, Session
 
 @dataclass(frozen=True)
 class Peer:
-    """A simplifier that can be compared with.
-
-    Attributes
-    ----------
-    requirements : tuple of str
-        What pip installs.
-    about : str
-        What is run, in a few words.
-    """
+    """A simplifier that can be compared with."""
 
     name: str
+    #: What pip installs.
     requirements: tuple[str, ...]
+    #: What is run, in a few words.
     about: str
 
     def session(self, cache: Path, python: str = sys.executable) -> Session:
         """The peer's driver in its environment, which is built with ``python`` if need be; not started yet.
 
-        Raises
-        ------
-        UnavailableError
-            If the environment cannot be built.
+        Raises ``UnavailableError`` if the environment cannot be built.
         """
         installed = environment(self.name, self.requirements, cache, python)
         return Session([str(installed), str(DRIVERS / f"{self.name}_driver.py")])

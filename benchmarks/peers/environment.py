@@ -18,10 +18,7 @@ class UnavailableError(Exception):
 def environment(name: str, requirements: tuple[str, ...], cache: Path, python: str = sys.executable) -> Path:
     """The Python of an environment that has ``requirements``, built with ``python`` if ``cache`` does not hold it yet.
 
-    Raises
-    ------
-    UnavailableError
-        If it cannot be built: what ``venv`` or ``pip`` said.
+    Raises ``UnavailableError`` if it cannot be built: what ``venv`` or ``pip`` said.
     """
     key = blake2b("\n".join([python, sys.version, *requirements]).encode(), digest_size=4).hexdigest()
     directory = cache / f"{name}-{key}"

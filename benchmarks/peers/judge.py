@@ -21,29 +21,20 @@ LATENCY = Latency()
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver, eqsat or a peer, made of a case.
+    """What a solver, eqsat or a peer, made of a case."""
 
-    Attributes
-    ----------
-    exprs : list of Expr
-        Its cheapest right alternative; the case's own roots if it has none.
-    mode : str
-        Which alternative that is: one of the peer's, ``"mixed"`` (the cheapest of each root), or ``"none"``.
-    milliseconds : float
-        CPU time in the solver until that alternative was known.
-    wrong : dict
-        Per mode that differs from the input, a point at which it does.
-    parts : dict
-        Of eqsat's time, the milliseconds of parts that it knows.
-    """
-
+    #: Its cheapest right alternative; the case's own roots if it has none.
     exprs: list[Expr]
+    #: Which alternative that is: one of the peer's, ``"mixed"`` (the cheapest of each root), or ``"none"``.
     mode: str
     cost: int
     divisions: int
+    #: CPU time in the solver until that alternative was known.
     milliseconds: float
+    #: Per mode that differs from the input, a point at which it does.
     wrong: dict[str, dict[str, int]] = field(default_factory=dict)
     error: str = ""
+    #: Of eqsat's time, the milliseconds of parts that it knows.
     parts: dict[str, float] = field(default_factory=dict)
 
     def row(self, case: Case) -> Row:
@@ -64,15 +55,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Examiner:
-    """Checks and prices answers to one case; equal answers are checked once.
-
-    Attributes
-    ----------
-    gates : bool
-        Whether a root matters only where its gate holds.
-    """
+    """Checks and prices answers to one case; equal answers are checked once."""
 
     case: Case
+    #: Whether a root matters only where its gate holds.
     gates: bool
     model: CostModel = LATENCY
     _verdicts: dict[tuple[Expr, ...], dict[str, int] | None] = field(default_factory=dict)

@@ -24,39 +24,25 @@ START, PATIENCE = 300.0, 30.0
 
 @dataclass(frozen=True)
 class Reply:
-    """What a driver said to a case.
+    """What a driver said to a case."""
 
-    Attributes
-    ----------
-    alternatives : dict
-        Per mode a table of nodes, the indices of the roots in it, and the time, as ``drivers/wire.py`` describes.
-    milliseconds : float
-        CPU time in the peer's simplifier.
-    error : str
-        Why there are no more alternatives; empty if the peer finished.
-    """
-
+    #: Per mode a table of nodes, the indices of the roots in it, and the time, as ``drivers/wire.py`` describes.
     alternatives: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: CPU time in the peer's simplifier.
     milliseconds: float = 0.0
+    #: Why there are no more alternatives; empty if the peer finished.
     error: str = ""
 
 
 @dataclass
 class Session:
-    """A running driver; a context manager.
+    """A running driver; a context manager."""
 
-    Attributes
-    ----------
-    command : list of str
-        What starts the driver.
-    grace : float
-        Seconds beyond a case's own, after which the driver is ended: for conversions and uninterruptible steps.
-    version : str
-        What the driver says it drives.
-    """
-
+    #: What starts the driver.
     command: list[str]
+    #: Seconds beyond a case's own, after which the driver is ended: for conversions and uninterruptible steps.
     grace: float = 10.0
+    #: What the driver says it drives.
     version: str = ""
     process: subprocess.Popen[bytes] | None = None
     replies: int = -1

@@ -60,10 +60,7 @@ def from_nodes(
     ``spellings`` says how operators are spelled, by default to a peer's advantage (:data:`SPELLINGS`); others are as
     they are.
 
-    Raises
-    ------
-    ValueError
-        If a variable or an operator is unknown.
+    Raises ``ValueError`` if a variable or an operator is unknown.
 
     >>> from eqsat.lang.expr import var
     >>> nodes = [["var", "i"], ["const", -8], ["mul", 0, 1], ["const", 3], ["add", 3, 2]]

@@ -60,10 +60,7 @@ class Clock:
     def running(self) -> Iterator[None]:
         """Time spent inside counts; not to be nested.
 
-        Raises
-        ------
-        OutOfTimeError
-            If none was left at the start, or between two steps of Python's when the time is up.
+        Raises ``OutOfTimeError`` if none was left at the start, or between two steps of Python's when the time is up.
         """
         if self.late:
             raise OutOfTimeError
@@ -139,10 +136,7 @@ def to_peer(
 ) -> list[Any]:
     """The peer's term for every node; ``after(index, term)`` may replace a term before its users are built.
 
-    Raises
-    ------
-    ValueError
-        If the peer has no such operator.
+    Raises ``ValueError`` if the peer has no such operator.
     """
     terms: list[Any] = []
     for index, node in enumerate(case.nodes):
