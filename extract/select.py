@@ -274,8 +274,13 @@ def tree(priced: Priced) -> Choice:
     >>> tree(Priced.of(graph, OpCount()))
     {0: ('var', 'x', ()), 1: ('neg', None, (0,))}
     """
+    return trees(priced)[1]
+
+
+def trees(priced: Priced) -> tuple[dict[int, int], Choice]:
+    """What the cheapest tree of every class that has a finite term costs, and the choice of :func:`tree`."""
     prices = priced.prices
-    return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))[1]
+    return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))
 
 
 def completed(priced: Priced, choice: Choice, latest: bool = False) -> Choice:

@@ -15,7 +15,7 @@ from eqsat.codegen.expressions import to_c
 from eqsat.explain.derivation import explain, statement
 from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import Node
-from eqsat.extract.select import Choice, Priced, tree
+from eqsat.extract.select import Priced, tree, trees
 from eqsat.lang.costs import prices
 from eqsat.lang.expr import Expr, brief, topological
 from eqsat.lang.ops import OPS, REDUCTIONS
@@ -99,7 +99,7 @@ def _graph(result: Result) -> dict[str, Any]:
         return {"roots": [], "classes": {}}
     graph, choice = result.built().graph, result.built().choice
     priced = Priced.of(graph, result.model)
-    cheapest = _costs(priced, tree(priced))
+    cheapest, _ = trees(priced)
     classes = {}
     for c, nodes in graph.classes.items():
         found = [
@@ -140,23 +140,6 @@ def _places(result: Result) -> dict[str, list[tuple[int, str, str]]]:
             place = (c, brief(term, MOST_SHOWN), brief(other, MOST_SHOWN))
             if len(found[name]) < MOST_PLACES and place not in found[name]:
                 found[name].append(place)
-    return found
-
-
-def _costs(priced: Priced, chosen: Choice) -> dict[int, int]:
-    """What the cheapest tree of each class costs."""
-    found: dict[int, int] = {}
-    for root in chosen:
-        stack = [root]
-        while stack:
-            c = stack[-1]
-            waiting = [a for a in chosen[c][2] if a not in found and a in chosen]
-            if waiting:
-                stack += waiting
-                continue
-            stack.pop()
-            place = priced.graph.classes[c].index(chosen[c])
-            found[c] = priced.prices[c][place] + sum(found.get(a, 0) for a in chosen[c][2])
     return found
 
 
