@@ -304,7 +304,7 @@ class IndexingMap(Displayed):
 
     def _settled(self) -> IndexingMap:
         """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""
-        if not any(map(divides_by_zero, topological([*self.constraints, *self._terms]))):
+        if not any(map(divides_by_zero, topological([*self.constraints, *self.terms]))):
             return self
         constraints: list[Expr] = []
         try:
@@ -313,14 +313,14 @@ class IndexingMap(Displayed):
             theory = LinearArithmetic(constraints)
         except ContradictionError:
             return self._emptied()
-        return self._with(dict(zip(self._terms, settled(self._terms, theory), strict=True)), constraints)
+        return self._with(dict(zip(self.terms, settled(self.terms, theory), strict=True)), constraints)
 
     def _emptied(self) -> IndexingMap:
         """The map on an empty domain."""
-        return self._with(dict.fromkeys(self._terms, const(0)), [FALSE])
+        return self._with(dict.fromkeys(self.terms, const(0)), [FALSE])
 
     @property
-    def _terms(self) -> list[Expr]:
+    def terms(self) -> list[Expr]:
         """The results, and where the runtime variables are read."""
         return [*self.results, *(i for r in self.runtime for i in r.indices)]
 
@@ -372,7 +372,7 @@ class IndexingMap(Displayed):
             constraints = replaced(constraints, ranges)
             if constraints == before or time.perf_counter() > until:
                 break
-        terms = self._terms
+        terms = self.terms
         try:
             found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
         except ContradictionError:

@@ -207,8 +207,7 @@ def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
     if [r.hlo for r in one.runtime] != [r.hlo for r in other.runtime]:
         return False
     theory = LinearArithmetic(one.constraints)
-    mine, theirs = [[*m.results, *(i for r in m.runtime for i in r.indices)] for m in (one, other)]
-    return all(x is y or theory.form(x - y) == ZERO for x, y in zip(mine, theirs, strict=True))
+    return all(x is y or theory.form(x - y) == ZERO for x, y in zip(one.terms, other.terms, strict=True))
 
 
 def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:

@@ -8,8 +8,8 @@ variables of every nest. A nest is then a basis: the variables that may be read.
 prices each basis, the loops themselves included, and the cheapest one is the answer.
 
 The published heuristics are policies over the same equations: :func:`split_at_modulo` (tinygrad's
-``pm_split_ranges``), :func:`merge_adjacent` (``simplify_merge_adjacent``) and :func:`flattened` (``pm_flatten_range``,
-for nested reductions).
+``pm_split_ranges``), :func:`merge_adjacent` (``simplify_merge_adjacent``) and :func:`body_and_axes`
+(``pm_flatten_range``, for nested reductions).
 """
 
 from __future__ import annotations
@@ -381,14 +381,14 @@ def merge_adjacent(nest: Nest, **options: Any) -> Nest:
     return nest.named_beside(given)
 
 
-def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
+def body_and_axes(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
     """The body of nested reductions by one operator, and their ranges, outermost first.
 
     Ranges that are no literals, or depend on an outer index, end the chain.
 
     >>> i, j = var("i", 0, 3), var("j", 0, 7)
     >>> from eqsat import buffer, sum_over
-    >>> body, axes = flattened(sum_over(sum_over(buffer("A")[i, j], j, 0, 8), i, 0, 4))
+    >>> body, axes = body_and_axes(sum_over(sum_over(buffer("A")[i, j], j, 0, 8), i, 0, 4))
     >>> body, [(a.variable, a.extent) for a in axes]
     (Expr('A[r2, r1]'), [(Expr('r2'), 4), (Expr('r1'), 8)])
     """
@@ -407,7 +407,7 @@ def flattened(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
 
 
 def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
-    """The nested reductions of ``body`` over ``axes``, outermost first: what :func:`flattened` takes apart."""
+    """The nested reductions of ``body`` over ``axes``, outermost first: what :func:`body_and_axes` takes apart."""
     require(body, Expr, "the body of a reduction")
     for axis in reversed(list_of(Axis, axes, "the axes of a reduction")):
         body = make(op, body, axis.variable, const(axis.variable.vmin), const(axis.variable.vmax + 1))
@@ -425,7 +425,7 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     >>> in_cheapest_ranges(sum_over(a[q // 4, q % 4], q, 0, 32))
     Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
     """
-    body, axes = flattened(term)
+    body, axes = body_and_axes(term)
     # of floating-point values, and of conditions that compare them, the integers that they are computed from
     rounded: set[Expr] = set()
     for inner in topological([body]):

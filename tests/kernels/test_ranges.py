@@ -19,9 +19,9 @@ from eqsat.kernels.ranges import (
     Axis,
     Equation,
     Nest,
+    body_and_axes,
     cheapest,
     consider_merge,
-    flattened,
     in_cheapest_ranges,
     merge_adjacent,
     reduction,
@@ -271,7 +271,7 @@ Q = var("q", 0, 31)
 
 def test_nested_reductions_flatten_and_come_back():
     term = sum_over(sum_over(A[I * 8 + J], J, 0, 8), I, 0, 4)
-    body, axes = flattened(term)
+    body, axes = body_and_axes(term)
     assert [axis.extent for axis in axes] == [4, 8]
     assert reduction("sum_over", body, axes) is term
 
@@ -287,7 +287,7 @@ NOT_FLAT = [
 
 @pytest.mark.parametrize(("term", "axes"), [row[:2] for row in NOT_FLAT], ids=[row[2] for row in NOT_FLAT])
 def test_what_does_not_flatten(term, axes):
-    assert len(flattened(term)[1]) == axes
+    assert len(body_and_axes(term)[1]) == axes
 
 
 RANGES_OF_REDUCTIONS = [
@@ -303,7 +303,7 @@ RANGES_OF_REDUCTIONS = [
 @pytest.mark.parametrize(("term", "extents"), RANGES_OF_REDUCTIONS, ids=[str(row[0]) for row in RANGES_OF_REDUCTIONS])
 def test_ranges_of_reductions_are_a_choice_too(term, extents):
     found = in_cheapest_ranges(term)
-    assert [axis.extent for axis in flattened(found)[1]] == extents
+    assert [axis.extent for axis in body_and_axes(found)[1]] == extents
     assert check_equal([term], [found]).equal
 
 
@@ -369,8 +369,8 @@ def test_ranges_of_a_reduction_inside_another():
     term = max_over(sum_over(a[Q // 4 * 7 + Q % 4 + s], Q, 0, 32), s, 0, 3)
     total = buffer("T", "i64", (1,))
     (store,) = simplified(Kernel("nested", [Store(total[0], term)])).stores
-    assert len(flattened(store.value)[1]) == 1
-    assert len(flattened(store.value.args[0])[1]) == 2
+    assert len(body_and_axes(store.value)[1]) == 1
+    assert len(body_and_axes(store.value.args[0])[1]) == 2
     assert check_equal([term], [store.value]).equal
 
 

@@ -632,7 +632,7 @@ TAKES = [
     lambda x: NEST.split(x),
     lambda x: NEST.split({V: x}),
     lambda x: ranges.merge_adjacent(x),
-    lambda x: ranges.flattened(x),
+    lambda x: ranges.body_and_axes(x),
     lambda x: ranges.reduction("sum_over", V, x),
     lambda x: ranges.cheapest(x),
     lambda x: ranges.cheapest(NEST, gain=[x]),
