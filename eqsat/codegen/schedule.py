@@ -72,7 +72,7 @@ def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KER
 
     def simplest(reassociate: bool, end: float) -> Kernel:
         found = simplified(start, reassociate=reassociate, budget=budget.until(end, ONCE))
-        apart = split(found)
+        apart = found if time.perf_counter() > end else split(found)
         if apart is not found:
             found = simplified(apart, reassociate=reassociate, budget=budget.until(end))
         return found if time.perf_counter() > end else arranged(found)
@@ -147,17 +147,22 @@ def sharing_loops(stores: Iterable[Store]) -> list[list[Store]]:
     [2, 1]
     """
     nests: list[list[Store]] = []
+    # those of the last nest, by the names of their arrays
+    last: dict[str, list[Store]] = {}
     for store in stores:
-        if nests and nests[-1][0].over == store.over and all(_may_take_turns(s, store) for s in nests[-1]):
+        own = last.get(store.array.name, [])
+        if nests and nests[-1][0].over == store.over and all(_may_take_turns(s, store) for s in own):
             nests[-1].append(store)
         else:
             nests.append([store])
+            last = {}
+        last.setdefault(store.array.name, []).append(store)
     return nests
 
 
 def _may_take_turns(first: Store, second: Store) -> bool:
-    """Whether two stores over the same loops may be done in turn, instead of all of ``first`` before ``second``."""
-    if first.array.name != second.array.name or not first.over:
+    """Whether two stores to one array may be done in turn in their loops, not all of ``first`` before ``second``."""
+    if not first.over:
         return True
     place, other = first.target.args[1], second.target.args[1]
     theory = LinearArithmetic()

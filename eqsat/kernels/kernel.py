@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import groupby
 from math import prod
+from operator import and_
 from typing import Any, cast
 
 import numpy as np
@@ -55,7 +56,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import ELEMENTS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.sampling import grid
-from eqsat.lang.traversal import mentions
+from eqsat.lang.traversal import mentions, with_users
 from eqsat.lang.validation import integer_of, require, shown
 from eqsat.optimizer.front import optimize
 from eqsat.theory.forms import to_expr
@@ -475,7 +476,7 @@ def _narrowed(term: Expr) -> Expr | None:
     ``None`` if ``c`` says nothing of the index.
     """
     body, index, low, high = term.args
-    if body.op != "fwhere" or _has_floats(body.args[0]):
+    if body.op != "fwhere" or _have_floats(body.args[:1])[0]:
         return None
     neutral = REDUCTIONS[term.op].rounded
     condition, x, y = body.args
@@ -543,8 +544,12 @@ def _is_literal(term: Expr, value: float) -> bool:
     return term.op == "float" and term.value == value
 
 
-def _has_floats(term: Expr) -> bool:
-    return any(t.element for t in topological([term]))
+def _have_floats(terms: Iterable[Expr]) -> list[bool]:
+    """For each term whether it has floating-point values."""
+    terms = list(terms)
+    order = topological(terms)
+    found = with_users({t for t in order if t.element}, order)
+    return [t in found for t in terms]
 
 
 class _Pieces:
@@ -579,6 +584,9 @@ class _Pieces:
             if term.op == "var" and is_index(term):
                 self.images[term] = as_free(term)
         self.terms = substitute(self.pieces, self.images)
+        conditions = dict.fromkeys(c for piece in self.pieces for c in self.contexts[piece])
+        known = [c for c, has_floats in zip(conditions, _have_floats(conditions), strict=True) if not has_floats]
+        self.known = dict(zip(known, substitute(known, self.images), strict=True))
         self.gates = [self._gate(self.contexts[piece]) for piece in self.pieces]
 
     def loops(self) -> dict[str, int]:
@@ -625,8 +633,8 @@ class _Pieces:
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
 
     def _gate(self, context: Iterable[Expr]) -> Expr | None:
-        known = [c for c in context if not _has_floats(c)]
-        return reduce(lambda x, y: x & y, substitute(known, self.images)) if known else None
+        known = [self.known[c] for c in context if c in self.known]
+        return reduce(and_, known) if known else None
 
     def joined(self, terms: Sequence[Expr]) -> list[Store]:
         """The stores put together from what has become of the pieces."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from math import inf
 from typing import Self, cast
 
@@ -52,22 +53,26 @@ def topological[T: Term](roots: Iterable[T]) -> list[T]:
     [Expr('i'), Expr('2'), Expr('i*2'), Expr('i*2 + i')]
     """
     found: dict[T, None] = {}
-    # the operands still to visit of a term, or the roots, and those of the terms above it
-    user, operands = None, iter(roots)
-    above: list[tuple[T | None, Iterator[T]]] = []
+    # the operands still to visit of a term, or the roots, and those of the terms above it; the search for garbage would
+    # visit pairs of them
+    user: T | None = None
+    operands = iter(roots)
+    users: list[T | None] = []
+    left: list[Iterator[T]] = []
     while True:
         for term in operands:
             if term not in found:
-                if term.args:
-                    above.append((user, operands))
-                    user, operands = term, iter(term.args)
+                if args := term.args:
+                    users.append(user)
+                    left.append(operands)
+                    user, operands = term, iter(args)
                     break
                 found[term] = None
         else:
             if user is None:
                 return list(found)
             found[user] = None
-            user, operands = above.pop()
+            user, operands = users.pop(), left.pop()
 
 
 def topological_until[T: Term](roots: Iterable[T], done: Callable[[T], bool]) -> Iterator[T]:
@@ -160,7 +165,7 @@ def is_long_chain(term: Term, beyond: int) -> bool:
     return length > beyond
 
 
-def long_partial_chains[T: Term](order: Iterable[T], beyond: int) -> set[T]:
+def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
     """The sums and junctions of more than ``beyond`` operands that only start others; ``order`` has operands first.
 
     >>> from eqsat.lang.expr import var
@@ -169,15 +174,16 @@ def long_partial_chains[T: Term](order: Iterable[T], beyond: int) -> set[T]:
     {Expr('x + y + x*2')}
     """
     lengths: dict[T, int] = {}
-    uses: Counter[T] = Counter()
-    firsts: list[T] = []
+    firsts: dict[T, None] = {}
     for term in order:
-        uses.update(term.args)
         if term.op in _CHAINS:
             first = term.args[0]
             lengths[term] = 2 if first.op != term.op else lengths.get(first, 1) + 1
             if lengths[term] > beyond + 1:
-                firsts.append(first)
+                firsts[first] = None
+    if not firsts:
+        return set()
+    uses = Counter(chain.from_iterable([term.args for term in order]))
     return {first for first in firsts if uses[first] == 1}
 
 

@@ -148,10 +148,12 @@ def optimize(
     run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
     # reading text counts
     run.spent.started = began
-    if rounded := [t for t in run.order if t.element]:
-        shown = brief(rounded[0])
-        raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)")
     with collection_paused():
+        if rounded := [t for t in run.order if t.element]:
+            shown = brief(rounded[0])
+            raise ValueError(
+                f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)"
+            )
         result = run.run(engine)
     return result if hidden is given else with_divisions(result, given, hidden, result.model)
 

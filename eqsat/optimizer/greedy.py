@@ -49,7 +49,7 @@ from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.limits import LIMITS
 from eqsat.rules import DEFAULT
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import Work
+from eqsat.theory.work import OverdueError, Work
 
 #: Rules that undo another one, by name: of both, the later one is left out.
 UNDOES = {
@@ -120,7 +120,7 @@ def rewrite(
     limit : int
         The most rule applications.
     seconds : float
-        The time after which no rule is applied any more.
+        The time after which no rule is applied any more. Expressions that then take long to finish stay as given.
 
     Returns
     -------
@@ -140,21 +140,31 @@ def rewrite(
     """
     refuse_seconds(seconds)
     roots, facts = list_of(Expr, roots, "the expressions to rewrite"), list_of(Expr, facts, "the facts")
-    deadline = time.perf_counter() + seconds
-    narrowed = _narrowed(roots, facts, deadline)
+    work = Work.ending(time.perf_counter() + seconds)
+    narrowed = _narrowed(roots, facts, work.until) if facts else {}
     given = [*roots, *facts]
     try:
-        given = substitute(given, narrowed)
+        given = substitute(given, narrowed) if narrowed else given
     except ValueError:
         # a variable that is always zero divides what is never evaluated
         narrowed = {}
     known = canonical_terms(given[len(roots) :])
     usable = tuple([rule for rule in rules if not _selects_divisions(rule)])
-    rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, deadline)
-    found = [rewriter.normal_form(root) for root in given[: len(roots)]]
+    rewriter = _Rewriter(usable, frozenset(chain(*map(_conjuncts, known))), limit, work)
+    found: list[Expr] = []
+    try:
+        for root in given[: len(roots)]:
+            found.append(rewriter.normal_form(root))
+    except OverdueError:
+        # the other roots stay as they are
+        rewriter.stop = "time"
     wide = {narrow: wide for wide, narrow in narrowed.items()}
+    try:
+        finished = presentable(found, wide, work)
+    except OverdueError:
+        return Rewritten([*roots], {}, "time", [], 0)
     matches = dict(Counter(rewriter.applied))
-    return Rewritten(presentable(found, wide), matches, rewriter.stop, rewriter.applied, rewriter.circles)
+    return Rewritten([*finished, *roots[len(finished) :]], matches, rewriter.stop, rewriter.applied, rewriter.circles)
 
 
 def _narrowed(roots: Sequence[Expr], facts: Sequence[Expr], deadline: float) -> dict[Expr, Expr]:
@@ -259,10 +269,20 @@ def joined(op: str, operands: list[Expr]) -> Expr:
     return term
 
 
-def presentable(roots: Sequence[Expr], wide: Mapping[Expr, Expr] = MappingProxyType({})) -> list[Expr]:
-    """Canonical terms with differences, negations, ``<=`` and ``!=`` again, and variables with their own ranges."""
+def presentable(
+    roots: Sequence[Expr], wide: Mapping[Expr, Expr] = MappingProxyType({}), work: Work | None = None
+) -> list[Expr]:
+    """Canonical terms with differences, negations, ``<=`` and ``!=`` again, and variables with their own ranges.
+
+    Raises
+    ------
+    OverdueError
+        At the end of ``work``.
+    """
     new: dict[Expr, Expr] = {}
-    for term in topological(roots):
+    for place, term in enumerate(topological(roots)):
+        if work is not None and place % LIMITS.rows_per_look == 0:
+            work.late_or_raise()
         args = [new[a] for a in term.args]
         match term.op:
             case "add":
@@ -564,11 +584,11 @@ class Matcher:
 class _Rewriter(Matcher):
     """One run: what every term met so far has become."""
 
-    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, deadline: float) -> None:
+    def __init__(self, rules: tuple[Rule, ...], known: frozenset[Expr], limit: int, work: Work) -> None:
         super().__init__(rules)
         self.known = known
         self.left = limit
-        self.deadline = deadline
+        self.work = work
         self.applied: list[str] = []
         self.circles = 0
         self.stop = "saturated"
@@ -579,7 +599,13 @@ class _Rewriter(Matcher):
         return condition.vmin == 1 or condition in self.known
 
     def normal_form(self, root: Expr) -> Expr:
-        """``root`` rewritten to a fixpoint, operands first."""
+        """``root`` rewritten to a fixpoint, operands first.
+
+        Raises
+        ------
+        OverdueError
+            At the end of the work, if it is not finished.
+        """
         final = self.final
         # terms on their way: all are on the stack, so one that is met again closes a circle
         becoming: dict[Expr, Expr] = {}
@@ -616,7 +642,7 @@ class _Rewriter(Matcher):
         """What ``term`` becomes next, its operands being final: the term itself if nothing is to be done."""
         if _is_literal(term):
             return term
-        late = time.perf_counter() > self.deadline
+        late = self.work.late_or_raise()
         if late:
             self.stop = "time"
         if term.args:

@@ -18,6 +18,9 @@ class OptimizerLimits:
     seconds_per_node: float = 1e-5
     #: The seconds that replacing two terms of a wide sum takes, for each of its terms.
     seconds_per_pair: float = 4e-7
+    #: The seconds that an answer takes for each of its terms once it is found, about: so much earlier greedy rewriting
+    #: ends.
+    seconds_per_term: float = 3e-6
 
     # the input
     #: Inputs of more terms are large: what takes long is left out, or comes later.
@@ -30,7 +33,7 @@ class OptimizerLimits:
     paths: int = 10_000
 
     # saturation
-    #: Rows that are read from one look at the clock to the next.
+    #: Rows, or terms, that are read from one look at the clock to the next.
     rows_per_look: int = 64
     #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
     open_sums: int = 3

@@ -62,10 +62,10 @@ class RulesAlone(SaturatingRun):
         nodes = LIMITS.first_nodes
         if term_count(found) > LIMITS.large:
             found = self._one_by_one(everything, found)
-        while waiting:
+        while waiting and self._seconds_left() > 0:
+            sizes = [term_count([found[i] for i in group.members]) for group in waiting]
             for place, group in enumerate(waiting):
-                sizes = [term_count([found[i] for i in of.members]) for of in waiting[place:]]
-                found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[0] / sum(sizes))
+                found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[place] / sum(sizes[place:]))
             waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
             nodes *= LIMITS.nodes_grow
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
@@ -94,8 +94,10 @@ class RulesAlone(SaturatingRun):
 
     def _one_by_one(self, group: _Group, found: list[Expr]) -> list[Expr]:
         """``found`` as the rules leave it that are applied one after the other, innermost terms first."""
-        rewritten = self._rewritten([found[i] for i in group.members], group.facts, self._seconds_left() / 2)
-        return found if rewritten is None else self._cheaper(group, found, rewritten.roots)
+        given = [found[i] for i in group.members]
+        rewritten = self._rewritten(given, group.facts, self._seconds_to_rewrite() / 2)
+        unchanged = rewritten is None or rewritten.roots == given
+        return found if unchanged else self._cheaper(group, found, rewritten.roots)
 
     def _rewritten(self, given: Sequence[Expr], facts: tuple[Expr, ...], seconds: float) -> Rewritten | None:
         """What the rules make of terms, applied one after the other; ``None`` if a gate among the facts never holds."""
@@ -108,6 +110,10 @@ class RulesAlone(SaturatingRun):
                 return None
         self.spent.matches.update(found.matches)
         return found
+
+    def _seconds_to_rewrite(self) -> float:
+        """What is left beside the time that the answer takes once it is found."""
+        return max(0.0, self._seconds_left() - LIMITS.seconds_per_term * len(self.order))
 
     def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:
         """``found`` with what the rules make of the roots of ``group`` in e-graphs of up to ``nodes`` nodes.
@@ -165,7 +171,9 @@ class RulesAlone(SaturatingRun):
         """``found`` with these terms for the roots of ``group``, unless all together cost no less."""
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
-            return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
+            whole = cost_of(exprs, self.model)
+            all_are_members = len(group.members) == len(exprs)
+            return whole, whole if all_are_members else cost_of([exprs[i] for i in group.members], self.model)
 
         replaced = _replaced(found, group.members, terms)
         if self.extract == "tree":
@@ -186,7 +194,8 @@ class RulesAlone(SaturatingRun):
                 facts = self.facts if gate is None or theory is base else (*self.facts, gate)
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
-            rewritten = self._rewritten([self.roots[i] for i in members], facts, self._seconds_left())
+            given = [self.roots[i] for i in members]
+            rewritten = self._rewritten(given, facts, self._seconds_to_rewrite())
             if rewritten is None:
                 found.update((i, _dont_care(self.roots[i])) for i in members)
                 continue
