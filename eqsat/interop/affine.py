@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from eqsat.interop.limits import refuse_long_text
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
@@ -45,6 +46,7 @@ class AffineFunction:
         >>> AffineFunction.parse("affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 - d0 == 0)>").results
         ('d0 - 1 >= 0', 's0 - d0 == 0')
         """
+        refuse_long_text(text, "an affine function")
         found = _FUNCTION.fullmatch(text.strip())
         if not found or (found[3] == ":") != ("affine_set" in text):
             raise ValueError(

@@ -10,8 +10,10 @@ from threading import RLock
 from time import perf_counter
 from typing import Any
 
-#: Above this number of kernels the answers for the one that was asked for longest ago are forgotten.
-MOST_KEPT = 1024
+from eqsat.interop.limits import INTEROP_LIMITS
+
+#: How many kernels have their answers kept.
+MOST_KEPT = INTEROP_LIMITS.kept_kernels
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
+from eqsat.interop.limits import refuse_long_module
 from eqsat.lang.text import split_list
 from eqsat.lang.validation import require
 
@@ -163,7 +164,7 @@ def parse(text: str) -> Module:
     ------
     ValueError
         With the number of the line: if it is no instruction, defines a name twice, or uses one that is not yet
-        defined; if no computation is the entry.
+        defined; if no computation is the entry; if the text is longer than is read.
 
     >>> module = parse('''
     ... ENTRY e {
@@ -175,6 +176,7 @@ def parse(text: str) -> Module:
     """
     if not isinstance(text, str):
         raise TypeError(f"HLO is read from a text, not from {text!r}")
+    refuse_long_module(text, "an HLO module")
     computations: dict[str, Computation] = {}
     entries = []
     lines = _lines(text)

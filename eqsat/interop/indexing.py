@@ -38,6 +38,7 @@ from typing import Any, cast
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
+from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.display import Displayed, formula
 from eqsat.lang.dtypes import LIMITS
@@ -65,12 +66,6 @@ from eqsat.theory.definedness import settled, suspects, unsafe_divisions
 from eqsat.theory.forms import LinearForm, atom_form, read, to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.work import OverdueError, Work
-
-#: Narrower variables may decide more constraints, which narrow variables again: at most so often.
-MAX_ROUNDS = 8
-
-#: Of more conditions than this together it is not asked which of them the others imply.
-MAX_IMPLYING = 8
 
 _WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
 _SET = re.compile(r"\s*affine_set\s*<")
@@ -199,6 +194,7 @@ class IndexingMap(Displayed):
         """
         if not isinstance(text, str):
             raise TypeError(f"a map is read from a text, not from {text!r}")
+        refuse_long_text(text, "a map")
         head, _, domain = _FLAG.sub("", _unwrapped(text)).partition("domain:")
         held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
         domain = _END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split()))
@@ -359,7 +355,7 @@ class IndexingMap(Displayed):
         # the range of a runtime variable is that of the value, wherever the map is defined
         narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
-        for _ in range(MAX_ROUNDS):
+        for _ in range(INTEROP_LIMITS.rounds):
             before, constraints = constraints, _simpler(constraints, options, until)
             if constraints == [FALSE]:
                 return self._emptied()
@@ -478,7 +474,7 @@ def _settled_terms(
     """The terms optimised, and again those that still divide: as now written, they may lead to what is preferred."""
     final: dict[Expr, Expr] = {}
     changing = {term: term for term in terms}
-    for _ in range(MAX_ROUNDS):
+    for _ in range(INTEROP_LIMITS.rounds):
         exprs = optimize(list(changing.values()), constraints=constraints, **_in_time(options, until)).exprs
         found = dict(zip(changing, exprs, strict=True))
         final |= found
@@ -543,7 +539,7 @@ def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: flo
 def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
     """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
     kept = list(conditions)
-    if len(kept) > MAX_IMPLYING or suspects(topological(kept)):
+    if len(kept) > INTEROP_LIMITS.implying or suspects(topological(kept)):
         # what keeps a divisor from zero may follow from the quotient only because it does
         return kept
     for condition in reversed(conditions):
@@ -604,7 +600,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
     [(3, 5), (0, 2)]
     """
     image = {v: v for v in given}
-    for _ in range(MAX_ROUNDS):
+    for _ in range(INTEROP_LIMITS.rounds):
         try:
             theory = LinearArithmetic(replaced(constraints, image), work=Work.ending(until))
         except OverdueError:

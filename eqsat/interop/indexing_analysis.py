@@ -19,13 +19,14 @@ from typing import Literal, cast
 from eqsat.interop import relations
 from eqsat.interop.hlo import Computation, Instruction, Shape, integers
 from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
 from eqsat.lang.text import split_list
 from eqsat.theory.forms import ZERO
 from eqsat.theory.linear import LinearArithmetic
 
 #: An instruction read in more ways than this has more maps than are of use.
-MAX_MAPS = 256
+MAX_MAPS = INTEROP_LIMITS.maps
 
 Direction = Literal["output_to_input", "input_to_output"]
 DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")

@@ -26,6 +26,7 @@ from typing import Any
 
 from eqsat.egraph.patterns import LITERALS
 from eqsat.extract.cost import CostModel
+from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
 from eqsat.interop.views import INVALID, split_gate
 from eqsat.kernels.staging import TwoStages, two_stages
 from eqsat.lang.costs import LATENCY, cost_of
@@ -38,8 +39,8 @@ from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.linear import LinearArithmetic
 
-#: How deep operations may nest; deeper ones are refused.
-MAX_DEPTH = 100
+#: How deep operations may nest.
+MAX_DEPTH = INTEROP_LIMITS.nested_operations
 
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
 _OPERATION = re.compile(r"([A-Z]\w*|new_range)\(")
@@ -95,6 +96,7 @@ class Tree:
             If brackets do not match, or operations nest more than 100 deep.
         """
         require(text, str, "a tree")
+        refuse_long_text(text, "a tree")
         reader = _Reader(text)
         tree = reader.item(0)
         if reader.position < len(text):

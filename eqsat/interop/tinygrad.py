@@ -18,6 +18,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract import CostModel, Latency
 from eqsat.extract.cost import is_power_of_two
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
+from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, var
 from eqsat.lang.ops import Bounds
@@ -29,8 +30,8 @@ __all__ = ["Statistics", "enabled", "install", "reset_statistics", "statistics",
 
 #: The pass of tinygrad's behind which kernels are optimised.
 PASS = "extra symbolic"
-#: Operations on indices in one kernel. Above, the kernel stays as it is.
-MOST_OPERATIONS = 2000
+#: Operations on indices in one kernel.
+MOST_OPERATIONS = INTEROP_LIMITS.operations
 
 #: What each operation of tinygrad's on weak integers, and each that yields conditions, is called.
 _ON_INTEGERS = {

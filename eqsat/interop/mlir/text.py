@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_module
+
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)(?:#\d+)?)|(?P<bracket>[][(){}])'
 )
@@ -58,6 +60,8 @@ class Block:
     branch: int = 0
     statements: list[Statement] = field(default_factory=list)
     names: dict[str, Value] = field(default_factory=dict)
+    #: How many blocks enclose it.
+    depth: int = 0
 
     def enclosing(self) -> Iterator[Block]:
         """This block, what encloses it, and so on."""
@@ -134,7 +138,7 @@ def parse(text: str) -> Module:
     Raises
     ------
     ValueError
-        If its braces do not match; the message names the line.
+        If its braces do not match, the message names the line; or if it is longer or deeper than is read.
 
     >>> module = parse('''func.func @f(%a: index) {
     ...   %0 = arith.addi %a, %a : index
@@ -143,6 +147,7 @@ def parse(text: str) -> Module:
     >>> module.statements[1].normalised[0], [str(v) for v in module.statements[1].operands]
     ('%0 = arith.addi %1, %2 : index', ['%a', '%a'])
     """
+    refuse_long_module(text, "an MLIR module")
     reader = _Reader()
     line = 1
     for part in _split(text):
@@ -215,6 +220,11 @@ class _Reader:
             # "} else {" goes on with the regions of the statement that began before
             continues = owner is not None
             inner = self._enter(self.block, owner if continues else statement, branch + 1 if continues else 0, {})
+        if self.block.depth > INTEROP_LIMITS.nested_regions:
+            raise ValueError(
+                f"line {line} of the MLIR text opens a region within {INTEROP_LIMITS.nested_regions} others: "
+                "give what is in some of them alone"
+            )
         arguments = inner or (self.block if _LABEL.match(part) else None)
         self._values(statement, part, arguments, last)
 
@@ -229,7 +239,7 @@ class _Reader:
         return opened, closed, last if opened else len(part)
 
     def _enter(self, parent: Block, owner: Statement | None, branch: int, names: dict[str, Value]) -> Block:
-        self.block = Block(parent, owner, branch, names=names)
+        self.block = Block(parent, owner, branch, names=names, depth=parent.depth + 1)
         self.blocks.append(self.block)
         return self.block
 
