@@ -31,7 +31,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import gcd, inf, lcm
 from typing import Any, cast
 
@@ -59,6 +59,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.lang.text import numbered, split_list
+from eqsat.lang.traversal import topological_until
 from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
@@ -287,21 +288,29 @@ class IndexingMap(Displayed):
             )
         taken = {str(d.value) for d in self.dims}
         theirs, mine = [_renamed(m, taken) for m in (following, self)]
-        here = self._substituted(mine)
+        here = self if all(v is image for v, image in mine.items()) else self._substituted(mine)
         there = following._substituted({**theirs, **dict(zip(following.dims, here.results, strict=True))})
         boxes = [c for d, r in zip(following.dims, here.results, strict=True) for c in within(r, d.vmin, d.vmax)]
-        return IndexingMap(
+        found = IndexingMap(
             self.dims,
             (*there.symbols, *here.symbols),
             there.results,
             (*here.constraints, *boxes, *there.constraints),
             (*there.runtime, *here.runtime),
-        )._settled()
+        )
+        if here._divides_by_zero or _divides_by_zero([*boxes, *there.constraints, *there._terms], here._terms):
+            return found._settled()
+        # what is of this map is not looked through again
+        object.__setattr__(found, "_divides_by_zero", False)
+        return found
+
+    @cached_property
+    def _divides_by_zero(self) -> bool:
+        """Whether a term divides by what is always zero."""
+        return _divides_by_zero([*self.constraints, *self._terms])
 
     def _settled(self) -> IndexingMap:
         """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""
-        if not any(map(divides_by_zero, topological([*self.constraints, *self.terms]))):
-            return self
         constraints: list[Expr] = []
         try:
             for some in _in_order(self.constraints):
@@ -610,6 +619,16 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
             break
         image = narrower
     return image
+
+
+def _divides_by_zero(terms: Iterable[Expr], known: Iterable[Expr] = ()) -> bool:
+    """Whether a term divides by what is always zero, those that are ``known`` not to do so left out."""
+    seen = set(known)
+    for term in topological_until(terms, seen.__contains__):
+        if divides_by_zero(term):
+            return True
+        seen.add(term)
+    return False
 
 
 def _conditions(given: Iterable[Expr]) -> list[Expr]:
