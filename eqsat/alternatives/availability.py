@@ -368,8 +368,8 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
             able = [part for part in ranked if 2 * shared[part] > len(parts[part]) + 1]
             able = [part for part in able if not (c in needed and part in needed[c][2])]
             found = [*_with_multiples(builder, (constant, terms), able, parts)]
-            of_args = [] if is_wide else [digit for a in args for digit in having_digit.get(a, ()) if digit != c]
-            for digit in of_args:
+            of_args = Counter([digit for a in args for digit in having_digit.get(a, ()) if digit != c and not is_wide])
+            for digit in sorted(of_args, key=of_args.__getitem__, reverse=True)[: LIMITS.parts]:
                 others = [part for part in ranked if part != digit]
                 for as_long in _with_multiples(builder, (constant, terms), [digit], parts, by=0):
                     found += _with_multiples(builder, as_long, others, parts)

@@ -19,6 +19,9 @@ class AlternativeLimits:
     #: A sum of more terms is wide: rules take it for one value, none of its quotients is looked for in the others, and
     #: its partial sums are no classes. Else time and nodes grow with the square of its terms.
     wide_sum: int = 64
+    #: Terms, in all, of a sum's e-nodes in which a part of it enters one of its quotients; then no further quotient is
+    #: tried. All those of a sum of 64 terms are; of wider ones time and nodes would grow with the square of its terms.
+    partly_absorbed: int = 64 * 64
     #: Sums over ranges of which any two are joined, if they are addends of one sum.
     joined_ranges: int = 4
     #: Operands of a longer ``min`` or ``max`` that are tried as the last.

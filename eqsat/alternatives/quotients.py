@@ -127,6 +127,7 @@ class QuotientNodes(KindNodes):
 
         For a divisor that is no literal only a constant may.
         """
+        some = 0
         for atom, coefficient in form.terms.items():
             if abs(coefficient) != 1 or atom.op != "floordiv":
                 continue
@@ -142,7 +143,9 @@ class QuotientNodes(KindNodes):
             if len(form.terms) == 1:
                 for negated in self._negated(form, atom):
                     yield self.sum_node([(negated, -1)], 0)
-            if (node := self._absorbing_some(form, atom, inner)) is not None:
+            # each such node has about as many terms as the sum
+            if some * len(form.terms) < LIMITS.partly_absorbed and (node := self._absorbing_some(form, atom, inner)):
+                some += 1
                 yield node
             if len(form.terms) > 2 * len(inner.terms) + 2:
                 # more is left than can cancel

@@ -15,6 +15,7 @@ from operator import and_, mul, or_
 import numpy as np
 import pytest
 
+from eqsat.alternatives import availability
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
 from eqsat.cli.cases import case
@@ -839,3 +840,29 @@ def test_conditions_of_selections_in_selections_are_looked_through_once():
 
     # for each place with all conditions around it, it was 3.6
     assert work(80) < 3.2 * work(40)
+
+
+def test_digits_that_share_variables_take_no_longer_than_others():
+    xs = [var(f"x{n}", 0, 63) for n in range(401)]
+
+    def work(count: int) -> int:
+        # the sum has each variable both as a term and in two quotients
+        total = sum([(xs[k] * 32 + xs[k + 1]) // (2 + k % 5) % 4 for k in range(count)], start=const(0))
+        return calls(lambda: optimize(total, budget=Budget(seconds=LIMIT)))
+
+    # above 64 terms there are fewer alternatives: it was 3.5
+    assert work(400) < 2.1 * work(100)
+
+
+def test_sums_that_share_a_quotient_are_tried_with_few_digits_each(monkeypatch):
+    tried: list[int] = []
+    monkeypatch.setattr(
+        availability,
+        "_with_multiples",
+        lambda *given, by=1, of=availability._with_multiples: tried.append(by) or of(*given, by=by),
+    )
+    # 40 digits have V//3
+    digits = [(V * 7 + var(f"x{k}", 0, 63) * 3) // (2 + k % 5) % 4 * (k + 1) for k in range(200)]
+    optimize(sum(digits, start=const(0)), budget=Budget(seconds=LIMIT))
+    of_digits = tried.count(0)
+    assert 0 < of_digits < 2500
