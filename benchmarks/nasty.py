@@ -25,7 +25,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels import ranges
 from eqsat.kernels.kernel import Kernel, Store
-from eqsat.lang.expr import Expr, buffer, const, var, variables
+from eqsat.lang.expr import Expr, buffer, const, make, var, variables
 from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
@@ -234,6 +234,12 @@ NASTY: dict[str, Callable[[], Act]] = {
     "greedy, 300 terms": lambda: optimising(
         total(x * (n % 7 + 1) // 3 for n, x in enumerate(xs(300))), engine="greedy"
     ),
+    "greedy, 300 gates": lambda: optimising(
+        *alone(300), gates=[(V + W * n) % 7 < n % 5 + 1 for n in range(300)], engine="greedy"
+    ),
+    "rules alone, 50,000 negations": lambda: optimising(
+        reduce(lambda t, _: make("neg", t), range(50_000), V), theory=False
+    ),
     "60 tdiv and tmod": lambda: optimising(folded(lambda t, x: tmod(t * 5 - x * 7, 1009) + tdiv(t - x, 7), 60)),
     "150 reshapes": lambda: reshapes(150),
     "equality of 100 conditions": lambda: optimising(conditions(100, Expr.eq)),
@@ -260,6 +266,12 @@ NASTY: dict[str, Callable[[], Act]] = {
     ),
     "divisors that may be zero": lambda: optimising(
         total((x * 3 + y) // y for x, y in pairwise(xs(100))), unknown_divisors="keep"
+    ),
+    "divisors in branches": lambda: optimising(
+        folded(lambda t, x: where(x < 5, t // (x - 7), t % 97), 60), unknown_divisors="keep"
+    ),
+    "digits beside their variables": lambda: optimising(
+        total((x * 32 + y) // (n % 5 + 2) % 4 for n, (x, y) in enumerate(pairwise(xs(800))))
     ),
     "several answers": lambda: optimising(*alone(60), pareto="live"),
     "exact extraction": lambda: optimising(*alone(60), extract="exact"),

@@ -298,7 +298,7 @@ class IndexingMap(Displayed):
             (*here.constraints, *boxes, *there.constraints),
             (*there.runtime, *here.runtime),
         )
-        if here._divides_by_zero or _divides_by_zero([*boxes, *there.constraints, *there._terms], here._terms):
+        if here._divides_by_zero or _divides_by_zero([*boxes, *there.constraints, *there.terms], here.terms):
             return found._settled()
         # what is of this map is not looked through again
         object.__setattr__(found, "_divides_by_zero", False)
@@ -307,7 +307,7 @@ class IndexingMap(Displayed):
     @cached_property
     def _divides_by_zero(self) -> bool:
         """Whether a term divides by what is always zero."""
-        return _divides_by_zero([*self.constraints, *self._terms])
+        return _divides_by_zero([*self.constraints, *self.terms])
 
     def _settled(self) -> IndexingMap:
         """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""

@@ -143,7 +143,11 @@ def optimize(
         began += time.perf_counter() - checked_from
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     given = Input(roots, facts, gated)
-    hidden = given if unknown_divisors == "refuse" else with_hidden_divisions(given, unknown_divisors == "assume")
+    hidden = (
+        given
+        if unknown_divisors == "refuse"
+        else with_hidden_divisions(given, unknown_divisors == "assume", began + budget.seconds / 2)
+    )
     priced = strength_reduced(model)
     run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
     # reading text counts

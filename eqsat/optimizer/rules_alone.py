@@ -96,8 +96,9 @@ class RulesAlone(SaturatingRun):
         """``found`` as the rules leave it that are applied one after the other, innermost terms first."""
         given = [found[i] for i in group.members]
         rewritten = self._rewritten(given, group.facts, self._seconds_to_rewrite() / 2)
-        unchanged = rewritten is None or rewritten.roots == given
-        return found if unchanged else self._cheaper(group, found, rewritten.roots)
+        if rewritten is None or rewritten.roots == given:
+            return found
+        return self._cheaper(group, found, rewritten.roots)
 
     def _rewritten(self, given: Sequence[Expr], facts: tuple[Expr, ...], seconds: float) -> Rewritten | None:
         """What the rules make of terms, applied one after the other; ``None`` if a gate among the facts never holds."""
@@ -195,6 +196,9 @@ class RulesAlone(SaturatingRun):
                 groups.setdefault(facts, []).append(index)
         for facts, members in groups.items():
             given = [self.roots[i] for i in members]
+            if not self._has_time():
+                found.update(zip(members, given, strict=True))
+                continue
             rewritten = self._rewritten(given, facts, self._seconds_to_rewrite())
             if rewritten is None:
                 found.update((i, _dont_care(self.roots[i])) for i in members)

@@ -11,18 +11,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import inf
 from operator import or_
 
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import TRUE, Expr, any_buffer, chain_members, is_index, make, rebuild, replaced, topological
+from eqsat.lang.expr import (
+    TRUE,
+    Expr,
+    any_buffer,
+    chain_members,
+    is_index,
+    make,
+    may_divide_by_zero,
+    rebuild,
+    replaced,
+    topological,
+)
 from eqsat.lang.functions import load
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
+from eqsat.lang.traversal import with_users
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
 from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.work import OverdueError, Work
 
 #: By operator, the array for divisions that the input evaluates at every point, and for others.
 _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
@@ -41,10 +55,11 @@ class Input:
     gates: tuple[Expr | None, ...]
 
 
-def with_hidden_divisions(given: Input, assume: bool) -> Input:
+def with_hidden_divisions(given: Input, assume: bool, until: float = inf) -> Input:
     """The input with loads in the place of divisions by what may be zero; itself if it has no such division.
 
-    To ``assume`` makes it a fact that a divisor is not zero, where the input divides by it at every point.
+    To ``assume`` makes it a fact that a divisor is not zero, where the input divides by it at every point. If to find
+    them takes longer than ``until``, all divisions whose divisor has a range with 0 are hidden, and nothing is assumed.
 
     >>> from eqsat.lang.expr import var
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
@@ -54,8 +69,17 @@ def with_hidden_divisions(given: Input, assume: bool) -> Input:
     >>> with_hidden_divisions(given, assume=True).facts
     (Expr('d != 0'),)
     """
+    try:
+        return _with_hidden_divisions(given, assume, until)
+    except OverdueError:
+        return _with_all_hidden(given)
+
+
+def _with_hidden_divisions(given: Input, assume: bool, until: float) -> Input:
     assumed: set[Expr] = set()
-    while unknown := _unknown_divisions(given):
+    work = Work() if until == inf else Work.ending(until)
+    while unknown := _unknown_divisions(given, work):
+        work.late_or_raise()
         always = _evaluated_always(given, unknown)
         if assume and not always <= assumed:
             assumed |= always
@@ -72,6 +96,22 @@ def with_hidden_divisions(given: Input, assume: bool) -> Input:
     return given
 
 
+def _with_all_hidden(given: Input) -> Input:
+    known = [gate for gate in given.gates if gate is not None]
+    count = len(given.roots)
+
+    def hidden(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        return load(_SOMETIMES[term.op], *args) if may_divide_by_zero(term) else None
+
+    roots = rebuild([*given.roots, *known], hidden)
+    gates = iter(roots[count:])
+    return Input(
+        tuple(roots[:count]),
+        given.facts,
+        tuple([None if gate is None else next(gates) for gate in given.gates]),
+    )
+
+
 def _with_divisors(given: Input, divisions: Sequence[Expr]) -> Input:
     """The input with the facts that divisors are not zero; itself if one always is: it is defined nowhere."""
     facts = tuple(dict.fromkeys([*given.facts, *[division.args[1].ne(0) for division in divisions]]))
@@ -82,19 +122,20 @@ def _with_divisors(given: Input, divisions: Sequence[Expr]) -> Input:
     return replace(given, facts=facts)
 
 
-def _unknown_divisions(given: Input) -> list[Expr]:
+def _unknown_divisions(given: Input, work: Work) -> list[Expr]:
     """The innermost divisions by what may be zero under all that is known where they are evaluated."""
     suspected = suspects(topological(given.roots))
     if not suspected:
         return []
     try:
-        base = LinearArithmetic(given.facts)
+        base = LinearArithmetic(given.facts, work=work)
     except ContradictionError:
         # the optimisation says so
         return []
     contexts = [base if gate is None else base.assuming(base.condition(gate)) for gate in given.gates]
     found = dict.fromkeys([division for division, _ in unsafe_divisions(given.roots, suspected, contexts)])
-    return [d for d in found if not any(part in found for part in topological(d.args))]
+    containing = with_users(found, topological(found))
+    return [d for d in found if containing.isdisjoint(d.args)]
 
 
 def _evaluated_always(given: Input, divisions: Sequence[Expr]) -> set[Expr]:
@@ -156,8 +197,8 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
 def _evaluated_elsewhere(result: Result) -> set[Expr]:
     """The divisions of the answer that it may evaluate where the input does not: all but those on the same paths."""
     found = {t for t in topological(result.exprs) if t.op == "load" and t.args[0] in _SOMETIMES.values()}
-    if not found:
-        return found
+    if not found or result.exprs == result.before:
+        return set()
     theory = LinearArithmetic(result.constraints)
     before, after = _paths(theory, result.before, result.gates), _paths(theory, result.exprs, result.gates)
     if before is None or after is None:

@@ -41,17 +41,26 @@ def unsafe_divisions(
     evaluated only where it is chosen; else everywhere.
     """
     seen: set[tuple[LinearArithmetic, Expr]] = set()
+    # what is known in a branch: its condition, and what is known outside
+    outside: dict[LinearArithmetic, tuple[Expr, LinearArithmetic]] = {}
     pairs = zip(roots, contexts, strict=True)
     stack = [(root, theory) for root, theory in pairs if root in suspected and theory is not None]
     while stack:
         term, theory = stack.pop()
-        if (theory, term) in seen or term not in suspected:
+        if term not in suspected:
+            continue
+        # else a term would be looked at once for each path of conditions to it
+        while theory in outside and not _is_about(outside[theory][0], term, outside[theory][1]):
+            theory = outside[theory][1]
+        if (theory, term) in seen:
             continue
         seen.add((theory, term))
         if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
             yield term, theory
         if term.op == "where" and lazy:
-            stack += [(term.args[0], theory), *live_branches(term, theory)]
+            branches = live_branches(term, theory)
+            outside |= {known: (term.args[0], theory) for _, known in branches if known is not theory}
+            stack += [(term.args[0], theory), *branches]
         elif term.op in REDUCTIONS:
             inside = inside_reduction(theory, term)
             stack += [(term.args[0], inside)] if inside is not None else []
@@ -221,6 +230,19 @@ def live_branches(selection: Expr, theory: LinearArithmetic) -> list[tuple[Expr,
     condition = theory.condition(selection.args[0])
     inside = (theory.assuming(condition), theory.assuming(theory.negate(condition)))
     return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
+
+
+def _is_about(condition: Expr, term: Expr, theory: LinearArithmetic) -> bool:
+    """Whether a condition, with what else is known, may say anything about the variables of a term."""
+    sets = theory.variables
+    reached, found = sets.of(condition), 0
+    facts = [sets.of(fact) for fact in theory.holding()]
+    while reached != found:
+        found = reached
+        for fact in facts:
+            if fact & reached:
+                reached |= fact
+    return not reached or bool(reached & sets.of(term))
 
 
 def _is_nonzero(divisor: Expr, theory: LinearArithmetic) -> bool:

@@ -42,9 +42,10 @@ from eqsat.lang.expr import Expr, buffer, const, make, named_variable, topologic
 from eqsat.lang.functions import maximum, minimum, sum_over, where
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import numbered, parse, parse_program
-from eqsat.optimizer import modulo_theory, optimisation
+from eqsat.optimizer import modulo_theory, optimisation, rules_alone, unknown_divisors
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite
+from eqsat.optimizer.unknown_divisors import Input, with_hidden_divisions
 from eqsat.prove.proof import check_rule
 from eqsat.prove.verify import check_equal
 from eqsat.theory import conjectures, divisions
@@ -866,3 +867,44 @@ def test_sums_that_share_a_quotient_are_tried_with_few_digits_each(monkeypatch):
     optimize(sum(digits, start=const(0)), budget=Budget(seconds=LIMIT))
     of_digits = tried.count(0)
     assert 0 < of_digits < 2500
+
+
+def test_divisors_in_branches_of_branches_are_looked_at_once_each():
+    def nested(count: int) -> Expr:
+        return folded(lambda t, x: where(x < 5, t // (x - 7), t % 97), count)
+
+    def work(count: int) -> int:
+        return calls(lambda: optimize(nested(count), budget=Budget(seconds=0.0)))
+
+    # by each path of conditions on other variables to it, it was twice as much for each further branch, and from ten on
+    # divisors that are never zero were refused
+    assert work(24) < 4.5 * work(12)
+
+
+@pytest.mark.parametrize("unknown", ["keep", "assume"])
+def test_divisions_by_what_may_be_zero_are_all_hidden_once_the_time_is_up(unknown):
+    term = folded(lambda t, x: where(x < 5, (t + x) // (x - 3), t % 97), 40)
+    result = optimize(term, budget=Budget(seconds=0.0), unknown_divisors=unknown)
+    assert (result.exprs, result.stop) == ((term,), "time")
+    assert all(str(c).endswith("!= 0") for c in result.constraints)
+
+
+def test_divisions_that_are_hidden_one_in_another_are_found_in_one_pass_each(monkeypatch):
+    traversed = []
+    monkeypatch.setattr(unknown_divisors, "topological", lambda roots: traversed.append(roots) or topological(roots))
+    term = folded(lambda t, x: (t + x) // (x - 3) + x, 30)
+    with_hidden_divisions(Input((term,), (), (None,)), assume=False)
+    # each pass hides the innermost divisions, and looked through each of the others besides
+    assert len(traversed) < 6 * 30
+
+
+def test_without_time_greedy_rewriting_reads_no_gates_again(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        rules_alone, "rewrite", lambda *given, **options: asked.append(given) or rewrite(*given, **options)
+    )
+    roots, gates = zip(*[((V * 7 + W) // (n + 2), (V + W * n) % 7 < n % 5 + 1) for n in range(20)], strict=True)
+    result = optimize(roots, gates=gates, engine="greedy", budget=Budget(seconds=0.0))
+    assert (result.exprs, result.stop, asked) == (roots, "time", [])
+    optimize(roots, gates=gates, engine="greedy", budget=Budget(seconds=LIMIT))
+    assert len(asked) == len(set(gates))
