@@ -26,6 +26,12 @@ def sum_payload(payload: Payload) -> tuple[int, tuple[int, ...]]:
     return cast(tuple[int, tuple[int, ...]], payload)
 
 
+def sum_terms(node: Node) -> tuple[int, dict[int, int]]:
+    """The constant of an n-ary sum, and its coefficients by class."""
+    constant, coefficients = sum_payload(node[1])
+    return constant, dict(zip(node[2], coefficients, strict=True))
+
+
 @dataclass
 class EGraph:
     """An e-graph as plain data: classes of equal e-nodes, and what is known of each class.

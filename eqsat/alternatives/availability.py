@@ -24,7 +24,7 @@ from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_re
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node, sum_payload
+from eqsat.extract.graph import Node, sum_payload, sum_terms
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
@@ -259,10 +259,9 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
     """
     quotients = builder.quotients.of_shifted
     for c in needed if quotients else ():
-        for op, payload, args in list(builder.graph.classes[c]):
-            if op == "sum" and isinstance(payload, tuple) and payload[0]:
-                constant, coefficients = payload
-                terms = dict(zip(args, coefficients, strict=True))
+        for node in list(builder.graph.classes[c]):
+            constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
+            if constant:
                 for a in quotients.keys() & terms.keys():
                     by, uneven = divmod(constant, terms[a])
                     for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
@@ -355,11 +354,11 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
             if atom.op == "floordiv":
                 having_digit[atoms[atom]].append(digit)
     for c in sums:
-        for op, payload, args in list(builder.graph.classes[c]):
+        for node in list(builder.graph.classes[c]):
+            op, _, args = node
             if op != "sum" or len(args) < 3:
                 continue
-            constant, coefficients = sum_payload(payload)
-            terms = dict(zip(args, coefficients, strict=True))
+            constant, terms = sum_terms(node)
             shared = Counter([part for a in args for part in having.get(a, ()) if part in affine or c not in affine])
             is_wide = len(args) > LIMITS.wide_sum
             most = LIMITS.parts_of_wide if is_wide else LIMITS.parts

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from eqsat.theory.limits import LIMITS as THEORY_LIMITS
+
 
 @dataclass(frozen=True, slots=True)
 class AlternativeLimits:
@@ -18,7 +20,7 @@ class AlternativeLimits:
     listed_nodes: int = 64
     #: A sum of more terms is wide: rules take it for one value, none of its quotients is looked for in the others, and
     #: its partial sums are no classes. Else time and nodes grow with the square of its terms.
-    wide_sum: int = 64
+    wide_sum: int = THEORY_LIMITS.wide_chain
     #: Terms, in all, of a sum's e-nodes in which a part of it enters one of its quotients; then no further quotient is
     #: tried. All those of a sum of 64 terms are; of wider ones time and nodes would grow with the square of its terms.
     partly_absorbed: int = 64 * 64

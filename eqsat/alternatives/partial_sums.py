@@ -18,7 +18,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import DIVISIONS, width
-from eqsat.extract.graph import EGraph, Node, sum_payload
+from eqsat.extract.graph import EGraph, Node, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.theory.forms import LinearForm, combination, number
@@ -76,18 +76,18 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     Choice
         ``choice`` with the new brackets in place; it may cost more than ``choice``.
     """
-    sums: dict[int, tuple[dict[int, int], int]] = {}
-    for c, (op, value, args) in choice.items():
+    sums: dict[int, tuple[int, dict[int, int]]] = {}
+    for c, node in choice.items():
+        op, _, args = node
         if op == "sum":
-            constant, coefficients = sum_payload(value)
-            sums[c] = (dict(zip(args, coefficients, strict=True)), constant)
+            sums[c] = sum_terms(node)
         elif op == "mul" and (by := choice[args[1]])[0] == "const" and by[1]:
-            sums[c] = ({args[0]: cast(int, by[1])}, 0)
+            sums[c] = 0, {args[0]: cast(int, by[1])}
     if not sums:
         return choice
     new_choice = dict(choice)
     pairing = _Pairing(builder, programs, new_choice)
-    parts = _bodies([terms for terms, _ in sums.values()], programs.prices)
+    parts = _bodies([terms for _, terms in sums.values()], programs.prices)
     keys = [_key(body) for body, _ in parts]
     bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
     for body, scale in parts:
@@ -107,7 +107,7 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         sign = -1 if all(k < 0 for k in left.values()) else 1
         pairing.keeps_sign = key in divided
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
-    for root, key, (_, scale), (_, constant) in zip(sums, keys, parts, sums.values(), strict=True):
+    for root, key, (_, scale), (constant, _) in zip(sums, keys, parts, sums.values(), strict=True):
         c, sign = built[key]
         pairing.keeps_sign = key in divided
         pairing.finish(root, c, scale * sign, constant)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import gcd
 
 from eqsat.alternatives.canonical import sum_of
-from eqsat.extract.graph import EQUALITY, Node, sum_payload
+from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.demand import Demand
@@ -99,11 +99,11 @@ class Derived:
         for c, nodes in found.items():
             if c not in self.additions.insertion.normal or len(nodes) < 2:
                 continue
-            first_constant, first = _terms(self.additions.insertion.normal[c])
+            first_constant, first = sum_terms(self.additions.insertion.normal[c])
             constant, terms = first_constant, dict(first)
             count = 0
             for node in sorted(nodes, key=_shortest_first):
-                offset, others = _terms(node)
+                offset, others = sum_terms(node)
                 gone = [a for a, k in first.items() if others.get(a) != k]
                 if gone and all(terms.get(a) == first[a] for a in gone):
                     # what is added and taken away is zero together
@@ -205,13 +205,7 @@ class Derived:
                 self.classes[c].sort(key=may_be_negative)
 
 
-def _terms(node: Node) -> tuple[int, dict[int, int]]:
-    """The constant of a sum, and its coefficients by classes."""
-    constant, coefficients = sum_payload(node[1])
-    return constant, dict(zip(node[2], coefficients, strict=True))
-
-
 def _shortest_first(node: Node) -> tuple[int, int]:
     """The order of sums by their terms, and by those that are subtracted."""
-    _, terms = _terms(node)
+    _, terms = sum_terms(node)
     return len(terms), sum(k < 0 for k in terms.values())
