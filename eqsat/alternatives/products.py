@@ -48,7 +48,6 @@ class ProductNodes(KindNodes):
     @provides("factored products")
     def factored(self, form: LinearForm) -> Iterator[Node]:
         """``x*z + y*z`` is ``(x + y)*z``."""
-        yield from self._negated_minima(form)
         users: dict[Expr, list[Expr]] = {}
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
@@ -75,17 +74,6 @@ class ProductNodes(KindNodes):
                 cofactors[direction] = cofactors.get(direction, ZERO).plus(read(factor), scale)
         for common, cofactor in cofactors.items():
             yield from self._by_sum(form, common, cofactor)
-
-    def _negated_minima(self, form: LinearForm) -> Iterator[Node]:
-        """``max(-x, -y)*z`` for ``-min(x, y)*z``: a minimum takes the sign in."""
-        if len(form.terms) > 1 or form.constant:
-            return
-        for atom, k in form.terms.items():
-            if atom.op == "mul" and k < 0:
-                for factor in factors(atom):
-                    if factor.op == "min":
-                        signed = self.add_class(LinearForm({factor: k}, 0))
-                        yield "mul", None, (signed, self.add_class(without_factor(atom, factor)))
 
     def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
         """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left."""

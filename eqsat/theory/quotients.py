@@ -340,15 +340,9 @@ class Quotients(Facts):
         if stepwise is not None:
             return stepwise
         # k*divisor + r with r in [0, divisor) is k
-        ratio = scale_of(divisor, x)
-        if ratio:
-            rest = x.plus(divisor, -ratio)
-            if not rest.terms and not rest.constant:
+        for ratio in dict.fromkeys([scale_of(divisor, x), 0]):
+            if self._is_proper_remainder(x.plus(divisor, -ratio), divisor):
                 return number(ratio)
-            if self._is_proper_remainder(rest, divisor):
-                return number(ratio)
-        if self._is_proper_remainder(x, divisor):
-            return ZERO
         return self._uninterpreted_quotient(x, divisor)
 
     def _divide_out(self, x: LinearForm, divisor: LinearForm) -> tuple[LinearForm, LinearForm] | None:
