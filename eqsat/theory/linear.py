@@ -209,33 +209,32 @@ class LinearArithmetic(Conditions):
         return [self.conditions[term], *joined[::-1]]
 
     def _condition(self, term: Expr) -> Expr:
-        op, args = term.op, term.args
         if term.vmin == term.vmax:
             return TRUE if term.vmin else FALSE
-        if op == "buffer":
+        if term.op == "buffer":
             return term
-        if op in FLOATS:
-            return self.known.get(term, term)
-        if op == "load":
-            loaded = self._loaded(term)
-            return self.known.get(loaded, loaded)
-        if op in ("and", "or"):
-            result = self.junction(op, self._joined_by(term))
-        elif op == "not":
-            result = self.negate(self.conditions[args[0]])
-        elif op == "where" or args[0].is_bool:
-            result = self._choice(term)
+        if term.op in FLOATS:
+            result = term
+        elif term.op == "load":
+            result = self._loaded(term)
         else:
-            x, y = self.forms[args[0]], self.forms[args[1]]
-            if op == "lt":
-                result = self.at_least_zero(y.plus(x, -1).shifted(-1))
-            elif op == "le":
-                result = self.at_least_zero(y.plus(x, -1))
-            else:
-                result = self.equal_zero(differing(self, x.plus(y, -1)))
-                if op == "ne":
-                    result = self.negate(result)
+            result = self._of_operands(term)
         return self.known.get(result, result)
+
+    def _of_operands(self, term: Expr) -> Expr:
+        """A junction, a complement, a selection or a comparison, by the normal forms of its operands."""
+        op, args = term.op, term.args
+        if op in ("and", "or"):
+            return self.junction(op, self._joined_by(term))
+        if op == "not":
+            return self.negate(self.conditions[args[0]])
+        if op == "where" or args[0].is_bool:
+            return self._choice(term)
+        x, y = self.forms[args[0]], self.forms[args[1]]
+        if op in ("lt", "le"):
+            return self.at_least_zero(y.plus(x, -1).shifted(-1 if op == "lt" else 0))
+        equal = self.equal_zero(differing(self, x.plus(y, -1)))
+        return equal if op == "eq" else self.negate(equal)
 
     def _loaded(self, term: Expr) -> Expr:
         """A load with its indices in normal form; a buffer is one already."""

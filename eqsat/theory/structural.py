@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, make, shift_amount
-from eqsat.lang.ops import BITWISE, COMPARISONS, FLOATS, OPS, REDUCTIONS, SHIFTS, Bounds
+from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, factors, number, product, to_expr
 from eqsat.theory.linear import LinearArithmetic
@@ -123,24 +123,11 @@ class StructuralArithmetic(LinearArithmetic):
 
     # conditions
 
-    def _condition(self, term: Expr) -> Expr:
+    def _of_operands(self, term: Expr) -> Expr:
         op, args = term.op, term.args
-        if term.vmin == term.vmax:
-            return TRUE if term.vmin else FALSE
-        if op == "buffer":
-            return term
-        if op in FLOATS:
-            result = term
-        elif op == "load":
-            result = self._loaded(term)
-        elif op in COMPARISONS and not args[0].is_bool:
-            result = self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
-        else:
-            result = self._of_conditions(op, [self.conditions[a] for a in args])
-        return self.known.get(result, result)
-
-    def _of_conditions(self, op: str, parts: Sequence[Expr]) -> Expr:
-        """An operator on conditions."""
+        if op in COMPARISONS and not args[0].is_bool:
+            return self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
+        parts = [self.conditions[a] for a in args]
         if op in ("and", "or", "min", "max"):
             return self.junction("and" if op in ("and", "min") else "or", parts)
         if op == "not":
