@@ -605,16 +605,20 @@ class _Search:
     def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
         """Whether nodes without these operands may cost less than giving up the nodes with them frees."""
         needed, paid = self.needed, self.paid
-        freed = sum([paid[c] + self._release(self.choice[c][2]) for c, _ in ways])
-        least: float = 0
+        # two uses may lead to one class, by one operand or by two
+        given_up: dict[int, set[int]] = defaultdict(set)
         for c, operand in ways:
+            given_up[c].add(operand)
+        freed = sum([paid[c] + self._release(self.choice[c][2]) for c in given_up])
+        least: float = 0
+        for c, operands in given_up.items():
             others = [
                 price + sum([paid.get(a, inf) for a in {*node[2]} - needed])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
-                if operand not in node[2]
+                if operands.isdisjoint(node[2])
             ]
             least += min(others, default=inf)
-        for c, _ in ways:
+        for c in given_up:
             self._take(self.choice[c][2])
         return least < freed
 

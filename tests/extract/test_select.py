@@ -166,6 +166,16 @@ def test_a_whole_sum_does_without_what_a_part_of_it_needs(op, cost):
     assert improved(found, start, thorough=True)[1] == cost
 
 
+def test_a_class_that_uses_another_twice_gives_it_up_once():
+    # 3 uses 1, and 4 by both 5 and 6, which have no alternatives; both can do with 2, which is there
+    table: Table = {0: [(0, ())], 1: [(1, (0,))], 2: [(1, (0,))], 3: [(1, (1,)), (1, (2,))]}
+    table |= {4: [(1, (5, 6)), (3, (2,))], 5: [(1, (1,))], 6: [(1, (1,))]}
+    found = priced(table, [2, 3, 4])
+    start = {c: nodes[0] for c, nodes in found.graph.classes.items()}
+    assert total_cost(found, start) == 6
+    assert improved(found, start, thorough=True)[1] == 5
+
+
 @pytest.mark.parametrize(("alone", "cost"), [([], 5), ([4], 7)])
 def test_what_serves_one_class_alone_is_given_up_with_what_it_needs(alone, cost):
     # 3 and 4 use 1; 3 can do with 2, which is there, and 4 serves 5 alone, which can do without it
