@@ -421,7 +421,13 @@ class _Pairing:
             return None
         result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
         one, other, whole = (self.builder.graph.bounds[c] for c in (left, right, result))
-        ends = (one[0] + other[0], one[1] + other[1]) if sign > 0 else (one[0] - other[1], one[1] - other[0])
+        if len(classes) == 1:
+            # bounds of terms say so too
+            ends = whole
+        elif sign > 0:
+            ends = one[0] + other[0], one[1] + other[1]
+        else:
+            ends = one[0] - other[1], one[1] - other[0]
         if (self.keeps_sign and ends[0] < 0 <= whole[0]) or width((one, other, ends)) > width((whole,)):
             return None
         return self.sum_of(left, right, sign)

@@ -529,11 +529,24 @@ def make(name: str, *args: Expr) -> Expr:
     if name in FLOAT_OF and args and (args[-1].element or args[max(0, len(args) - 2)].element):
         return _float(FLOAT_OF[name], *args)
     is_bool = _check_operands(name, op.takes, op.gives, args)
-    low, high = op.bounds(*[(a.vmin, a.vmax) for a in args])
+    low, high = _bounds_of_difference(*args) if name == "sub" else op.bounds(*[(a.vmin, a.vmax) for a in args])
     if name == "mul" and max(bits(low), bits(high)) > MOST_BITS:
         raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MOST_BITS} bits")
     key = hash((_OP_KEYS[name], *[a.key for a in args]))
     return _new(identity, name, args, None, low, high, is_bool, key)
+
+
+def _bounds_of_difference(x: Expr, y: Expr) -> Bounds:
+    """The bounds of ``x - y``; of multiples of one term those of their difference: ``i*8 - i`` has those of ``i*7``."""
+    (term, k), (other, j) = _multiple(x), _multiple(y)
+    if term is not other or k == j:
+        return OPS["sub"].bounds((x.vmin, x.vmax), (y.vmin, y.vmax))
+    return OPS["mul"].bounds((term.vmin, term.vmax), (k - j, k - j))
+
+
+def _multiple(term: Expr) -> tuple[Expr, int]:
+    """What a term is a multiple of, by a literal on its right, and that literal."""
+    return (term.args[0], term.args[1].vmin) if term.op == "mul" and term.args[1].op == "const" else (term, 1)
 
 
 #: What the bit operators are on two conditions.

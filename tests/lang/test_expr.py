@@ -132,6 +132,11 @@ BOUNDS = [
     (Y | 4, 4, 7),
     (X ^ Y, -8, 7),
     (~X, -8, 4),
+    # multiples of one term are no two numbers, but a difference of equal ones stays one
+    (Y * 8 - Y, 0, 21),
+    (X - X * 3, -14, 10),
+    (Y * 8 - X, -7, 29),
+    (Y - Y, -3, 3),
 ]
 
 
