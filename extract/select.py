@@ -283,13 +283,29 @@ def trees(priced: Priced) -> tuple[dict[int, int], Choice]:
     return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))
 
 
-def completed(priced: Priced, choice: Choice, latest: bool = False) -> Choice:
+def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
+    """What each chosen class costs with all that it alone needs; nothing if several need it."""
+    roots, order = priced.graph.roots, reachable(choice, priced.graph.roots)
+    uses = dict.fromkeys(choice, 0)
+    for c in chain(roots, roots, *[set(choice[c][2]) for c in order]):
+        uses[c] += 1
+    found = dict.fromkeys(choice, 0)
+    for c in order:
+        if uses[c] < 2:
+            node = choice[c]
+            own = priced.prices[c][priced.graph.classes[c].index(node)]
+            found[c] = own + sum([found[a] for a in set(node[2])])
+    return found
+
+
+def completed(priced: Priced, choice: Choice, latest: bool = False, alone: bool = False) -> Choice:
     """``choice`` with the node of least tree cost for every other class; classes chosen already cost nothing there.
 
-    Of nodes that cost the same it takes the first, or the ``latest``.
+    Of nodes that cost the same it takes the first, or the ``latest``. With ``alone`` what one class alone needs has its
+    cost: another class that used it would keep it where it could be given up.
     """
     prices = priced.prices
-    known = dict.fromkeys(choice, 0)
+    known = _alone(priced, choice) if alone else dict.fromkeys(choice, 0)
     added = _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands), known, latest)[1]
     return {**choice, **added}
 

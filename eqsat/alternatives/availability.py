@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
+from eqsat.alternatives.dividends import by_dividends
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
@@ -32,6 +33,9 @@ from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
 from eqsat.lang.sampling import domain_size, grid
 from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
+
+#: The operators of sums, and of multiples by literals.
+_SUMMED = frozenset({"sum", "add", "sub", "neg", "mul"})
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -71,6 +75,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     intervals = list(_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
     entered = dict(_entered_extremes(builder, forms, needed))
+    divided = dict(by_dividends(builder, forms))
     builder.grow()
     found += [item for nodes in entered.values() for item in nodes.items()]
     found += [*intervals, *_in_time(builder, _by_sums(builder, needed, [*compared, *entered]))]
@@ -85,8 +90,11 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _of_bits(builder, values),
         of_products(builder),
     )
+    for c, node in others:
+        builder.add_node(c, node)
+    others += _with_products(builder, needed)
     is_divided = CongruentRemainders(builder).add(needed)
-    if not found and not others and not is_divided:
+    if not found and not others and not is_divided and not divided:
         return None
     for c, node in others:
         builder.add_node(c, node)
@@ -320,6 +328,25 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
             yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
 
 
+def _with_products(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """Sums with a ``where(p, 0, 3)`` that is there for ``x*3``."""
+    products: dict[tuple[int, int], int] = {}
+    for c, node in needed.items():
+        form = builder.values[c] if node[0] not in _SUMMED else None
+        if isinstance(form, LinearForm) and len(form.terms) == 1 and not form.constant:
+            ((atom, k),) = form.terms.items()
+            if not is_power_of_two(abs(k)):
+                products[builder.add_class(atom_form(atom)), k] = c
+    for c in filter(builder.is_sum, needed if products else ()):
+        for op, payload, args in list(builder.graph.classes[c]):
+            if op == "sum":
+                constant, coefficients = sum_payload(payload)
+                terms = list(zip(args, coefficients, strict=True))
+                found = [(products[term], 1) if term in products else term for term in terms]
+                if found != terms:
+                    yield c, sum_of(found, constant)
+
+
 def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums with a multiple of another, or of its quotient, in place of terms that both have.
 
@@ -388,8 +415,10 @@ def _with_multiples(
     for part in among:
         of_part = parts[part]
         shared = [(terms[a], k) for a, k in of_part.items() if a in terms]
-        scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
         besides = len(of_part) - len(shared) + (part not in terms)
+        if len(shared) < besides - 1 + by:
+            continue
+        scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
         for scale in sorted(set(scales)) if len(scales) >= besides else ():
             # more terms vanish than are added
             if scales.count(scale) >= besides - (terms.get(part) == -scale) + by:

@@ -6,16 +6,19 @@ written, what is computed anyway. It keeps the choice that costs less.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
@@ -147,6 +150,14 @@ class Chooser:
         # the graph has gained parts since the same sums were bracketed
         return self.search.bracket(needed(whole, self.builder.graph.roots))
 
+    def collected(self, choice: Choice, cost: int) -> End:
+        """The choice with like terms of each sum and of its parts added up, where that costs less."""
+        found = _collected(self.builder, self.search.priced, self.of_products, choice)
+        if found is None:
+            return choice, cost
+        self.search.refresh()
+        return min((choice, cost), self.search.bracket(found), key=lambda end: end[1])
+
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> End:
         """The choice improved by alternatives that use what is computed anyway."""
         with self.builder.adding("availability"):
@@ -155,7 +166,7 @@ class Chooser:
         self.search.refresh()
         if together is None:
             return choice, cost
-        kept = completed(self.search.priced, choice)
+        kept = completed(self.search.priced, choice, alone=True)
         found = [self.search.improved(kept, thorough=True)]
         for nodes in together:
             if not has_time():
@@ -181,3 +192,47 @@ def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choic
             builder.selections.absorb_constants(shared)
         builder.grow()
     return shared
+
+
+def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, choice: Choice) -> Choice | None:
+    """The choice with the parts of sums that nothing else uses written into these, if that spares operations."""
+    roots = builder.graph.roots
+    uses = Counter([*roots, *[a for _, _, args in choice.values() for a in set(args)]])
+    # of each sum its terms, its constant, and what it costs with the parts that are in it
+    sums: dict[int, tuple[dict[int, int], int, int]] = {}
+    changed: dict[int, Node] = {}
+    for c, node in choice.items():
+        if (own := _added(choice, node)) is None:
+            continue
+        terms: dict[int, int] = {}
+        constant, cost = own[1], priced.prices[c][priced.graph.classes[c].index(node)]
+        for a, k in own[0].items():
+            alone = uses[a] == 1 or choice[a][0] == "const"
+            part, added, paid = sums[a] if alone and a in sums else ({a: 1}, 0, 0)
+            constant, cost = constant + k * added, cost + paid
+            for b, j in part.items():
+                terms[b] = terms.get(b, 0) + k * j
+        terms = {a: k for a, k in terms.items() if k}
+        sums[c] = terms, constant, cost
+        if len(terms) > 1 and c not in terms:
+            products = sum([of_products[abs(k)] for k in terms.values()])
+            if products + (len(terms) - (not constant)) * of_products.addition < cost:
+                changed[c] = sum_of(terms.items(), constant)
+    found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
+    return needed(choice | found, roots) if found else None
+
+
+def _added(choice: Choice, node: Node) -> tuple[dict[int, int], int] | None:
+    """The classes that a node adds, with their coefficients, and the constant; ``None`` if it does something else."""
+    op, payload, args = node
+    if op == "sum":
+        constant, coefficients = sum_payload(payload)
+        return dict(zip(args, coefficients, strict=True)), constant
+    if op in ("add", "sub"):
+        sign = 1 if op == "add" else -1
+        return ({args[0]: 1, args[1]: sign} if args[0] != args[1] else {args[0]: 1 + sign}), 0
+    if op == "neg":
+        return {args[0]: -1}, 0
+    if op == "mul" and (by := choice[args[1]])[0] == "const":
+        return {args[0]: cast(int, by[1])}, 0
+    return ({}, cast(int, payload)) if op == "const" else None

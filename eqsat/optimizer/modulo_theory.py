@@ -168,7 +168,7 @@ class ModuloTheory(SaturatingRun):
             best = self._reusing(chooser, choice, cost, limit)
             if without_rules and len(builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
                 best = self._from(chooser, without_rules, (choice, cost), best, limit)
-            return best[0]
+            return chooser.collected(*best)[0]
 
     @provides("start without rules", otherwise=lambda self, chooser, start, first, best, limit: best)
     def _from(

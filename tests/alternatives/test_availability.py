@@ -105,6 +105,36 @@ def test_opposites_that_are_there(texts, wanted):
     assert result.check().equal
 
 
+#: Programs with the ranges of their variables, and what they cost.
+COSTS = [
+    # a multiple of a dividend, and its quotient, of which normal forms have other dividends
+    (["x + y*15", "(29 + y*15 - x)%12 + (29 + y*15 - x)//12*9"], {"x": (0, 14), "y": (0, 6)}, 13),
+    # a quotient of a sum that is there, and a selection for a multiple of another
+    (["x + y*10", "(y*2 + x//5)//3%3*5 + x%5"], {"x": (0, 9), "y": (0, 8)}, 18),
+    # like terms of a sum and of what is written into it
+    (
+        ["x*2 + y + (z*4 + w)*14", "(x*2 + y + (z*4 + w)*14)%10 + 2 + 14*(29 - (x*2 + y + (z*4 + w)*14)//10)"],
+        {"x": (0, 6), "y": (0, 1), "z": (0, 4), "w": (0, 3)},
+        18,
+    ),
+    # a partial sum that one of two sums uses twice
+    (
+        ["x*4 + y*2 + z", "(x + (y*2 + z)*5)*21 + w", "x*2 + y"],
+        {"x": (0, 4), "y": (0, 1), "z": (0, 1), "w": (0, 20)},
+        12,
+    ),
+    # a dividend computed by shifts, which no more than its product may be negative
+    (["x*15 + y", "(x*15 + y)%20*30 + (x*15 + y)//20"], {"x": (0, 39), "y": (0, 14)}, 15),
+]
+
+
+@pytest.mark.parametrize(("texts", "ranges", "cost"), COSTS, ids=[row[0][-1] for row in COSTS])
+def test_costs_of_what_is_computed_anyway(texts, ranges, cost):
+    result = optimize(texts, **ranges)
+    assert result.cost <= cost
+    assert result.check().equal
+
+
 #: Where the sum is not there, or the condition is no interval of it, nothing changes.
 KEPT = [
     (["i == 1 and j == 0"], "i == 1 and j < 1"),
