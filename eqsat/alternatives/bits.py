@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
-from eqsat.lang.expr import Expr, make, topological
+from eqsat.lang.expr import FALSE, Expr, make, topological
 from eqsat.lang.ops import BITWISE
 from eqsat.theory.bits import digits_of, known_bits
-from eqsat.theory.forms import LinearForm, number, scale_of, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, number, scale_of, to_expr
 
 
 class BitNodes(KindNodes):
@@ -86,3 +86,27 @@ class BitNodes(KindNodes):
             else:
                 others = [(rest.shifted(-rest.constant), 1)]
             yield self.sum_node([(value, scale), *others], rest.constant)
+
+    def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
+        """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.
+
+        ``x ^ y`` is ``x + y - (x & y)*2``. Rules join two of them where they stand alone.
+        """
+        found: dict[tuple[Expr, ...], dict[str, Expr]] = {}
+        for atom in form.terms:
+            if atom.op in BITWISE:
+                found.setdefault(atom.args, {})[atom.op] = atom
+        for args, atoms in found.items():
+            if len(atoms) < 2:
+                continue
+            both, either, one = (form.terms.get(atoms.get(op, FALSE), 0) for op in ("bitand", "bitor", "bitxor"))
+            rest = LinearForm({a: k for a, k in form.terms.items() if a not in atoms.values()}, form.constant)
+            x, y = map(self.theory.inner, args)
+            # the multiples of x + y, and of the operator that is left
+            ways = [("bitand", either + one, both - either - 2 * one), ("bitor", both - one, either - both + 2 * one)]
+            if (both + either) % 2 == 0:
+                ways.append(("bitxor", (both + either) // 2, one + (either - both) // 2))
+            for op, of_sum, left in ways:
+                whole = rest.plus(x, of_sum).plus(y, of_sum).plus(atom_form(make(op, *args)), left)
+                if len(whole.terms) < len(form.terms):
+                    yield self.sum_node([(whole, 1)], 0)

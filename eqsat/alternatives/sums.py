@@ -52,6 +52,7 @@ class SumNodes(KindNodes):
             yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
             return
         yield from self.input.bits.in_sum(form)
+        yield from self.input.bits.by_one_operator(form)
         yield from self.selections.entered(form)
         yield from self.selections.wrapped(form)
         yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
