@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -38,8 +38,9 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.errors import CompileError
-from eqsat.optimizer import optimisation
+from eqsat.optimizer import optimisation, saturation
 from eqsat.optimizer.modulo_theory import ModuloTheory
+from eqsat.optimizer.relevant import relevant_rules
 from eqsat.rules import DEFAULT, FAMILIES
 
 #: A provider that is left out; or a module or class, the name of something in it, and what stands in its place.
@@ -52,13 +53,13 @@ FRONT_DOOR = import_module("eqsat.optimizer.front")
 def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
     """What puts ``rules`` in the place of those that are shipped, prepared once as those are."""
 
-    @lru_cache
-    def prepared(prepare: Callable[[tuple[Rule, ...]], object]) -> object:
-        return prepare(rules)
+    @cache
+    def prepared(modulo_theory: bool, with_bits: bool) -> tuple[Rule, ...]:
+        return relevant_rules(rules, modulo_theory, with_bits)
 
     return [
-        *[(module, "DEFAULT", rules) for module in (FRONT_DOOR, optimisation)],
-        (optimisation, "_of_default", prepared),
+        *[(module, "DEFAULT", rules) for module in (FRONT_DOOR, optimisation, saturation)],
+        (saturation, "relevant_of_default", prepared),
     ]
 
 

@@ -776,7 +776,8 @@ def test_the_time_for_a_sum_of_digits_grows_little_faster_than_the_sum():
 def test_the_time_for_a_junction_grows_little_faster_than_the_junction(join):
     def work(count: int) -> int:
         members = [var(f"x{n}", 0, 63) * 3 // 5 < n % 7 + 3 for n in range(count)]
-        return calls(lambda: optimize(reduce(join, members), budget=Budget(seconds=LIMIT)))
+        # the first run may prepare rules, or a session of egglog
+        return min(calls(lambda: optimize(reduce(join, members), budget=Budget(seconds=LIMIT))) for _ in range(2))
 
     # with each beginning as a junction of its own, and each pair of members compared, it was 2.8
     assert work(200) < 2**1.3 * work(100)
