@@ -92,7 +92,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     )
     for c, node in others:
         builder.add_node(c, node)
-    others += _with_products(builder, needed)
+    others += _in_time(builder, _with_products(builder, needed))
     is_divided = CongruentRemainders(builder).add(needed)
     if not found and not others and not is_divided and not divided:
         return None

@@ -24,6 +24,8 @@ def by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> I
     """For each dividend found its class and, by class, the alternatives that use it and its quotient."""
     found: dict[int, dict[int, Node]] = defaultdict(dict)
     for c, form in forms:
+        if builder.theory.late_or_raise():
+            break
         if not 2 < len(form.terms) <= LIMITS.wide_sum:
             continue
         for atom, coefficient in form.terms.items():

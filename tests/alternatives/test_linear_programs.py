@@ -50,8 +50,8 @@ def test_a_program_computes_its_sum_at_its_price(coefficients: list[int], model:
         ("x*7 - y*9", "(x - y)*8 - (x + y)"),
         ("(x*8 + y)*5 + 1", "(x*8 + y)*4 + (x*8 + y) + 1"),
         ("x*11", "x*11"),
-        # a dividend whose sign is seen costs less
-        ("(x*7 + y)%10", "(x*7 + y)%10"),
+        # the bounds of x*8 - x are those of x*7, so the sign of the dividend is seen
+        ("(x*7 + y)%10", "(x*8 - x + y)%10"),
     ],
 )
 def test_sums_are_computed_by_their_programs(text: str, answer: str) -> None:
