@@ -21,6 +21,10 @@ Bounds = tuple[int, int]
 EQUALITY = ("sum", (0, (1,)))
 
 
+#: Operators of nodes that are sums, and multiples by literals, of their operands.
+SUM_OPERATORS = frozenset({"sum", "add", "sub", "neg", "mul"})
+
+
 def sum_payload(payload: Payload) -> tuple[int, tuple[int, ...]]:
     """The constant and the coefficients of an n-ary sum, by its payload."""
     return cast(tuple[int, tuple[int, ...]], payload)

@@ -82,6 +82,10 @@ class Priced:
                 new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
 
+    def price(self, c: int, node: Node) -> int:
+        """The price of a node of a class, operands not counted."""
+        return self.prices[c][self.graph.classes[c].index(node)]
+
     def _times(self, c: int) -> int:
         """How often a class is paid in a graph with reductions."""
         low, high = self.graph.bounds[c]
@@ -293,8 +297,7 @@ def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
     for c in order:
         if uses[c] < 2:
             node = choice[c]
-            own = priced.prices[c][priced.graph.classes[c].index(node)]
-            found[c] = own + sum([found[a] for a in set(node[2])])
+            found[c] = priced.price(c, node) + sum([found[a] for a in set(node[2])])
     return found
 
 
@@ -675,14 +678,12 @@ def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
     >>> total_cost(Priced.of(graph, OpCount()), {0: ("var", "x", ()), 1: ("neg", None, (0,))})
     1
     """
-    classes = priced.graph.classes
-    return sum(priced.prices[c][classes[c].index(choice[c])] for c in reachable(choice, priced.graph.roots))
+    return sum(priced.price(c, choice[c]) for c in reachable(choice, priced.graph.roots))
 
 
 def tree_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
     """The cost of the roots under ``choice``, every use of a class paid."""
-    classes = priced.graph.classes
     found: dict[int, int] = {}
     for c in reachable(choice, priced.graph.roots):
-        found[c] = priced.prices[c][classes[c].index(choice[c])] + sum([found[a] for a in choice[c][2]])
+        found[c] = priced.price(c, choice[c]) + sum([found[a] for a in choice[c][2]])
     return sum([found[root] for root in priced.graph.roots])

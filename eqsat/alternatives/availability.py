@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
-from eqsat.alternatives.dividends import by_dividends
+from eqsat.alternatives.dividends import add_by_dividends
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node, sum_payload, sum_terms
+from eqsat.extract.graph import SUM_OPERATORS, Node, sum_payload, sum_terms
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
@@ -33,9 +33,6 @@ from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
 from eqsat.lang.sampling import domain_size, grid
 from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
-
-#: The operators of sums, and of multiples by literals.
-_SUMMED = frozenset({"sum", "add", "sub", "neg", "mul"})
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -75,7 +72,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     intervals = list(_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
     entered = dict(_entered_extremes(builder, forms, needed))
-    divided = dict(by_dividends(builder, forms))
+    has_dividends = add_by_dividends(builder, forms)
     builder.grow()
     found += [item for nodes in entered.values() for item in nodes.items()]
     found += [*intervals, *_in_time(builder, _by_sums(builder, needed, [*compared, *entered]))]
@@ -94,7 +91,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         builder.add_node(c, node)
     others += _in_time(builder, _with_products(builder, needed))
     is_divided = CongruentRemainders(builder).add(needed)
-    if not found and not others and not is_divided and not divided:
+    if not found and not others and not is_divided and not has_dividends:
         return None
     for c, node in others:
         builder.add_node(c, node)
@@ -332,19 +329,16 @@ def _with_products(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tup
     """Sums with a ``where(p, 0, 3)`` that is there for ``x*3``."""
     products: dict[tuple[int, int], int] = {}
     for c, node in needed.items():
-        form = builder.values[c] if node[0] not in _SUMMED else None
+        form = builder.values[c] if node[0] not in SUM_OPERATORS else None
         if isinstance(form, LinearForm) and len(form.terms) == 1 and not form.constant:
             ((atom, k),) = form.terms.items()
             if not is_power_of_two(abs(k)):
                 products[builder.add_class(atom_form(atom)), k] = c
     for c in filter(builder.is_sum, needed if products else ()):
-        for op, payload, args in list(builder.graph.classes[c]):
-            if op == "sum":
-                constant, coefficients = sum_payload(payload)
-                terms = list(zip(args, coefficients, strict=True))
-                found = [(products[term], 1) if term in products else term for term in terms]
-                if found != terms:
-                    yield c, sum_of(found, constant)
+        for node in list(builder.graph.classes[c]):
+            constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
+            if products.keys() & terms.items():
+                yield c, sum_of([(products[t], 1) if t in products else t for t in terms.items()], constant)
 
 
 def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:

@@ -18,7 +18,7 @@ from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import share_junctions, share_sums
-from eqsat.extract.graph import EGraph, Node, sum_payload
+from eqsat.extract.graph import EGraph, Node, sum_terms
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
@@ -205,8 +205,8 @@ def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, cho
         if (own := _added(choice, node)) is None:
             continue
         terms: dict[int, int] = {}
-        constant, cost = own[1], priced.prices[c][priced.graph.classes[c].index(node)]
-        for a, k in own[0].items():
+        constant, cost = own[0], priced.price(c, node)
+        for a, k in own[1].items():
             alone = uses[a] == 1 or choice[a][0] == "const"
             part, added, paid = sums[a] if alone and a in sums else ({a: 1}, 0, 0)
             constant, cost = constant + k * added, cost + paid
@@ -222,17 +222,16 @@ def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, cho
     return needed(choice | found, roots) if found else None
 
 
-def _added(choice: Choice, node: Node) -> tuple[dict[int, int], int] | None:
-    """The classes that a node adds, with their coefficients, and the constant; ``None`` if it does something else."""
+def _added(choice: Choice, node: Node) -> tuple[int, dict[int, int]] | None:
+    """The constant and the classes that a node adds, with their coefficients; ``None`` if it does something else."""
     op, payload, args = node
     if op == "sum":
-        constant, coefficients = sum_payload(payload)
-        return dict(zip(args, coefficients, strict=True)), constant
+        return sum_terms(node)
     if op in ("add", "sub"):
         sign = 1 if op == "add" else -1
-        return ({args[0]: 1, args[1]: sign} if args[0] != args[1] else {args[0]: 1 + sign}), 0
+        return 0, ({args[0]: 1, args[1]: sign} if args[0] != args[1] else {args[0]: 1 + sign})
     if op == "neg":
-        return {args[0]: -1}, 0
+        return 0, {args[0]: -1}
     if op == "mul" and (by := choice[args[1]])[0] == "const":
-        return {args[0]: cast(int, by[1])}, 0
-    return ({}, cast(int, payload)) if op == "const" else None
+        return 0, {args[0]: cast(int, by[1])}
+    return (cast(int, payload), {}) if op == "const" else None

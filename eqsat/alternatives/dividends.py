@@ -8,21 +8,19 @@ both one again: of ``a*S + c*(S//n)`` the normal form is ``R + c*(D//n)``, where
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.theory.forms import LinearForm, atom_form, number
 
 
-def by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, dict[int, Node]]]:
-    """For each dividend found its class and, by class, the alternatives that use it and its quotient."""
-    found: dict[int, dict[int, Node]] = defaultdict(dict)
+def add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> bool:
+    """Add the alternatives of sums that use a dividend and its quotient; whether there are any."""
+    found = False
     for c, form in forms:
         if builder.theory.late_or_raise():
             break
@@ -37,10 +35,9 @@ def by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> I
                     divided = builder.add_class(quotient, expand=False)
                     builder.add_node(divided, ("floordiv", None, (base, builder.add_class(number(n)))))
                     others = [(atom_form(other), k) for other, k in left.terms.items()]
-                    node = builder.sum_node([(whole, a), (quotient, coefficient), *others], left.constant)
-                    found[base].setdefault(c, node)
-                    builder.add_node(c, node)
-    yield from found.items()
+                    builder.add_node(c, builder.sum_node([(whole, a), (quotient, coefficient), *others], left.constant))
+                    found = True
+    return found
 
 
 def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:

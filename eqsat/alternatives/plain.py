@@ -14,7 +14,7 @@ from operator import or_
 from typing import cast
 
 from eqsat.alternatives.canonical import Value
-from eqsat.extract.graph import Bounds, EGraph, Node, sum_payload
+from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import REDUCTIONS
@@ -22,8 +22,6 @@ from eqsat.theory.forms import LinearForm, atom_form, combination, number
 
 #: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.
 _JUNCTIONS = ("and", "or")
-#: What is a sum if its operands are.
-_SUMS = frozenset({"sum", "add", "sub", "neg", "mul"})
 
 
 class PlainClasses:
@@ -78,7 +76,7 @@ class PlainClasses:
         op, value, operands = node
         if op == "const":
             return number(cast(int, value))
-        parts = [self.values[a] for a in operands] if op in _SUMS and not self.late_or_raise() else []
+        parts = [self.values[a] for a in operands] if op in SUM_OPERATORS and not self.late_or_raise() else []
         forms = [part for part in parts if isinstance(part, LinearForm)]
         if forms and len(forms) == len(parts):
             if op == "sum":
