@@ -13,15 +13,18 @@ Laws for whoever writes a rule:
 7. Every rule has a line in the firing table of the tests: a smallest input that needs it.
 """
 
-from eqsat.rules.arithmetic import ARITHMETIC
-from eqsat.rules.bits import BITS
-from eqsat.rules.compare import COMPARE
-from eqsat.rules.division import DIVISION
-from eqsat.rules.divmod import DIVMOD
-from eqsat.rules.folding import FOLDING
-from eqsat.rules.ranges import RANGES
-from eqsat.rules.reduce import REDUCE as REDUCE
-from eqsat.rules.select import SELECT
+from eqsat.egraph.rule import parsed_when_needed
+
+with parsed_when_needed():
+    from eqsat.rules.arithmetic import ARITHMETIC
+    from eqsat.rules.bits import BITS
+    from eqsat.rules.compare import COMPARE
+    from eqsat.rules.division import DIVISION
+    from eqsat.rules.divmod import DIVMOD
+    from eqsat.rules.folding import FOLDING
+    from eqsat.rules.ranges import RANGES
+    from eqsat.rules.reduce import REDUCE as REDUCE
+    from eqsat.rules.select import SELECT
 
 #: Every rule, by family.
 FAMILIES = {

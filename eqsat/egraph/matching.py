@@ -111,33 +111,38 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
     """
     if by_representation(rule):
         return ()
-    directions = [rule, rule.reverse()] if rule.both_ways else [rule]
     found: list[Compiled] = []
-    for one in directions:
-        pattern, before = one.pattern, len(found)
-        if letter_of(pattern.left) is not None:
-            continue
+    for one, pattern in _matched(rule):
+        reads, left = _constructors(pattern.left), LeftSide(one, pattern)
         if pattern.binds_index:
-            for variant in _with_literals(pattern):
-                reads = _constructors(variant.left)
-                left = LeftSide(one, variant)
-                queries = [*_reduction_queries(left)]
-                addends = frozenset(left.addends)
-                found += [Compiled(rule.name, (stage,), reads, False, query, addends) for stage, query in queries]
+            queries = [*_reduction_queries(left)]
+            addends = frozenset(left.addends)
+            found += [Compiled(rule.name, (stage,), reads, False, query, addends) for stage, query in queries]
             continue
-        left = LeftSide(one, pattern)
-        for stages in [*_all_stages(left)]:
-            broad = pattern.left.op in CONTAINERS and all(
-                letter_of(m) for m in operands_of(pattern.left, pattern.left.op)
-            )
-            reads, addends = _constructors(pattern.left), frozenset(left.addends)
-            found.append(Compiled(rule.name, stages, reads, broad, addends=addends))
-        if len(found) == before:
+        ways = [*_all_stages(left)]
+        if not ways:
             raise ValueError(
                 f"rule {rule.name!r}: no match tells what the letters of the numbers in {to_text(pattern.left)!r} are: "
                 "write one letter for each number, and say in the guard how they are related"
             )
+        members = operands_of(pattern.left, pattern.left.op) if pattern.left.op in CONTAINERS else ()
+        broad, addends = bool(members) and all(map(letter_of, members)), frozenset(left.addends)
+        found += [Compiled(rule.name, stages, reads, broad, addends=addends) for stages in ways]
     return tuple(found)
+
+
+@cache
+def read_by(rule: Rule) -> frozenset[frozenset[str]]:
+    """The constructors that each way to match ``rule`` reads, which is quicker to tell than to compile it."""
+    return frozenset([_constructors(pattern.left) for _, pattern in _matched(rule)])
+
+
+def _matched(rule: Rule) -> Iterator[tuple[Rule, Pattern]]:
+    """What is matched for a rule: its left side in each direction, one about reductions also with literals."""
+    for one in [rule, rule.reverse()] if rule.both_ways else [rule]:
+        if letter_of(one.pattern.left) is None:
+            for pattern in _with_literals(one.pattern) if one.pattern.binds_index else [one.pattern]:
+                yield one, pattern
 
 
 def _all_stages(left: LeftSide) -> Iterator[tuple[Stage, ...]]:

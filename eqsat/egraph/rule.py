@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from eqsat.egraph.patterns import (
@@ -35,6 +37,21 @@ from eqsat.lang.text import to_text
 
 #: What egglog's text and the engine's profiles can carry as a name.
 _NAME = re.compile(r'[^"@\\\r\n]+')
+
+_PARSED_WHEN_NEEDED = ContextVar("parsed when needed", default=False)
+
+
+@contextmanager
+def parsed_when_needed() -> Iterator[None]:
+    """Rules made within are not parsed before they are used.
+
+    It is for tables of hundreds that tests have parsed: most answers need few of them.
+    """
+    token = _PARSED_WHEN_NEEDED.set(True)
+    try:
+        yield
+    finally:
+        _PARSED_WHEN_NEEDED.reset(token)
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,10 @@ class Rule:
             raise ValueError(
                 f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
             )
+        if not _PARSED_WHEN_NEEDED.get():
+            self._parse()
+
+    def _parse(self) -> None:
         try:
             if self.both_ways and self.pattern.binds_index and not reductions_of(self.pattern.right):
                 raise ValueError(f"both ways the right side {self.right!r} needs a reduction too")

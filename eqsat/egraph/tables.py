@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
-from eqsat.egraph.matching import Compiled, compiled
+from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, read_by
 from eqsat.egraph.program import (
     CONSTRUCTORS,
     MOST_COLUMNS,
@@ -49,6 +49,9 @@ def _removed(folder: Path, files: dict[str, TextIO]) -> None:
 class Tables:
     """A warm session for one set of rules; a process that is forked makes its own."""
 
+    #: The rules about reductions whose matches are rows of tables.
+    queries: tuple[ReductionQuery, ...]
+    _ways: list[tuple[Compiled, tuple[str, ...]]]
     _run: Callable[[str], list[Any]]
     _egraph: Any
 
@@ -62,33 +65,9 @@ class Tables:
             # a worker of a pool ends without the finalizers of others
             processes.Finalize(self, self._end, exitpriority=0)
         _SESSIONS.add(self)
-        ways = [way for rule in rules for way in compiled(rule)]
-        #: The rules about reductions whose matches are rows of tables.
-        self.queries = tuple([way.query for way in ways if way.query is not None])
-        self._read = ("A", "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
-        self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
-        with_bits = any(rule.pattern.has_bits for rule in rules)
-        self._containers = containers(with_bits)
-        lines = [program(with_bits)]
-        # the operators of which there is a table of terms, and whether these rows can be taken back
-        self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
+        self._rules = rules
         self._can_retire = False
-        lines += [terms_with(*PLAIN[op]) for op in self._of_terms]
-        numbers = count()
-        for way in ways:
-            names = []
-            for stage in way.stages:
-                name = f"r{next(numbers)}"
-                names.append(name)
-                # a match is one of the last stage
-                label = f"{way.name}@{name}" if stage is way.stages[-1] else name
-                lines.append(
-                    f"{stage.tables} (ruleset {name})"
-                    f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
-                )
-            self._ways.append((way, tuple(names)))
         self._schedules: dict[tuple[frozenset[str], bool], str] = {}
-        self._text = "\n".join(lines)
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
@@ -182,19 +161,47 @@ class Tables:
     def can_match(self, operators: Iterable[str]) -> bool:
         """Whether a rule reads nodes of these operators alone."""
         live = {name for op in operators for name in CONSTRUCTORS.get(op, ())}
-        return any(way.reads <= live for way, _ in self._ways)
+        return any(
+            any(reads <= live for reads in read_by(rule)) and not by_representation(rule) for rule in self._rules
+        )
 
     def start(self) -> None:
-        """Let egglog read the rules once, which takes far longer than to compile them: many inputs have no match.
+        """Compile the rules and let egglog read them, once: many inputs have no match, and need neither.
 
         Raises
         ------
         ValueError
-            If egglog refuses the rules.
+            If a rule cannot be matched, or egglog refuses the rules.
         """
         if self._program is None:
-            self._program = WarmProgram(self._text, MOST_SCRIPTS)
+            self._program = WarmProgram(self._compiled(), MOST_SCRIPTS)
             self._run, self._egraph = self._program.run, self._program.egraph
+
+    def _compiled(self) -> str:
+        """The program of egglog."""
+        ways = [way for rule in self._rules for way in compiled(rule)]
+        with_bits = any(rule.pattern.has_bits for rule in self._rules)
+        self._containers = containers(with_bits)
+        self.queries = tuple([way.query for way in ways if way.query is not None])
+        self._read = ("A", "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
+        # the operators of which there is a table of terms
+        self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
+        lines = [program(with_bits), *[terms_with(*PLAIN[op]) for op in self._of_terms]]
+        numbers = count()
+        self._ways = []
+        for way in ways:
+            names = []
+            for stage in way.stages:
+                name = f"r{next(numbers)}"
+                names.append(name)
+                # a match is one of the last stage
+                label = f"{way.name}@{name}" if stage is way.stages[-1] else name
+                lines.append(
+                    f"{stage.tables} (ruleset {name})"
+                    f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
+                )
+            self._ways.append((way, tuple(names)))
+        return "\n".join(lines)
 
     def begin(self) -> None:
         """Be ready for rows, and count matches anew."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 
+from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 
@@ -27,12 +28,21 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
 
     Modulo the theory, of the shipped ones the others only say that two terms have one normal form, which the theory
     finds without them. An input without bit operators needs no rules about them, unless one is of the user's own.
+
+    Raises
+    ------
+    ValueError
+        If one of the user's own cannot be matched.
     """
     names = {rule.name for rule in rules}
     found = [rule for rule in rules if rule.covered_by not in names]
     if modulo_theory:
         found = [rule for rule in found if _content(rule) not in _LEFT_OUT]
-    if not with_bits and not any(rule.pattern.has_bits and not is_shipped(rule) for rule in found):
+    own = [rule for rule in found if not is_shipped(rule)]
+    for rule in own:
+        # the others are compiled when they may match
+        compiled(rule)
+    if not with_bits and not any(rule.pattern.has_bits for rule in own):
         found = [rule for rule in found if not rule.pattern.has_bits]
     return tuple(found)
 

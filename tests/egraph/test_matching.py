@@ -1,5 +1,8 @@
 """Rules match modulo associativity and commutativity, in part of longer sums, products, minima and junctions."""
 
+import subprocess
+import sys
+
 import pytest
 
 from eqsat import Budget, Rule, optimize
@@ -134,6 +137,21 @@ def test_every_other_shipped_rule_is_compiled():
 def test_a_rule_whose_numbers_no_match_tells_is_refused(left):
     with pytest.raises(ValueError, match=r"^rule 'hidden': no match tells .*: write one letter for each number"):
         optimize("i//3", i=(0, 9), rules=[Rule("hidden", left, "0", check=False)])
+
+
+def test_a_rule_that_cannot_be_matched_is_refused_whatever_the_input_is():
+    with pytest.raises(ValueError, match=r"^rule 'hidden': no match tells"):
+        optimize("i < 3", i=(0, 9), rules=[Rule("hidden", "(x + c*k)//d", "0", check=False)])
+
+
+def test_shipped_rules_are_parsed_when_they_are_needed():
+    shown = subprocess.run(
+        [sys.executable, "-c", "import eqsat, eqsat.egraph.patterns as p; print(p.parsed.cache_info().currsize)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == "0\n"
 
 
 WAYS = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import gcd
 from typing import Any
 
@@ -19,7 +20,7 @@ from eqsat.lang.ops import truncated_div
 from eqsat.lang.text import parse, to_text
 from eqsat.optimizer.greedy import rewrite
 from eqsat.prove.proof import prove_rule
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.bits import BITS
 
 BY_NAME = {rule.name: rule for rule in DEFAULT}
@@ -212,6 +213,12 @@ def test_recorded_counterexamples_refute(rule: Rule) -> None:
 def test_every_rule_has_a_firing_row_and_a_reason() -> None:
     assert [row.rule for row in FIRING] == [rule.name for rule in DEFAULT]
     assert all(rule.why for rule in DEFAULT)
+
+
+@pytest.mark.parametrize("rule", [*DEFAULT, *REDUCE], ids=lambda rule: rule.name)
+def test_a_shipped_rule_is_one_that_a_user_could_make(rule: Rule) -> None:
+    # the tables are not parsed when they are imported
+    assert replace(rule) == rule
 
 
 @pytest.mark.parametrize("row", FIRING, ids=lambda row: row.rule)
