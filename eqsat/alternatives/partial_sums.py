@@ -99,14 +99,14 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     pairing.is_divided = [key in divided for key in bodies]
     # a sum that is only ever subtracted is built the other way round
     added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
-    signs = {key: 1 if key in added else -1 for key in bodies}
-    pairing.run({c: k * signs[key] for c, k in body.items()} for key, body in bodies.items())
+    signs = [1 if key in added else -1 for key in bodies]
+    pairing.run({c: k * sign for c, k in body.items()} for sign, body in zip(signs, bodies.values(), strict=True))
     built: dict[Key, tuple[int, int]] = {}
-    for key, left in zip(bodies, pairing.sums, strict=True):
+    for key, body_sign, left in zip(bodies, signs, pairing.sums, strict=True):
         # nor is a sum negated before it is subtracted
         sign = -1 if all(k < 0 for k in left.values()) else 1
         pairing.keeps_sign = key in divided
-        built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * signs[key]
+        built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * body_sign
     for root, key, (_, scale), (constant, _) in zip(sums, keys, parts, sums.values(), strict=True):
         c, sign = built[key]
         pairing.keeps_sign = key in divided
@@ -481,9 +481,11 @@ class _Pairing:
         self.has_lost |= not self.builder.add_node(c, node)
         old = self.choice.get(c)
         self.choice[c] = node
-        # what the node before used does not need the class
-        if old is not None and old != node and reaches(self.choice, [a for a in node[2] if a not in old[2]], c):
-            self.choice[c] = old
+        if old is not None and old != node:
+            # what the node before used does not need the class
+            harmless = frozenset(old[2])
+            if reaches(self.choice, [a for a in node[2] if a not in harmless], c):
+                self.choice[c] = old
 
 
 def _odd_part(number: int) -> int:
