@@ -20,11 +20,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from eqsat.codegen.nests import function
-from eqsat.codegen.schedule import optimized
 from eqsat.egraph.engine import Budget
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels import ranges
 from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.simplification import optimized
 from eqsat.lang.expr import Expr, buffer, const, make, var, variables
 from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.text import parse

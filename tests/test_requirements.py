@@ -12,7 +12,8 @@ from requirements import TABLE, Example, Line, read_lines, table
 
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import Latency
-from eqsat.kernels.kernel import Kernel, Store, simplified
+from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, buffer, substitute, var
 from eqsat.lang.text import parse

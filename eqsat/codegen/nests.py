@@ -17,10 +17,10 @@ from eqsat.codegen.expressions import Function, check_name, internal_name, pream
 from eqsat.codegen.interior import Interior, interior_of
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import is_inside, with_selected_loads
-from eqsat.codegen.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.codegen.scopes import LoopWriter, indented
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
+from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, array_of, brief, extent, replaced, substitute, topological, variables
 from eqsat.lang.functions import maximum
@@ -43,7 +43,7 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
     Parameters
     ----------
     kernel : Kernel
-        One whose buffers have one axis each, as :func:`eqsat.kernels.kernel.simplified` makes them.
+        One whose buffers have one axis each, as :func:`eqsat.kernels.simplification.simplified` makes them.
     parallel : bool
         Whether outermost loops that write every element once become OpenMP loops.
     reassociate : bool

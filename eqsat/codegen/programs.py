@@ -31,10 +31,10 @@ from eqsat.codegen.libraries import (
 )
 from eqsat.codegen.nests import function as loop_function
 from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, values_of
-from eqsat.codegen.schedule import optimized
 from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
 from eqsat.egraph.engine import Budget
-from eqsat.kernels.kernel import DTYPES, KERNEL_BUDGET, Kernel, flattened
+from eqsat.kernels.kernel import DTYPES, Kernel, flattened
+from eqsat.kernels.simplification import KERNEL_BUDGET, optimized
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Buffer
@@ -160,7 +160,7 @@ def compile_kernel(
     kernel : Kernel
         What to compute.
     optimize : bool
-        Whether to simplify it and choose its loops first (:func:`eqsat.codegen.schedule.optimized`).
+        Whether to simplify it and choose its loops first (:func:`eqsat.kernels.simplification.optimized`).
     parallel : bool
         Whether its outermost loops run in parallel (OpenMP); in a process that was forked, on one thread.
     reassociate : bool

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.codegen.schedule import writes_once
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
+from eqsat.kernels.schedule import writes_once
 from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import Expr, any_var, array_of, as_float, const, extent, make, rebuild, replaced, topological
 from eqsat.lang.ops import ELEMENTS, Buffer

@@ -29,11 +29,11 @@ from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
+from eqsat.kernels.kernel import fresh
 from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import (
     Expr,
-    any_var,
     as_free,
     brief,
     const,
@@ -301,11 +301,6 @@ class Nest:
 
 def _images(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
     return dict(zip(terms, substitute(terms.values(), images), strict=True))
-
-
-def fresh(name: str, taken: set[str], size: int) -> Expr:
-    """A variable of ``size`` values from 0 on, and a name of its own: see :func:`eqsat.lang.expr.free_name`."""
-    return any_var(free_name(name, taken), 0, size - 1)
 
 
 def split_at_modulo(nest: Nest) -> Nest:

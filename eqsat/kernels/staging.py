@@ -19,9 +19,9 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.kernel import Kernel, Store, fresh
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, fresh, reduction
+from eqsat.kernels.ranges import Axis, reduction
 from eqsat.lang.costs import LATENCY, prices
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import (

@@ -19,8 +19,8 @@ from eqsat.codegen import trusted
 from eqsat.codegen.expressions import preamble
 from eqsat.codegen.nests import function
 from eqsat.codegen.programs import ARRAY_FLAGS, GCC_FLAGS, _array_call
-from eqsat.codegen.schedule import optimized
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, flattened
+from eqsat.kernels.simplification import optimized
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import buffer, const, var
 from eqsat.lang.functions import exp, maximum, minimum, sum_over, where

@@ -38,12 +38,12 @@ from strategies import expressions
 
 from eqsat.cli.corpus import run_line
 from eqsat.cli.settings import Settings
-from eqsat.codegen.schedule import optimized
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap
-from eqsat.kernels.kernel import flattened, simplified
+from eqsat.kernels.kernel import flattened
+from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.expr import Expr, const, topological, var, variables
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS

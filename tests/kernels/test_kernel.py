@@ -18,9 +18,9 @@ from random_kernels import contents, random_kernel, run_in_c
 
 import eqsat
 from eqsat.codegen.nests import to_c
-from eqsat.codegen.schedule import optimized
 from eqsat.extract import OpCount
-from eqsat.kernels.kernel import Kernel, Store, flattened, simplified
+from eqsat.kernels.kernel import Kernel, Store, flattened
+from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
 from eqsat.lang.functions import exp, log, max_over, maximum, min_over, minimum, prod_over, sqrt, sum_over, where

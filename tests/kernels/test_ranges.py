@@ -14,7 +14,7 @@ from random_kernels import contents, random_kernel
 import eqsat
 from eqsat.codegen.nests import to_c
 from eqsat.extract import LoopAware, OpCount
-from eqsat.kernels.kernel import Kernel, Store, simplified
+from eqsat.kernels.kernel import Kernel, Store
 from eqsat.kernels.ranges import (
     Axis,
     Equation,
@@ -27,6 +27,7 @@ from eqsat.kernels.ranges import (
     reduction,
     split_at_modulo,
 )
+from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, buffer, const, division_count, topological, var
 from eqsat.lang.functions import max_over, sum_over

@@ -7,6 +7,7 @@ import pytest
 
 import eqsat
 from eqsat.kernels.kernel import Kernel, Store
+from eqsat.kernels.simplification import simplified
 from eqsat.kernels.staging import (
     Decision,
     Intermediate,
@@ -112,7 +113,7 @@ def test_the_first_stage_has_a_parallel_loop_over_partial_results():
 
     first = split_reduction(Kernel("total", [LARGE[0][0]])).kernels[0]
     assert [v.vmax + 1 for v in first.stores[0].over] == [3, 256]
-    assert "#pragma omp parallel for" in to_c(eqsat.kernels.kernel.simplified(first), parallel=True)
+    assert "#pragma omp parallel for" in to_c(simplified(first), parallel=True)
 
 
 HIGH, LOW = 10.0, 9.9

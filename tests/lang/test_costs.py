@@ -10,8 +10,8 @@ from eqsat.discover.discovery import discover
 from eqsat.extract.cost import COST_MODELS, Checked, LoopAware, OpCount
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.mlir import rewrite
-from eqsat.kernels.kernel import simplified
 from eqsat.kernels.ranges import Axis, Nest, cheapest
+from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import StrengthReduced, cost_of, plain, reduced, strength_reduced
 from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.text import parse

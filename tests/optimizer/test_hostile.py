@@ -23,7 +23,6 @@ from eqsat.cli.experiment import experiment
 from eqsat.codegen import loops
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
-from eqsat.codegen.schedule import sharing_loops
 from eqsat.discover.discovery import Case, discover
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import Latency, PriceError
@@ -35,7 +34,9 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.structure import Tree, normalized
 from eqsat.interop.views import View, split_gate
 from eqsat.kernels import ranges, staging
-from eqsat.kernels.kernel import Kernel, Store, flattened, simplified
+from eqsat.kernels.kernel import Kernel, Store, flattened
+from eqsat.kernels.schedule import sharing_loops
+from eqsat.kernels.simplification import simplified
 from eqsat.lang import dtypes
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, make, named_variable, topological, var, variables
@@ -493,7 +494,7 @@ def test_selections_in_selections_share_their_conditions(monkeypatch):
         simplified(Kernel("nested", [Store(out[V], value, [V])]))
         return len(topological([gate for gate in gates if gate is not None]))
 
-    monkeypatch.setattr("eqsat.kernels.kernel.optimize", observed)
+    monkeypatch.setattr("eqsat.kernels.simplification.optimize", observed)
     assert terms_of_gates(40) < 2.2 * terms_of_gates(20)
 
 

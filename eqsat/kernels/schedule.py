@@ -9,14 +9,11 @@ floating-point sum counts.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from eqsat.egraph.engine import Budget
-from eqsat.kernels.kernel import KERNEL_BUDGET, Kernel, Store, equal_store, flattened, simplified
-from eqsat.kernels.ranges import fresh
+from eqsat.kernels.kernel import Kernel, Store, equal_store, fresh
 from eqsat.lang.expr import (
     FALSE,
     TRUE,
@@ -35,59 +32,13 @@ from eqsat.lang.expr import (
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import late_after
 
 #: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8
 
-#: The share of the time for simplifying a kernel before it is split again.
-ONCE = 2 / 3
 
 #: Steps in memory, in elements, that a row of vector instructions still takes well.
 NEAR = 4
-
-
-def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KERNEL_BUDGET) -> Kernel:
-    """The kernel that is compiled: split and simplified, once more if that helps, and arranged.
-
-    It is split first, since rules that know nothing of the loops would mix the digits of an index. Sums are
-    reassociated only if their loops then divide no more often: a range that ends early in places has no loops for its
-    digits.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    reassociate : bool
-        Whether floating-point sums may be taken in another order, which rounds differently.
-    budget : Budget
-        What all of it may use together.
-
-    >>> from eqsat.lang.expr import buffer, var
-    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
-    >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
-    (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
-    """
-    end = budget.ends()
-
-    def simplest(reassociate: bool, end: float) -> Kernel:
-        found = simplified(start, reassociate=reassociate, budget=budget.until(end, ONCE))
-        apart = found if time.perf_counter() > end else split(found)
-        if apart is not found:
-            found = simplified(apart, reassociate=reassociate, budget=budget.until(end))
-        return found if time.perf_counter() > end else arranged(found)
-
-    with late_after(end):
-        start = split(flattened(kernel))
-        in_order = simplest(False, budget.ends(1 / 2) if reassociate else end)
-        return min([simplest(True, end), in_order], key=_divisions_in_sums) if reassociate else in_order
-
-
-def _divisions_in_sums(kernel: Kernel) -> int:
-    """How many divisions the loops of reductions compute."""
-    stores, _ = in_digits(kernel.stores)
-    reductions = [t for t in topological([part for s in stores for part in s.parts]) if t.op in REDUCTIONS]
-    return sum(t.op in DIVISIONS for t in topological([r.args[0] for r in reductions]))
 
 
 def split(kernel: Kernel) -> Kernel:

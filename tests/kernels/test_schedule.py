@@ -11,9 +11,10 @@ import eqsat
 from eqsat.codegen.interior import interior_of
 from eqsat.codegen.loops import expand
 from eqsat.codegen.nests import to_c
-from eqsat.codegen.schedule import arranged, optimized, sharing_loops, split, writes_once
 from eqsat.codegen.vectors import contiguous_runs
 from eqsat.kernels.kernel import Kernel, Store, flattened
+from eqsat.kernels.schedule import arranged, sharing_loops, split, writes_once
+from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.ops import DIVISIONS
@@ -178,7 +179,7 @@ INTERIORS = [
 
 @pytest.mark.parametrize(("value", "start", "stop", "tests"), INTERIORS, ids=lambda x: str(x))
 def test_rows_have_an_interior_without_tests(value, start, stop, tests):
-    (store,) = eqsat.kernels.kernel.simplified(kernel(Store(SAME[I, Q], value, [I, Q]))).stores
+    (store,) = simplified(kernel(Store(SAME[I, Q], value, [I, Q]))).stores
     found = interior_of(store)
     points = {"i": np.arange(40)}
     assert found is not None

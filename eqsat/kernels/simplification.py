@@ -1,0 +1,407 @@
+"""Kernels made cheaper: their loops, addresses, conditions and integers.
+
+:func:`simplified` rewrites every index, condition and integer of a kernel through :func:`eqsat.optimize`, all together;
+floating-point values keep their operations and the order of their sums, unless the caller allows otherwise.
+:func:`optimized` chooses the loops (:mod:`eqsat.kernels.schedule`) too: it makes the kernel that is compiled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from math import prod
+from operator import and_
+
+from eqsat.egraph.engine import Budget
+from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
+from eqsat.kernels.limits import LIMITS
+from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
+from eqsat.kernels.schedule import arranged, in_digits, split
+from eqsat.lang.costs import LATENCY, model_of
+from eqsat.lang.expr import (
+    TRUE,
+    Expr,
+    any_buffer,
+    any_var,
+    array_of,
+    as_float,
+    as_free,
+    const,
+    extent,
+    index_level,
+    instantiate,
+    is_index,
+    make,
+    rebuild,
+    replaced,
+    substitute,
+    topological,
+)
+from eqsat.lang.functions import maximum, minimum
+from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
+from eqsat.lang.traversal import mentions, with_users
+from eqsat.lang.validation import require
+from eqsat.optimizer.front import optimize
+from eqsat.theory.forms import to_expr
+from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.solving import equated, solved_for
+from eqsat.theory.work import late_after
+
+#: What optimising a kernel may use: its loops and terms are optimised several times over.
+KERNEL_BUDGET = Budget(seconds=10.0)
+#: The share of the time after which no further loops are looked for.
+FOR_LOOPS = 1 / 2
+#: The share of the time for simplifying a kernel before it is split again.
+ONCE = 2 / 3
+
+
+def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KERNEL_BUDGET) -> Kernel:
+    """The kernel that is compiled: split and simplified, once more if that helps, and arranged.
+
+    It is split first, since rules that know nothing of the loops would mix the digits of an index. Sums are
+    reassociated only if their loops then divide no more often: a range that ends early in places has no loops for its
+    digits.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    reassociate : bool
+        Whether floating-point sums may be taken in another order, which rounds differently.
+    budget : Budget
+        What all of it may use together.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
+    (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
+    """
+    end = budget.ends()
+
+    def simplest(reassociate: bool, end: float) -> Kernel:
+        found = simplified(start, reassociate=reassociate, budget=budget.until(end, ONCE))
+        apart = found if time.perf_counter() > end else split(found)
+        if apart is not found:
+            found = simplified(apart, reassociate=reassociate, budget=budget.until(end))
+        return found if time.perf_counter() > end else arranged(found)
+
+    with late_after(end):
+        start = split(flattened(kernel))
+        in_order = simplest(False, budget.ends(1 / 2) if reassociate else end)
+        return min([simplest(True, end), in_order], key=_divisions_in_sums) if reassociate else in_order
+
+
+def _divisions_in_sums(kernel: Kernel) -> int:
+    """How many divisions the loops of reductions compute."""
+    stores, _ = in_digits(kernel.stores)
+    reductions = [t for t in topological([part for s in stores for part in s.parts]) if t.op in REDUCTIONS]
+    return sum(t.op in DIVISIONS for t in topological([r.args[0] for r in reductions]))
+
+
+def simplified(
+    kernel: Kernel, *, cost: CostModel | str = LATENCY, reassociate: bool = False, budget: Budget = KERNEL_BUDGET
+) -> Kernel:
+    """The same kernel with every address, condition and integer as cheap as it gets.
+
+    Parameters
+    ----------
+    cost : CostModel or str
+        What is cheap, a model or its name, for one evaluation; each is paid as often as its loop runs.
+    reassociate : bool
+        Whether sums of floating-point values may be taken in another order, which rounds differently. A product
+        with 0.0 is 0.0 then, whatever the other factor is.
+    budget : Budget
+        What all of it may use together. Where time runs out loops and terms stay as they are.
+
+    Notes
+    -----
+    Arrays of the kernel become flat ones, inputs and outputs: what runs it is to be given them reshaped. So splitting a
+    flat index and putting it together again cancels. Loops are split and merged where that saves enough
+    (:mod:`eqsat.kernels.ranges`); elements are stored in the same order.
+
+    >>> from eqsat.lang.expr import buffer, var
+    >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
+    >>> simplified(Kernel("copy", [Store(b[k], a[k // 6, k % 6], [k])])).stores
+    (Store('B[k] = A[k] for k'),)
+    """
+    require(kernel, Kernel, "a kernel")
+    cost = model_of(cost)
+    require(budget, Budget, "a budget")
+    end, for_loops = budget.ends(), budget.ends(FOR_LOOPS)
+    flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(flat_store, kernel.stores)]
+    taken = kernel.names
+    flat = [
+        s
+        for _, nest in groupby(flat, key=lambda s: s.over)
+        for s in _in_cheapest_loops(list(nest), cost, taken, budget.until(for_loops))
+    ]
+    pieces = _Pieces(flat)
+    loops = pieces.loops()
+    model = LoopAware(loops, cost) if loops else cost
+    result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget.until(end))
+    return Kernel(kernel.name, pieces.joined(result.exprs))
+
+
+def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], budget: Budget) -> list[Store]:
+    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions; names are ``taken``."""
+    if not budget.seconds:
+        return stores
+    pieces = _Pieces(stores)
+    over = stores[0].over
+    reductions = [t for s in stores for t in topological([s.value, s.when]) if t.op in REDUCTIONS]
+    free = [{v for v in topological([t]) if v.op == "var"} for t in reductions]
+    axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
+    given = Nest(axes, pieces.terms, pieces.gates)
+    inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
+    nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, seconds=budget.seconds, taken=taken)
+    if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
+        return stores
+    loops = tuple([axis.variable for axis in nest.axes])
+    taken |= {str(v.value) for v in loops}
+    return [equal_store(s, substitute(s.parts, nest.images), loops) for s in stores]
+
+
+def _repeats(nest: Nest, free: Collection[Expr]) -> int:
+    """How often what speaks of these variables is computed in a nest."""
+    speaks_of = set(topological([nest.images.get(v, v) for v in free]))
+    return prod([axis.extent for axis in nest.axes if axis.variable in speaks_of])
+
+
+def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget) -> Store:
+    """The store with its floating-point reductions over no more than what counts.
+
+    A step that adds 0.0 changes nothing (but the sign of a zero), and so one that multiplies by 1.0 or compares with an
+    infinity: a condition on the index narrows the range, and an equation leaves one step. Only with ``reassociate`` do
+    factors leave a sum, and is a condition as a factor one on the index.
+    """
+    end = budget.ends()
+
+    def in_cheapest(term: Expr) -> Expr:
+        seconds = budget.until(end).seconds
+        return in_cheapest_ranges(term, model, LIMITS.least_gain, seconds) if seconds else term
+
+    def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in REDUCTIONS:
+            return None
+        whole = make(term.op, *args)
+        if not term.element:
+            return in_cheapest(whole)
+        while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None:
+            whole = narrowed
+        if whole.op not in REDUCTIONS:
+            return whole
+        whole = _out_of_the_loop(whole, reassociate)
+        if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
+            return in_cheapest(whole)
+        return whole
+
+    value = rebuild([store.value], _selected_product)[0] if reassociate else store.value
+    (value,) = rebuild([value], shorter)
+    return equal_store(store, [store.target.args[1], value, store.when], store.over)
+
+
+def _narrowed(term: Expr) -> Expr | None:
+    """A reduction of ``where(c, x, y)``, where ``y`` changes nothing, over the part of the range where ``c`` can hold.
+
+    ``None`` if ``c`` says nothing of the index.
+    """
+    body, index, low, high = term.args
+    if body.op != "fwhere" or _have_floats(body.args[:1])[0]:
+        return None
+    neutral = REDUCTIONS[term.op].rounded
+    condition, x, y = body.args
+    theory = LinearArithmetic()
+    known = theory.condition(condition)
+    if _is_literal(x, neutral):
+        known, x, y = theory.negate(known), y, x
+    if not _is_literal(y, neutral):
+        return None
+    value = equated(theory, index, known)
+    if value is not None:
+        place = to_expr(value)
+        there = (low <= place) & (place < high) & instantiate(known, index, place)
+        return make("fwhere", there, instantiate(x, index, place), y)
+    solved = solved_for(theory, index, known)
+    if solved is None:
+        return None
+    first, beyond, rest = solved
+    start = low if first is None else maximum(low, to_expr(first))
+    end = high if beyond is None else minimum(high, to_expr(beyond))
+    inside = x if rest is TRUE else make("fwhere", rest, x, y)
+    if theory.condition(end - start <= 1) is TRUE:
+        return make("fwhere", start < end, instantiate(inside, index, start), y)
+    return make(term.op, inside, index, start, end)
+
+
+def _selected_product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    """``where(c, x, 0.0)`` for ``c*x``, and ``where(c, x*y, 0.0)`` for ``where(c, x, 0.0)*y``."""
+    if term.op in ("to_float", "to_double") and args[0].op == "where" and args[0].args[1:] == (const(1), const(0)):
+        one = as_float(1.0, term)
+        return make("fwhere", args[0].args[0], one, as_float(0.0, one))
+    if term.op != "fmul":
+        return None
+    for one, other in (args, args[::-1]):
+        if one.op == "fwhere" and (_is_literal(one.args[1], 0) or _is_literal(one.args[2], 0)):
+            scaled = [
+                part if _is_literal(part, 0) else other if _is_literal(part, 1) else make("fmul", part, other)
+                for part in one.args[1:]
+            ]
+            return make("fwhere", one.args[0], *scaled)
+    return None
+
+
+def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
+    """What does not change with the index leaves the reduction."""
+    body, index, low, high = term.args
+    if term.op in ("fmax_over", "fmin_over") and not mentions(body, index) and (low < high).vmin:
+        return body
+    if not reassociate or term.op != "fsum_over":
+        return term
+    if not mentions(body, index):
+        # no times infinity is nothing, and no number as a product
+        some, product = low < high, make("fmul", body, as_float(maximum(high - low, 0), body))
+        return product if some.vmin else make("fwhere", some, product, as_float(0, body))
+    if body.op == "fmul":
+        x, y = body.args
+        if not mentions(y, index):
+            x, y = y, x
+        if not mentions(x, index):
+            return make("fmul", x, _out_of_the_loop(make("fsum_over", y, index, low, high), reassociate))
+    return term
+
+
+def _is_literal(term: Expr, value: float) -> bool:
+    return term.op == "float" and term.value == value
+
+
+def _have_floats(terms: Iterable[Expr]) -> list[bool]:
+    """For each term whether it has floating-point values."""
+    terms = list(terms)
+    order = topological(terms)
+    found = with_users({t for t in order if t.element}, order)
+    return [t in found for t in terms]
+
+
+class _Pieces:
+    """The addresses, conditions and integers of stores as roots for one optimisation, and the way back.
+
+    Attributes
+    ----------
+    terms : list of Expr
+        The roots, without floating-point values: comparisons of those are variables, and so are the indices of the
+        reductions around a root.
+    gates : list of (Expr or None)
+        Per root what holds wherever it is evaluated.
+    """
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self.stores = stores
+        self.order = topological([t for s in stores for t in s.parts])
+        # what holds wherever a term is evaluated, from the outside in: gates share what is around them
+        self.contexts: dict[Expr, dict[Expr, None]] = {}
+        self.pieces: list[Expr] = []
+        self.images: dict[Expr, Expr] = {}
+        # by the name of its array, what a comparison is and the indices that it speaks of
+        self.hidden: dict[str, tuple[Expr, list[Expr]]] = {}
+        for s in stores:
+            self._reach([s.target.args[1], s.value], {} if s.when is TRUE else {s.when: None})
+            self._reach([s.when], {})
+        # users come before what they use, so a context is complete when it is passed on
+        for term in self.order[::-1]:
+            if term in self.contexts:
+                self._visit(term, self.contexts[term])
+        for term in self.order:
+            if term.op == "var" and is_index(term):
+                self.images[term] = as_free(term)
+        self.terms = substitute(self.pieces, self.images)
+        conditions = dict.fromkeys(c for piece in self.pieces for c in self.contexts[piece])
+        known = [c for c, has_floats in zip(conditions, _have_floats(conditions), strict=True) if not has_floats]
+        self.known = dict(zip(known, substitute(known, self.images), strict=True))
+        self.gates = [self._gate(self.contexts[piece]) for piece in self.pieces]
+
+    def loops(self) -> dict[str, int]:
+        """How often each loop runs, outermost first; none if the stores do not share theirs."""
+        over = self.stores[0].over
+        if any(s.over != over for s in self.stores):
+            return {}
+        indices = sorted([t for t in self.images if t.op == "var"], key=lambda t: (-index_level(t), t.key))
+        nest = [*over, *[self.images[t] for t in indices]]
+        return {str(v.value): extent(v) for v in nest}
+
+    def _reach(self, terms: Iterable[Expr], context: Mapping[Expr, None]) -> None:
+        for term in terms:
+            self.contexts[term] = {c: None for c in self.contexts.get(term, context) if c in context}
+
+    def _visit(self, term: Expr, context: dict[Expr, None]) -> None:
+        if not term.element:
+            self.pieces.append(term)
+            for inner in topological([term]):
+                if inner.op in FLOATS and inner.is_bool:
+                    self._hide(inner)
+                    self._reach(inner.args, context)
+        elif term.op == "fwhere":
+            condition, x, y = term.args
+            self._reach([condition], context)
+            self._reach([x], context | {condition: None})
+            self._reach([y], context | {~condition: None})
+        elif term.op in REDUCTIONS:
+            body, index, low, high = term.args
+            inside = [low <= index, index < high] if low.args or high.args else []
+            self._reach([body], context | dict.fromkeys(inside))
+            self._reach([low, high], context)
+        else:
+            self._reach([a for a in term.args if a.op != "buffer"], context)
+
+    def _hide(self, comparison: Expr) -> None:
+        """Let an element of an unknown array, at the indices that it speaks of, stand for a comparison."""
+        if comparison not in self.images:
+            parts = topological([comparison])
+            bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+            free = [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
+            name = f"#{len(self.hidden)}"
+            self.hidden[name] = (comparison, free)
+            self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
+
+    def _gate(self, context: Iterable[Expr]) -> Expr | None:
+        known = [self.known[c] for c in context if c in self.known]
+        return reduce(and_, known) if known else None
+
+    def joined(self, terms: Sequence[Expr]) -> list[Store]:
+        """The stores put together from what has become of the pieces."""
+        found = dict(zip(self.pieces, terms, strict=True))
+        indices = {image: index for index, image in self.images.items() if index.op == "var"}
+        new: dict[Expr, Expr] = {}
+        for term in self.order:
+            if term.element or (term.op in FLOATS and term.is_bool):
+                # an index may be an address too, which is another term where its value is known
+                bound = term.args[1:2] if term.op in REDUCTIONS else ()
+                new[term] = make(term.op, *[a if a in bound else new[a] for a in term.args]) if term.args else term
+            elif term in found:
+                new[term] = self._restored(found[term], indices, new)
+            elif not term.args:
+                new[term] = term
+        return [equal_store(s, [new[part] for part in s.parts], s.over) for s in self.stores]
+
+    def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
+        """``term`` with its indices and comparisons again."""
+        bound = dict.fromkeys(t.args[1] for t in topological([term]) if t.op in REDUCTIONS)
+        # comparisons may have reductions, whose indices are not to capture those around them
+        own = {index: any_var(f"#own{n}", index.vmin, index.vmax) for n, index in enumerate(bound)}
+
+        def restore(part: Expr, args: tuple[Expr, ...]) -> Expr | None:
+            name = array_of(part).name if part.op == "load" else ""
+            if name not in self.hidden:
+                return indices.get(part, own.get(part))
+            comparison, free = self.hidden[name]
+            moved = {index: place for index, place in zip(free, args[1:], strict=False) if index is not place}
+            # all at once: a place may speak of another of these indices
+            fresh = {index: any_var(f"#{n}", index.vmin, index.vmax) for n, index in enumerate(moved)}
+            (found,) = replaced([new[comparison]], fresh)
+            for index, place in moved.items():
+                found = instantiate(found, fresh[index], place)
+            return found
+
+        return rebuild([term], restore)[0]
