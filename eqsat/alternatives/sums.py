@@ -17,7 +17,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, any_var, replaced
 from eqsat.lang.infinity import INFINITY
 from eqsat.theory.forms import LinearForm, atom_form, to_expr
-from eqsat.theory.over import Range, reduction
+from eqsat.theory.ranges import Range, reduction
 
 
 class SumNodes(KindNodes):

@@ -13,7 +13,7 @@ from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.forms import LinearForm, factors, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.over import Reducer, chosen, has_reductions, reduction, selected, selection_in
+from eqsat.theory.ranges import Reducer, chosen, has_reductions, reduction, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 

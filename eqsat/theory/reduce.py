@@ -18,8 +18,8 @@ from eqsat.lang.ops import REDUCTIONS, SUMS
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.forms import LinearForm, atom_form, literal, number, to_expr
 from eqsat.theory.largest import ExtremeOver
-from eqsat.theory.over import Range, chosen, in_range
 from eqsat.theory.products import ProductOver
+from eqsat.theory.ranges import Range, chosen, in_range
 from eqsat.theory.solving import is_free_of
 from eqsat.theory.sums import SumOver
 

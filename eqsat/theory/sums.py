@@ -20,7 +20,7 @@ from eqsat.theory.digits import difference
 from eqsat.theory.extremes import minimum_of
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.over import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
+from eqsat.theory.ranges import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
 from eqsat.theory.solving import equated, solved_for
 
 

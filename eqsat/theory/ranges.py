@@ -1,4 +1,4 @@
-"""What all reductions over a range have in common: the range, its parts, and what is left of a reduction there."""
+"""Ranges of reductions: their parts, and what all kinds of reductions over a range have in common."""
 
 from __future__ import annotations
 
