@@ -32,9 +32,9 @@ from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.terms import buffer_key, terms_of
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm, atom_form, number
-from eqsat.theory.linear import LinearArithmetic
 
 
 class Builder:
@@ -45,7 +45,7 @@ class Builder:
 
     def __init__(
         self,
-        theory: LinearArithmetic,
+        theory: Arithmetic,
         variables: Mapping[str, Expr],
         allowed: AllowedDivisions | None = None,
         added: Counter[str] | None = None,

@@ -15,9 +15,9 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import LinearForm, as_term
-from eqsat.theory.linear import LinearArithmetic
 
 #: :attr:`AlternativeLimits.classes`, for the optimiser.
 MANY_CLASSES = LIMITS.classes
@@ -33,7 +33,7 @@ _NARROWING = frozenset({"mod", "min", "max", "where"})
 class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
-    def __init__(self, theory: LinearArithmetic, allowed: AllowedDivisions | None = None) -> None:
+    def __init__(self, theory: Arithmetic, allowed: AllowedDivisions | None = None) -> None:
         self.theory = theory
         #: The divisions that nodes may be, if not all.
         self.allowed = allowed

@@ -16,7 +16,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.terms import buffer_key
-from eqsat.theory.digits import difference, shortened
+from eqsat.theory.digits import shortened
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, to_expr
 
 
@@ -363,7 +363,7 @@ class ConditionNodes(KindNodes):
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
-        return difference(self.theory, comparison) if comparison.op in ("lt", "le") else None
+        return self.theory.difference(comparison) if comparison.op in ("lt", "le") else None
 
 
 def _is_at_end(member: Expr, above: bool) -> bool:

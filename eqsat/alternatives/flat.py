@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from eqsat.alternatives.limits import LIMITS
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import FLOORS
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm
-from eqsat.theory.linear import LinearArithmetic
 
 #: :attr:`AlternativeLimits.flat_ways`, for the optimiser.
 MIN_WAYS = LIMITS.flat_ways
 
 
-def flat_index(order: Sequence[Expr], theory: LinearArithmetic) -> LinearForm | None:
+def flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:
     """The sum of variables that the terms divide in several ways, if they hardly divide another."""
     divided: dict[LinearForm, set[tuple[str, int, int]]] = {}
     for term in order:
@@ -34,7 +34,7 @@ def flat_index(order: Sequence[Expr], theory: LinearArithmetic) -> LinearForm | 
     return flat if len(flat.terms) > 1 and most >= LIMITS.flat_ways and alone else None
 
 
-def as_variable(flat: LinearForm, terms: Iterable[Expr], theory: LinearArithmetic) -> tuple[Expr, dict[Expr, Expr]]:
+def as_variable(flat: LinearForm, terms: Iterable[Expr], theory: Arithmetic) -> tuple[Expr, dict[Expr, Expr]]:
     """A variable for a sum, and what those of the terms are in it that are the sum and a literal."""
     index = any_var("@flat", *theory.bounds(flat))
     images = {}

@@ -19,9 +19,9 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import FLOORS
 from eqsat.lang.traversal import mentions
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, number, partition, split, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
-from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.quotients import common_divisors
 
 #: The operators whose terms are rewritten.
@@ -31,7 +31,7 @@ HIDDEN = FLOORS | {"mul", "prod_over"}
 class HiddenLaws:
     """Other terms for the quotients, remainders and products of an input, asked for operands first."""
 
-    def __init__(self, theory: LinearArithmetic) -> None:
+    def __init__(self, theory: Arithmetic) -> None:
         self.theory = theory
         # for each quotient by a literal, a dividend and a divisor that take in the quotients inside
         self._floors: dict[Expr, tuple[LinearForm, int]] = {}

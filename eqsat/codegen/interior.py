@@ -33,7 +33,7 @@ from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import mentions
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.solving import solved_for
+from eqsat.theory.ranges import solved_for
 
 
 @dataclass(frozen=True)

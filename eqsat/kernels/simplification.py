@@ -47,7 +47,7 @@ from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.solving import equated, solved_for
+from eqsat.theory.ranges import equated, solved_for
 from eqsat.theory.work import late_after
 
 #: What optimising a kernel may use: its loops and terms are optimised several times over.

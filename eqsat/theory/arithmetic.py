@@ -1,21 +1,23 @@
-"""What all parts of a theory share: its tables, and what a part asks of those above it.
+"""What a theory answers, and its tables: all that the parts of one know of each other.
 
-A part is a class of lemmas on the one below, or a module of functions of a theory. None has tables of its own: all are
-here, by what makes them stale, so that a further fact drops what was found without it.
+A part is a class of lemmas that gives some of the answers declared here, or a module of functions of a theory; each
+asks the others through :class:`Arithmetic` alone. None has tables of its own: all are here, by what makes them stale,
+so that a further fact drops what was found without it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from eqsat.lang.expr import TRUE, Expr
+from eqsat.lang.expr import TRUE, Expr, chain_members
 from eqsat.lang.ops import Bounds
+from eqsat.lang.sampling import Points
 from eqsat.lang.traversal import Simplicity, VariableSets
-from eqsat.theory.forms import Division, EqualProducts, LinearForm, read
+from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, atom_form, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.witnesses import Witnesses
@@ -23,7 +25,13 @@ from eqsat.theory.work import Work
 
 
 class Arithmetic(ABC):
-    """The tables of a theory. One with more facts is a child, which takes over what its parent knows."""
+    """A theory: its answers under known facts, and its tables.
+
+    One with more facts is a child, which takes over what its parent knows.
+    """
+
+    #: Whether terms that are known to be equal have one normal form, however they are written.
+    is_canonical = True
 
     def __init__(self, parent: Self | None, work: Work | None) -> None:
         self.parent = parent
@@ -120,6 +128,66 @@ class Arithmetic(ABC):
             found = self._inner[term] = read(term)
         return found
 
+    def difference(self, comparison: Expr) -> LinearForm | None:
+        """What a comparison says is zero, or at least zero; ``None`` of other conditions."""
+        if comparison.op not in ("eq", "lt", "le") or comparison.args[0].is_bool:
+            return None
+        left, right = map(self.inner, comparison.args)
+        return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+    # minima, which are read as the cases that they choose from
+
+    def gaps(self, atom: Expr) -> tuple[LinearForm, ...]:
+        """The operands of a minimum, 0 among them."""
+        found = self._gaps.get(atom)
+        if found is None:
+            found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
+        return found
+
+    def _minima_in_gaps(self, atom: Expr) -> frozenset[Expr]:
+        """The minima that the operands of a minimum are sums of."""
+        found = self._nested.get(atom)
+        if found is None:
+            found = self._nested[atom] = frozenset([a for gap in self.gaps(atom) for a in gap.terms if a.op == "min"])
+        return found
+
+    def gap(self, atom: Expr) -> LinearForm | None:
+        """The operand of a minimum beside 0; ``None`` if there are several."""
+        found = [gap for gap in self.gaps(atom) if gap != ZERO]
+        return found[0] if len(found) == 1 else None
+
+    def cases(self, form: LinearForm, atom: Expr) -> list[LinearForm]:
+        """``form`` with a minimum in it replaced by each of its operands."""
+        rest = form.plus(atom_form(atom), -form.terms[atom])
+        return [rest.plus(gap, form.terms[atom]) for gap in self.gaps(atom)]
+
+    def outer_minimum(self, form: LinearForm) -> Expr | None:
+        """A minimum in ``form`` that is not inside another: the first in the fixed order."""
+        minima = [a for a in form.terms if a.op == "min"]
+        if len(minima) < 2:
+            return minima[0] if minima else None
+        left = set(minima)
+        # those with many inside come first: the outermost of a nest has all others
+        for atom in sorted(minima, key=lambda a: -len(self._minima_in_gaps(a))):
+            left -= self._minima_in_gaps(atom)
+            if len(left) == 1:
+                break
+        return min(left, key=lambda a: a.key)
+
+    def operand_count(self, form: LinearForm, most: int) -> int:
+        """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
+        found, stack = 0, [form]
+        while stack and found + len(stack) <= most:
+            part = stack.pop()
+            atom = self.outer_minimum(part)
+            if atom is None:
+                found += 1
+            else:
+                stack += self.cases(part, atom)
+        return found if not stack else most + 1
+
+    # how much is done, and what is known
+
     def late_or_raise(self) -> bool:
         """As :meth:`Work.late_or_raise`: what is said from then on is right, but less."""
         return self.work.late_or_raise()
@@ -143,7 +211,7 @@ class Arithmetic(ABC):
             self._witnessed = self.witnesses.where_all(self.holding())
         return self._witnessed
 
-    # normal forms, and what these say, as the parts above find it
+    # normal forms of terms
 
     @abstractmethod
     def form(self, root: Expr) -> LinearForm:
@@ -153,6 +221,21 @@ class Arithmetic(ABC):
     def condition(self, root: Expr) -> Expr:
         """The normal form of a bool term, as a term."""
 
+    def value(self, term: Expr) -> LinearForm | Expr:
+        """The normal form of any term: equal for terms that are known to be equal."""
+        return self.condition(term) if term.is_bool else self.form(term)
+
+    def read_as(self, term: Expr, form: LinearForm) -> None:
+        """Take ``form``, which equals ``term``, for its normal form."""
+        self.forms[term] = form
+        self.traversed.add(term)
+
+    # bounds, and quotients read as divisions
+
+    @abstractmethod
+    def range(self, atom: Expr) -> Bounds:
+        """Inclusive bounds of an atom under the facts."""
+
     @abstractmethod
     def bounds(self, form: LinearForm) -> Bounds:
         """The tightest bounds known."""
@@ -160,6 +243,58 @@ class Arithmetic(ABC):
     @abstractmethod
     def plain_bounds(self, form: LinearForm) -> Bounds:
         """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
+
+    @abstractmethod
+    def alignment(self, form: LinearForm) -> tuple[int, int]:
+        """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
+
+    @abstractmethod
+    def divisions(self, atom: Expr) -> tuple[Division, ...]:
+        """The ways to read an atom as a quotient, or as a divisor times its quotient."""
+
+    @abstractmethod
+    def divisions_in(self, form: LinearForm, atom: Expr) -> Iterator[Division]:
+        """The divisions of ``atom`` whose dividends ``form`` holds."""
+
+    # facts
+
+    @abstractmethod
+    def assuming(self, fact: Expr) -> Self | None:
+        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+
+    @abstractmethod
+    def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
+        """As :meth:`assuming`, for several facts at once, and not remembered."""
+
+    @abstractmethod
+    def atom(self, term: Expr) -> LinearForm:
+        """The form of an atom just made: what it is known to equal, or itself."""
+
+    @abstractmethod
+    def equations(self, outside: Self | None = None) -> list[LinearForm]:
+        """Sums that are known to be zero, but for those that are so ``outside`` too."""
+
+    @abstractmethod
+    def is_nonzero(self, form: LinearForm) -> bool:
+        """Whether the form is known never to be zero."""
+
+    @abstractmethod
+    def is_never_negative(self, form: LinearForm) -> bool:
+        """Whether ``form >= 0`` was proved."""
+
+    @abstractmethod
+    def is_defined(self, term: Expr) -> bool:
+        """Whether no divisor in ``term``, wherever it stands, can be zero."""
+
+    @abstractmethod
+    def excludes(self, condition: Expr) -> bool:
+        """Whether what is known contradicts ``condition``."""
+
+    @abstractmethod
+    def every_point(self, terms: Iterable[Expr]) -> Points | None:
+        """All points of the variables of ``terms`` at which the facts hold; ``None`` if that are too many."""
+
+    # operators on normal forms
 
     @abstractmethod
     def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
@@ -174,12 +309,34 @@ class Arithmetic(ABC):
         """The normal form of ``x // n`` for a positive integer ``n``."""
 
     @abstractmethod
+    def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
+        """The normal form of ``x % divisor``."""
+
+    @abstractmethod
+    def truncated(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
+        """The normal form of ``tdiv(x, divisor)``."""
+
+    @abstractmethod
+    def is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
+        """Whether ``0 <= x < divisor`` was proved."""
+
+    @abstractmethod
+    def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
+        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
+
+    @abstractmethod
+    def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
+        """``whole`` and ``rest`` of ``x = f*whole + rest``, with a factor ``f`` of its terms, and ``0 <= rest < f``."""
+
+    @abstractmethod
     def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
         """The normal form of the ``min`` or ``max`` of forms."""
 
     @abstractmethod
     def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
         """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
+
+    # conditions
 
     @abstractmethod
     def at_least_zero(self, form: LinearForm) -> Expr:
@@ -194,5 +351,21 @@ class Arithmetic(ABC):
         """The complement of a condition in normal form."""
 
     @abstractmethod
-    def is_never_negative(self, form: LinearForm) -> bool:
-        """Whether ``form >= 0`` was proved."""
+    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
+        """``and`` or ``or`` over conditions in normal form."""
+
+    @abstractmethod
+    def in_context(self, junction: Expr) -> Expr:
+        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler."""
+
+    @abstractmethod
+    def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
+        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
+
+    @abstractmethod
+    def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
+        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
+
+    @abstractmethod
+    def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
+        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""

@@ -14,15 +14,15 @@ from functools import reduce
 from eqsat.lang.expr import Expr, chain_members, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, chained, number, to_expr
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.quotients import Quotients
 
 # what is known of bits
 
 
-def known_bits(theory: Quotients, form: LinearForm) -> KnownBits:
+def known_bits(theory: Arithmetic, form: LinearForm) -> KnownBits:
     """What is known of the bits of a form: by its bounds, by what divides it, and by those of its addends."""
     found = theory.bits.get(form)
     if found is None:
@@ -38,7 +38,7 @@ def known_bits(theory: Quotients, form: LinearForm) -> KnownBits:
     return found
 
 
-def _bits_of_sum(theory: Quotients, form: LinearForm) -> KnownBits:
+def _bits_of_sum(theory: Arithmetic, form: LinearForm) -> KnownBits:
     total = KnownBits(form.constant, form.constant)
     for atom, coefficient in form.terms.items():
         if coefficient < 0:
@@ -53,7 +53,7 @@ def _bits_of_sum(theory: Quotients, form: LinearForm) -> KnownBits:
     return total
 
 
-def _bits_of_atom(theory: Quotients, atom: Expr) -> KnownBits:
+def _bits_of_atom(theory: Arithmetic, atom: Expr) -> KnownBits:
     found = KnownBits.within(*theory.range(atom))
     if atom.op in BITWISE and theory.nested_bits < LIMITS.nested_bits:
         theory.nested_bits += 1
@@ -70,14 +70,14 @@ def _bits_of_atom(theory: Quotients, atom: Expr) -> KnownBits:
     return found
 
 
-def _bits_of_operand(theory: Quotients, term: Expr) -> KnownBits:
+def _bits_of_operand(theory: Arithmetic, term: Expr) -> KnownBits:
     return known_bits(theory, theory.inner(term))
 
 
 # normal forms
 
 
-def bitwise(theory: Quotients, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
+def bitwise(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
     """The normal form of the bit operator ``op`` on two forms."""
     if x == y:
         return ZERO if op == "bitxor" else x
@@ -101,7 +101,7 @@ def bitwise(theory: Quotients, op: str, x: LinearForm, y: LinearForm) -> LinearF
     return _split(theory, op, x, y, one.possible, other.possible)
 
 
-def differing(theory: Quotients, form: LinearForm) -> LinearForm:
+def differing(theory: Arithmetic, form: LinearForm) -> LinearForm:
     """A form that is zero where ``form`` is: ``x - y`` for a multiple of ``x ^ y``."""
     atoms = [] if form.constant or len(form.terms) != 1 else [*form.terms]
     if not atoms or atoms[0].op != "bitxor":
@@ -110,7 +110,7 @@ def differing(theory: Quotients, form: LinearForm) -> LinearForm:
     return x.plus(y, -1)
 
 
-def _with_inverse(theory: Quotients, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
+def _with_inverse(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
     """A bit operator of ``x`` and ``-1 - y``, which has the bits of ``y`` inverted."""
     if op == "bitxor":
         return bitwise(theory, op, x, y).times(-1).shifted(-1)
@@ -123,7 +123,7 @@ def _with_inverse(theory: Quotients, op: str, x: LinearForm, y: LinearForm) -> L
     return x.plus(common, -1) if op == "bitand" else common.plus(y, -1).shifted(-1)
 
 
-def _with_literal(theory: Quotients, op: str, x: LinearForm, literal: int, possible: int) -> LinearForm | None:
+def _with_literal(theory: Arithmetic, op: str, x: LinearForm, literal: int, possible: int) -> LinearForm | None:
     """A bit operator with a literal that is not negative as linear arithmetic; ``None`` if it takes an atom."""
     if op == "bitor":
         return x.plus(bitwise(theory, "bitand", x, number(literal)), -1).shifted(literal)
@@ -141,13 +141,13 @@ def _with_literal(theory: Quotients, op: str, x: LinearForm, literal: int, possi
     return run if op == "bitand" else x.plus(run, -2).shifted(literal)
 
 
-def digits_of(theory: Quotients, x: LinearForm, start: int, end: int | None) -> LinearForm:
+def digits_of(theory: Arithmetic, x: LinearForm, start: int, end: int | None) -> LinearForm:
     """``x // 2**start % 2**(end - start)``; without an end, the quotient."""
     quotient = theory.quotient_by(x, 1 << start)
     return quotient if end is None else theory.remainder(quotient, number(1 << (end - start)))
 
 
-def _split(theory: Quotients, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> LinearForm:
+def _split(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> LinearForm:
     """A bit operator of the digits in which both operands may have ones; elsewhere it is a sum, or zero."""
     separate = ZERO if op == "bitand" else x.plus(y)
     if not one & other:
@@ -160,7 +160,7 @@ def _split(theory: Quotients, op: str, x: LinearForm, y: LinearForm, one: int, o
     return separate.plus(joined, 1 << start)
 
 
-def _places(theory: Quotients, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> tuple[int, int | None]:
+def _places(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> tuple[int, int | None]:
     """From where, and up to where, an operator acts on both operands; not within atoms of the same operator."""
     both = one & other
     start = _lowest(one) if not y.terms and op == "bitxor" else _lowest(both)
@@ -175,7 +175,7 @@ def _places(theory: Quotients, op: str, x: LinearForm, y: LinearForm, one: int, 
     return start, end
 
 
-def _edges(theory: Quotients, op: str, x: LinearForm, y: LinearForm) -> set[int]:
+def _edges(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> set[int]:
     """The places at which atoms of an operator in two forms begin and end."""
     found: set[int] = set()
     for form in (x, y):
@@ -186,12 +186,12 @@ def _edges(theory: Quotients, op: str, x: LinearForm, y: LinearForm) -> set[int]
     return found
 
 
-def _is_whole(theory: Quotients, x: LinearForm, y: LinearForm, start: int, end: int | None) -> bool:
+def _is_whole(theory: Arithmetic, x: LinearForm, y: LinearForm, start: int, end: int | None) -> bool:
     """Whether the digits of two forms are sums of what these are sums of."""
     return all(digits_of(theory, form, start, end).terms.keys() <= form.terms.keys() for form in (x, y))
 
 
-def _joined(theory: Quotients, op: str, operands: Iterable[LinearForm], most: int | None) -> LinearForm:
+def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: int | None) -> LinearForm:
     """A bit operator of operands that share their bits, up to ``most``, as an atom; nested ones are one."""
     counts: dict[LinearForm, int] = {}
     literal: int | None = None
@@ -229,7 +229,7 @@ def _joined(theory: Quotients, op: str, operands: Iterable[LinearForm], most: in
     return theory.atom(reduce(lambda x, y: make(op, x, y), terms))
 
 
-def _inverse_within(theory: Quotients, form: LinearForm, most: int | None) -> LinearForm | None:
+def _inverse_within(theory: Arithmetic, form: LinearForm, most: int | None) -> LinearForm | None:
     """What a form has the bits inverted of, up to ``most``, or all."""
     if most is None:
         return _inverse(form)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, make
-from eqsat.theory.conditions import Conditions, is_negative
+from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.conditions import is_negative
 from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
 
 
-def normal_selection(theory: Conditions, term: Expr) -> LinearForm:
+def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
     """The normal form of a selection whose operands have theirs."""
     condition = theory.conditions[term.args[0]]
     if condition is TRUE or condition is FALSE:
@@ -30,7 +31,7 @@ def normal_selection(theory: Conditions, term: Expr) -> LinearForm:
     return selection_of(theory, condition, x, y)
 
 
-def selection_of(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+def selection_of(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
     key = (condition, x, y)
     found = theory.selections.get(key)
@@ -39,7 +40,7 @@ def selection_of(theory: Conditions, condition: Expr, x: LinearForm, y: LinearFo
     return found
 
 
-def _selection(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     if x == y or _is_read_as(theory, y, x, condition):
         return y
     if _is_read_as(theory, x, y, theory.negate(condition)):
@@ -66,7 +67,7 @@ def _selection(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm
     return common.plus(theory.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
 
 
-def _at_ends(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
+def _at_ends(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
     """Branches as one and a literal beside it, where the condition is, or its failure, an equation that says so."""
     difference = x.plus(y, -1)
     if difference.terms:
@@ -78,7 +79,7 @@ def _at_ends(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) 
     return x, y
 
 
-def _two_periods(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+def _two_periods(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """``where(A < n, 0, k)`` is ``k*(A // n)`` for ``A`` in ``[0, 2n)``, if ``n`` is a literal or ``k``."""
     step = y.plus(x, -1)
     if condition.op != "lt" or step.content() > 1 or len(step.terms) > 1:
@@ -98,7 +99,7 @@ def _two_periods(theory: Conditions, condition: Expr, x: LinearForm, y: LinearFo
     )
 
 
-def wrapped(theory: Conditions, condition: Expr, common: LinearForm, x: LinearForm, y: LinearForm) -> LinearForm | None:
+def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``.
 
     Also what ``where(A % n < 1, 0, 1)`` adds to ``A // n``, that makes it ``(A + n - 1) // n``.
@@ -128,7 +129,7 @@ def wrapped(theory: Conditions, condition: Expr, common: LinearForm, x: LinearFo
     return None
 
 
-def rounding_up(theory: Conditions, gap: LinearForm, common: LinearForm, step: int) -> LinearForm | None:
+def rounding_up(theory: Arithmetic, gap: LinearForm, common: LinearForm, step: int) -> LinearForm | None:
     """What makes ``A // d``, of which ``common`` has a multiple, ``(A + d - 1) // d``, if ``d`` is no literal.
 
     That is if ``gap`` says whether the remainder is at least 1, and the branches differ by that multiple.
@@ -154,10 +155,10 @@ def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
 
 
 def _stepped(
-    theory: Conditions, start: LinearForm, step: LinearForm, dividend: LinearForm, divisor: LinearForm
+    theory: Arithmetic, start: LinearForm, step: LinearForm, dividend: LinearForm, divisor: LinearForm
 ) -> LinearForm | None:
     """``start + step*(dividend // divisor)`` if that is one quotient, or one variable, and 0 or 1."""
-    if not theory._is_proper_remainder(dividend, divisor.times(2)):
+    if not theory.is_proper_remainder(dividend, divisor.times(2)):
         return None
     if not (theory.is_defined(to_expr(start)) and theory.is_defined(to_expr(step))):
         # both branches would be evaluated everywhere
@@ -170,7 +171,7 @@ def _stepped(
     return start.plus(theory.times(step, quotient)) if is_one or is_variable else None
 
 
-def _is_read_as(theory: Conditions, form: LinearForm, other: LinearForm, condition: Expr) -> bool:
+def _is_read_as(theory: Arithmetic, form: LinearForm, other: LinearForm, condition: Expr) -> bool:
     """Whether ``form`` is ``other`` where the condition holds."""
     term = to_expr(form)
     if not theory.variables.of(term) & theory.variables.of(condition):
@@ -181,7 +182,7 @@ def _is_read_as(theory: Conditions, form: LinearForm, other: LinearForm, conditi
     return inside.is_defined(term) and _form_assuming(theory, inside, term) == other
 
 
-def _selected_division(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+def _selected_division(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """``where(c, x // d, y // d)`` is ``where(c, x, y) // d``, and so for the remainder, if ``d`` is no literal."""
     one, other = _division(x), _division(y)
     if one is None or other is None or one[1] is not other[1]:
@@ -195,7 +196,7 @@ def _selected_division(theory: Conditions, condition: Expr, x: LinearForm, y: Li
     return None
 
 
-def _toward_zero(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+def _toward_zero(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """``where(x < 0, (x + n - 1)//n, x//n)`` is ``tdiv(x, n)``."""
     atom = y.single()
     if atom is None or atom.op != "floordiv" or atom.args[1].op != "const" or condition.op != "lt":
@@ -208,7 +209,7 @@ def _toward_zero(theory: Conditions, condition: Expr, x: LinearForm, y: LinearFo
     return theory.truncated(dividend, divisor) if x == rounded_up else None
 
 
-def _as_extreme(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+def _as_extreme(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """``where(x < y, x, y)`` is ``min(x, y)``, and so on; so is any selection of the lesser term."""
     difference = x.plus(y, -1)
     compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
@@ -222,7 +223,7 @@ def _as_extreme(theory: Conditions, condition: Expr, x: LinearForm, y: LinearFor
     return _as_extreme_by_bounds(theory, condition, x, y) if is_compared or compared is not None else None
 
 
-def _as_extreme_by_bounds(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+def _as_extreme_by_bounds(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """``where(x < 0, 0, min(x, 7))`` is ``max(0, min(x, 7))``: by bounds the greater is chosen in both cases."""
     difference = x.plus(y, -1)
     if not difference.terms or not theory.variables.of(to_expr(difference)) & theory.variables.of(condition):
@@ -236,7 +237,7 @@ def _as_extreme_by_bounds(theory: Conditions, condition: Expr, x: LinearForm, y:
     return None
 
 
-def _branch(theory: Conditions, term: Expr, condition: Expr) -> LinearForm | None:
+def _branch(theory: Arithmetic, term: Expr, condition: Expr) -> LinearForm | None:
     """The form of ``term`` where ``condition`` holds; ``None`` if it never does."""
     if not theory.variables.of(term) & theory.variables.of(condition):
         return theory.forms[term]
@@ -244,7 +245,7 @@ def _branch(theory: Conditions, term: Expr, condition: Expr) -> LinearForm | Non
     return None if inside is None else _form_assuming(theory, inside, term)
 
 
-def _form_assuming(theory: Conditions, inside: Conditions, term: Expr) -> LinearForm:
+def _form_assuming(theory: Arithmetic, inside: Arithmetic, term: Expr) -> LinearForm:
     """The form of ``term`` under ``inside``, which knows more, without quotients that only that knows to be sums."""
     form = inside.form(term)
     equations = inside.equations(theory)

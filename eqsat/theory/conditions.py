@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
-from eqsat.theory.digits import difference, join_digits, join_order
+from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, chained, factors, number, partition, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.quotients import Quotients
 from eqsat.theory.refutation import cannot_hold, is_coupled
 
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
-class Conditions(Quotients):
+class Conditions(Arithmetic):
     """Comparisons, conjunctions and disjunctions in normal form."""
 
     def _choice(self, term: Expr) -> Expr:
@@ -196,7 +196,7 @@ class Conditions(Quotients):
         low, high = self.range(quotient)
         if high - low > 1 and divisor.terms:
             for k in (0, -1):
-                if self._is_proper_remainder(dividend.plus(divisor, -k), divisor.times(2)):
+                if self.is_proper_remainder(dividend.plus(divisor, -k), divisor.times(2)):
                     low, high = k, k + 1
         if high - low != 1:
             return None
@@ -231,7 +231,7 @@ class Conditions(Quotients):
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
         """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
-        form = difference(self, comparison)
+        form = self.difference(comparison)
         if form is None or comparison.op == "eq":
             return ZERO, ZERO
         low, high = self.bounds(form)
@@ -495,7 +495,7 @@ class Conditions(Quotients):
             if member.op in _COMPLEMENT:
                 if self._is_open(member, others):
                     continue
-                theory = self._with_facts(others)
+                theory = self.assuming_all(others)
                 if theory is None:
                     return [FALSE]
                 found = member if theory is self else theory.condition(member)
@@ -539,7 +539,7 @@ class Conditions(Quotients):
             others = self._deciding(member, members, places)
             if not others:
                 continue
-            theory = self._with_facts(others if op == "and" else [self.negate(m) for m in others])
+            theory = self.assuming_all(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
             if self.simplicity.size(simpler) < self.simplicity.size(member):
                 joined = self.junction(op, [simpler if m is member else m for m in members])

@@ -27,22 +27,22 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, to_expr
-from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.reduce import inside_reduction
+from eqsat.theory.ranges import inside_reduction
 
 
 def unsafe_divisions(
-    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[LinearArithmetic | None], lazy: bool = True
-) -> Iterator[tuple[Expr, LinearArithmetic]]:
+    roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Arithmetic | None], lazy: bool = True
+) -> Iterator[tuple[Expr, Arithmetic]]:
     """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
 
     ``suspected`` are the :func:`suspects` among the terms below the roots. If ``lazy``, a branch of a selection is
     evaluated only where it is chosen; else everywhere.
     """
-    seen: set[tuple[LinearArithmetic, Expr]] = set()
+    seen: set[tuple[Arithmetic, Expr]] = set()
     # what is known in a branch: its condition, and what is known outside
-    outside: dict[LinearArithmetic, tuple[Expr, LinearArithmetic]] = {}
+    outside: dict[Arithmetic, tuple[Expr, Arithmetic]] = {}
     pairs = zip(roots, contexts, strict=True)
     stack = [(root, theory) for root, theory in pairs if root in suspected and theory is not None]
     while stack:
@@ -69,7 +69,7 @@ def unsafe_divisions(
             stack += [(a, theory) for a in term.args]
 
 
-def undefined(order: Sequence[Expr], theory: LinearArithmetic) -> set[Expr]:
+def undefined(order: Sequence[Expr], theory: Arithmetic) -> set[Expr]:
     """The terms of ``order``, operands first, that may divide by zero if no more is known than ``theory`` says.
 
     Here ``and`` and ``or`` do not need a member where others decide them.
@@ -94,7 +94,7 @@ def divides_outside_branches(term: Expr) -> bool:
     return False
 
 
-def without_dead_divisions(roots: Sequence[Expr], theory: LinearArithmetic) -> list[Expr]:
+def without_dead_divisions(roots: Sequence[Expr], theory: Arithmetic) -> list[Expr]:
     """``roots`` with zero in place of divisions by what is always zero, which are never evaluated.
 
     Rules about divisions would make whatever such a division is the same as other things that it is.
@@ -107,7 +107,7 @@ def without_dead_divisions(roots: Sequence[Expr], theory: LinearArithmetic) -> l
     return rebuild(roots, dead)
 
 
-def settled(roots: Sequence[Expr], theory: LinearArithmetic) -> list[Expr]:
+def settled(roots: Sequence[Expr], theory: Arithmetic) -> list[Expr]:
     """``roots`` with zero in place of the divisions by zero that are never evaluated.
 
     Raises
@@ -116,6 +116,7 @@ def settled(roots: Sequence[Expr], theory: LinearArithmetic) -> list[Expr]:
         If one is evaluated for all that ``theory`` knows.
 
     >>> from eqsat.lang.expr import replaced, var
+    >>> from eqsat.theory.linear import LinearArithmetic
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
     >>> settled(replaced([where(d < 1, 0, x//d)], {d: const(0)}), LinearArithmetic())
     [Expr('where(0 < 1, 0, 0)')]
@@ -140,11 +141,11 @@ class AllowedDivisions:
         The input.
     suspected : collection of Expr
         The :func:`suspects` among its terms.
-    theory : LinearArithmetic
+    theory : Arithmetic
         What the ranges and constraints say: no gates.
     """
 
-    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: LinearArithmetic) -> None:
+    def __init__(self, roots: Sequence[Expr], suspected: Collection[Expr], theory: Arithmetic) -> None:
         self.roots, self.theory = roots, theory
         found = unsafe_divisions(roots, suspected, [theory] * len(roots), lazy=False)
         self._of_input = {self._operands(division) for division, _ in found}
@@ -189,7 +190,7 @@ class AllowedDivisions:
 
 
 def defined(
-    roots: Sequence[Expr], contexts: Sequence[LinearArithmetic | None], allowed: AllowedDivisions | None = None
+    roots: Sequence[Expr], contexts: Sequence[Arithmetic | None], allowed: AllowedDivisions | None = None
 ) -> list[Expr]:
     """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do.
 
@@ -225,14 +226,14 @@ def kept_from_zero(divisor: Expr) -> Expr:
     return maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1)
 
 
-def live_branches(selection: Expr, theory: LinearArithmetic) -> list[tuple[Expr, LinearArithmetic]]:
+def live_branches(selection: Expr, theory: Arithmetic) -> list[tuple[Expr, Arithmetic]]:
     """The branches of a selection that may be taken, and what is known there."""
     condition = theory.condition(selection.args[0])
     inside = (theory.assuming(condition), theory.assuming(theory.negate(condition)))
     return [(branch, known) for branch, known in zip(selection.args[1:], inside, strict=True) if known is not None]
 
 
-def _is_about(condition: Expr, term: Expr, theory: LinearArithmetic) -> bool:
+def _is_about(condition: Expr, term: Expr, theory: Arithmetic) -> bool:
     """Whether a condition, with what else is known, may say anything about the variables of a term."""
     sets = theory.variables
     reached, found = sets.of(condition), 0
@@ -245,7 +246,7 @@ def _is_about(condition: Expr, term: Expr, theory: LinearArithmetic) -> bool:
     return not reached or bool(reached & sets.of(term))
 
 
-def _is_nonzero(divisor: Expr, theory: LinearArithmetic) -> bool:
+def _is_nonzero(divisor: Expr, theory: Arithmetic) -> bool:
     """Whether a divisor is known never to be zero, branch by branch."""
     stack = [(divisor, theory)]
     while stack:

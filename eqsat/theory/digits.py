@@ -11,17 +11,9 @@ from functools import reduce
 from itertools import permutations
 
 from eqsat.lang.expr import TRUE, Expr, chain_members
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, factors, scale_of
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.quotients import Quotients
-
-
-def difference(theory: Quotients, comparison: Expr) -> LinearForm | None:
-    """What a comparison says is zero, or at least zero; ``None`` of other conditions."""
-    if comparison.op not in ("eq", "lt", "le") or comparison.args[0].is_bool:
-        return None
-    left, right = map(theory.inner, comparison.args)
-    return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
 
 
 def _at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
@@ -30,7 +22,7 @@ def _at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
     return shorter if len(shorter.terms) < len(form.terms) else form
 
 
-def shortened(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
+def shortened(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
     """``x < 1 and x + y == 3`` as ``x < 1 and y == 3``: less what another member leaves to be zero.
 
     No normal form: the longer sum may be there.
@@ -47,10 +39,10 @@ def shortened(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
     return found
 
 
-def _less(theory: Quotients, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
+def _less(theory: Arithmetic, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
     """A comparison without what is zero, if that makes it shorter."""
     equation = theory.negate(member) if member.op == "ne" else member
-    form = difference(theory, equation) if zeros else None
+    form = theory.difference(equation) if zeros else None
     if form is None:
         return member
     shorter = reduce(_at_end, zeros, form)
@@ -58,14 +50,14 @@ def _less(theory: Quotients, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
     return found if equation is member else theory.negate(found)
 
 
-def _zero_beside(theory: Quotients, op: str, comparison: Expr) -> LinearForm:
+def _zero_beside(theory: Arithmetic, op: str, comparison: Expr) -> LinearForm:
     """What is zero wherever a member of a junction leaves the others to decide."""
     decisive = comparison if op == "and" else theory.negate(comparison)
-    form = difference(theory, decisive)
+    form = theory.difference(decisive)
     return form if form is not None and (decisive.op == "eq" or theory.bounds(form)[1] == 0) else ZERO
 
 
-def join_digits(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
+def join_digits(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
     """Two equations as one; under "or", two that say that a digit differs."""
     conjoined = members if op == "and" else [theory.negate(m) for m in members]
     equations = {m: form for m in conjoined if (form := _zero_where(theory, m)) is not None}
@@ -81,12 +73,12 @@ def join_digits(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
     return members
 
 
-def _zero_where(theory: Quotients, comparison: Expr, zero: LinearForm = ZERO) -> LinearForm | None:
+def _zero_where(theory: Arithmetic, comparison: Expr, zero: LinearForm = ZERO) -> LinearForm | None:
     """What has a quotient and is zero iff a comparison holds, where ``zero`` is zero; ``None`` if nothing is.
 
     Where ``x%6`` is zero, ``x%18 < 6`` says that ``x//6%3`` is too.
     """
-    form = difference(theory, comparison)
+    form = theory.difference(comparison)
     if form is None or not any(atom.op in ("floordiv", "mul") for atom in form.terms):
         return None
     if comparison.op != "eq":
@@ -97,7 +89,7 @@ def _zero_where(theory: Quotients, comparison: Expr, zero: LinearForm = ZERO) ->
     return form
 
 
-def _without_digit(theory: Quotients, lower: LinearForm, upper: LinearForm) -> LinearForm | None:
+def _without_digit(theory: Arithmetic, lower: LinearForm, upper: LinearForm) -> LinearForm | None:
     """What is zero iff ``lower`` and ``upper`` are, without the quotient that is a term of both."""
     for quotient, k in upper.terms.items():
         if quotient.op != "floordiv":
@@ -114,7 +106,7 @@ def _without_digit(theory: Quotients, lower: LinearForm, upper: LinearForm) -> L
 
 
 def _without_quotient(
-    theory: Quotients, divisor: LinearForm, quotient: Expr, lower: LinearForm, upper: LinearForm
+    theory: Arithmetic, divisor: LinearForm, quotient: Expr, lower: LinearForm, upper: LinearForm
 ) -> LinearForm | None:
     """``lower + divisor*upper``, or less that, if it has no ``quotient`` and ``lower`` is nearer to zero."""
     for sign in (1, -1):
@@ -125,7 +117,7 @@ def _without_quotient(
     return None
 
 
-def join_order(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
+def join_order(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
     """``x//6 < y or x//6 == y and x%6 < z`` as ``x < y*6 + z``; under "and", the complements."""
     inside = "and" if op == "or" else "or"
     for member in members:
@@ -141,10 +133,10 @@ def join_order(theory: Quotients, op: str, members: list[Expr]) -> list[Expr]:
     return members
 
 
-def _in_order(theory: Quotients, equal: Expr, below: Expr) -> Iterator[tuple[Expr, Expr]]:
+def _in_order(theory: Arithmetic, equal: Expr, below: Expr) -> Iterator[tuple[Expr, Expr]]:
     """The comparison of the higher digits that ``equal and below`` may stand beside, and what both are together."""
     upper = _zero_where(theory, equal) if equal.op == "eq" else None
-    lower = difference(theory, below) if below.op != "eq" else None
+    lower = theory.difference(below) if below.op != "eq" else None
     if upper is None or lower is None:
         return
     for quotient, k in upper.terms.items():

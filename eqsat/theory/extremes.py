@@ -13,20 +13,20 @@ from itertools import chain, combinations
 from math import gcd
 
 from eqsat.lang.expr import Expr, const, make
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.quotients import Quotients
 from eqsat.theory.refutation import cannot_hold
 
 
-def extreme_of(theory: Quotients, op: str, operands: Iterable[LinearForm]) -> LinearForm:
+def extreme_of(theory: Arithmetic, op: str, operands: Iterable[LinearForm]) -> LinearForm:
     """The normal form of the ``min`` or ``max`` of forms."""
     if op == "min":
         return minimum_of(theory, operands)
     return minimum_of(theory, [form.times(-1) for form in operands]).times(-1)
 
 
-def minimum_of(theory: Quotients, operands: Iterable[LinearForm]) -> LinearForm:
+def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm:
     """The normal form of the minimum of forms."""
     late = theory.late_or_raise()
     # once the time is up what is nested stays so
@@ -47,7 +47,7 @@ def minimum_of(theory: Quotients, operands: Iterable[LinearForm]) -> LinearForm:
     return found
 
 
-def _members(theory: Quotients, operands: Iterable[LinearForm]) -> list[LinearForm]:
+def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearForm]:
     """The operands of a minimum and of the minima that these are; the operands alone if there would be too many."""
     given = list(dict.fromkeys(operands))
     found: dict[LinearForm, None] = {}
@@ -64,7 +64,7 @@ def _members(theory: Quotients, operands: Iterable[LinearForm]) -> list[LinearFo
     return list(found)
 
 
-def _undominated(theory: Quotients, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
+def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
     kept: list[LinearForm] = []
     for member in members:
         if any(_is_above(theory, member, other, thorough) for other in kept):
@@ -74,14 +74,14 @@ def _undominated(theory: Quotients, members: Sequence[LinearForm], thorough: boo
     return kept
 
 
-def _is_above(theory: Quotients, x: LinearForm, y: LinearForm, thorough: bool) -> bool:
+def _is_above(theory: Arithmetic, x: LinearForm, y: LinearForm, thorough: bool) -> bool:
     """Whether ``x`` is never needed beside ``y``."""
     gap = x.plus(y, -1)
     low, high = theory.bounds(gap)
     return low >= 0 or (thorough and high > 0 and theory.is_never_negative(gap))
 
 
-def _distributed(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
+def _distributed(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
     """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
     groups = [[m.times(-1) for m in _members(theory, [form.times(-1)])] for form in kept]
     common = [m for m in groups[0] if all(m in group for group in groups[1:])]
@@ -93,7 +93,7 @@ def _distributed(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | 
     return extreme_of(theory, "max", [*common, minimum_of(theory, [extreme_of(theory, "max", rest) for rest in rests])])
 
 
-def _outside_quotients(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
+def _outside_quotients(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
     """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``."""
     found: dict[Expr, int] = {}
     for form in kept:
@@ -118,7 +118,7 @@ def _outside_quotients(theory: Quotients, kept: Sequence[LinearForm]) -> LinearF
     return theory.quotient_by(extreme_of(theory, "min" if sign > 0 else "max", dividends), n).times(sign)
 
 
-def _paired(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
+def _paired(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
     """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
     few = combinations(kept if len(kept) <= LIMITS.compared_operands else (), 2)
     pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
@@ -128,7 +128,7 @@ def _paired(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm | None:
     return minimum_of(theory, [*pairs.values(), *[form for form in kept if form not in paired]])
 
 
-def _through_selection(theory: Quotients, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
+def _through_selection(theory: Arithmetic, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
     """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
     selections = {a for form in kept for a in form.terms if a.op == "where"}
     if not selections or len(kept) > LIMITS.compared_operands:
@@ -152,7 +152,7 @@ def _through_selection(theory: Quotients, kept: Sequence[LinearForm], plain: Lin
     return pushed if theory.simplicity.size(to_expr(pushed)) < theory.simplicity.size(to_expr(plain)) else None
 
 
-def _sum_of(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm:
+def _sum_of(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm:
     """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
     bases = kept[: 1 if len(kept) > LIMITS.compared_operands and theory.late_or_raise() else LIMITS.bases]
     gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
@@ -166,7 +166,7 @@ def _sum_of(theory: Quotients, kept: Sequence[LinearForm]) -> LinearForm:
     return base.plus(theory.atom(atom), common)
 
 
-def _simplified(theory: Quotients, form: LinearForm) -> LinearForm:
+def _simplified(theory: Arithmetic, form: LinearForm) -> LinearForm:
     """``form`` without the operands, at any depth, that make no difference."""
     count = theory.operand_count(form, LIMITS.nested_operands)
     if count > LIMITS.nested_operands or theory.late_or_raise():
@@ -179,7 +179,7 @@ def _simplified(theory: Quotients, form: LinearForm) -> LinearForm:
     return form
 
 
-def _with_fewer(theory: Quotients, form: LinearForm, inside: bool = False) -> Iterator[tuple[LinearForm, int]]:
+def _with_fewer(theory: Arithmetic, form: LinearForm, inside: bool = False) -> Iterator[tuple[LinearForm, int]]:
     """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
     atom = theory.outer_minimum(form)
     if atom is None:
@@ -196,14 +196,14 @@ def _with_fewer(theory: Quotients, form: LinearForm, inside: bool = False) -> It
             yield _plain_extreme(theory, op, [fewer, *others]), change
 
 
-def _plain_extreme(theory: Quotients, op: str, operands: Sequence[LinearForm]) -> LinearForm:
+def _plain_extreme(theory: Arithmetic, op: str, operands: Sequence[LinearForm]) -> LinearForm:
     """The extreme of operands, without a search for those that never decide."""
     if op == "max":
         return _plain_extreme(theory, "min", [form.times(-1) for form in operands]).times(-1)
     return extreme_of_needed(theory, "min", _undominated(theory, operands, thorough=False))
 
 
-def extreme_of_needed(theory: Quotients, op: str, operands: Sequence[LinearForm]) -> LinearForm:
+def extreme_of_needed(theory: Arithmetic, op: str, operands: Sequence[LinearForm]) -> LinearForm:
     """The extreme of operands of which none is below, for a maximum above, another."""
     if op == "max":
         return extreme_of_needed(theory, "min", [form.times(-1) for form in operands]).times(-1)

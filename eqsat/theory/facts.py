@@ -21,6 +21,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topologica
 from eqsat.lang.ops import DIVISIONS, SUMS
 from eqsat.lang.sampling import Points, all_hold, domain_size, grid
 from eqsat.lang.traversal import mentions
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import (
     Division,
     EqualProducts,
@@ -33,7 +34,6 @@ from eqsat.theory.forms import (
     to_expr,
     without,
 )
-from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.work import Work
 
@@ -43,7 +43,7 @@ _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}
 _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 
 
-class Facts(Intervals):
+class Facts(Arithmetic):
     """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
@@ -397,10 +397,10 @@ class Facts(Intervals):
         if fact is TRUE:
             return self
         if fact not in self.children:
-            self.children[fact] = self._with_facts([fact])
+            self.children[fact] = self.assuming_all([fact])
         return self.children[fact]
 
-    def _with_facts(self, facts: Sequence[Expr]) -> Self | None:
+    def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
         """As :meth:`assuming`, for several facts at once, and not remembered."""
         if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.late_or_raise():
             return self

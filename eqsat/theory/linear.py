@@ -6,11 +6,11 @@ where its dividend has more quotients than are taken apart. A condition normalis
 constant, joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of
 operands.
 
-What it knows and has found is in the tables of :class:`eqsat.theory.arithmetic.Arithmetic`, which also declares what a
-part asks of those above it. On these stand six classes: :mod:`eqsat.theory.divisions` (atoms as quotients),
-:mod:`eqsat.theory.intervals` (bounds), :mod:`eqsat.theory.facts` (what is known), :mod:`eqsat.theory.quotients`
-(products and floor division), :mod:`eqsat.theory.conditions` (comparisons and junctions), and here the traversal of
-terms. Each other operator has a module of functions of a theory: :mod:`eqsat.theory.bits` (bit operators),
+What a theory answers, and what it has found, is declared in :mod:`eqsat.theory.arithmetic`. Each of these classes gives
+some of the answers: :mod:`eqsat.theory.intervals` (bounds, by quotients read as divisions), :mod:`eqsat.theory.facts`
+(what is known), :mod:`eqsat.theory.quotients` (products and floor division), :mod:`eqsat.theory.conditions`
+(comparisons and junctions), and here :class:`LinearArithmetic`, which is all of them, the traversal of terms. Each
+other operator has a module of functions of a theory: :mod:`eqsat.theory.bits` (bit operators),
 :mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.branches` (selections),
 :mod:`eqsat.theory.reduce` (reductions). So have :mod:`eqsat.theory.refutation` (what cannot hold) and
 :mod:`eqsat.theory.digits` (digits compared one by one), which conditions ask.
@@ -30,8 +30,11 @@ from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.extremes import extreme_of
+from eqsat.theory.facts import Facts
 from eqsat.theory.forms import LinearForm, atom_form, combination, number, to_expr
+from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.quotients import Quotients
 from eqsat.theory.reduce import normal_reduction
 from eqsat.theory.refutation import never_negative
 
@@ -39,7 +42,7 @@ from eqsat.theory.refutation import never_negative
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
 
 
-class LinearArithmetic(Conditions):
+class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
     """Normal forms under known facts; all results are memoised.
 
     Parameters
@@ -58,8 +61,6 @@ class LinearArithmetic(Conditions):
     Expr('i*32 + j')
     """
 
-    #: Whether terms that are known to be equal have one normal form, however they are written.
-    is_canonical = True
     extreme = extreme_of
     is_never_negative = never_negative
     selection = selection_of
@@ -133,11 +134,6 @@ class LinearArithmetic(Conditions):
         """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
         content = form.content()
         return content, form.constant % content if content else form.constant
-
-    def read_as(self, term: Expr, form: LinearForm) -> None:
-        """Take ``form``, which equals ``term``, for its normal form."""
-        self.forms[term] = form
-        self.traversed.add(term)
 
     def _is_done(self, term: Expr) -> bool:
         """Whether a term is done, here or by the parent, to which it is the same if no fact here speaks of it."""
@@ -250,10 +246,6 @@ class LinearArithmetic(Conditions):
         if solved is None:
             return atom_form(term)
         return combination([(self.atom(atom), k) for atom, k in solved.terms.items()], solved.constant)
-
-    def value(self, term: Expr) -> LinearForm | Expr:
-        """The normal form of any term: equal for terms that are known to be equal."""
-        return self.condition(term) if term.is_bool else self.form(term)
 
     def bounds_of(self, term: Expr) -> Bounds:
         """Inclusive bounds of an integer term: those of its normal form, or its own where they are closer."""

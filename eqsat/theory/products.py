@@ -8,8 +8,7 @@ from typing import cast
 from eqsat.lang.expr import Expr, instantiate
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Reducer, chosen, selected, selection_in
-from eqsat.theory.solving import equated
+from eqsat.theory.ranges import Reducer, chosen, equated, selected, selection_in
 
 _ONE = number(1)
 

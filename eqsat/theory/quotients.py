@@ -11,7 +11,7 @@ from math import gcd
 
 from eqsat.lang.expr import Expr, const, make, shift_amount
 from eqsat.lang.ops import truncated_div
-from eqsat.theory.facts import Facts
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -35,7 +35,7 @@ class _EndlessError(Exception):
     """The laws of symbolic quotients lead on and on."""
 
 
-class Quotients(Facts):
+class Quotients(Arithmetic):
     """Products, quotients and remainders of forms in normal form."""
 
     def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
@@ -341,7 +341,7 @@ class Quotients(Facts):
             return stepwise
         # k*divisor + r with r in [0, divisor) is k
         for ratio in dict.fromkeys([scale_of(divisor, x), 0]):
-            if self._is_proper_remainder(x.plus(divisor, -ratio), divisor):
+            if self.is_proper_remainder(x.plus(divisor, -ratio), divisor):
                 return number(ratio)
         return self._uninterpreted_quotient(x, divisor)
 
@@ -377,11 +377,11 @@ class Quotients(Facts):
                 f, r = divisor.shifted(literal), rest.plus(whole, -literal)
                 for k in (0, -1) if self.bounds(f)[0] > 0 else ():
                     moved = r.plus(f, -k)
-                    if self._is_proper_remainder(moved, f):
+                    if self.is_proper_remainder(moved, f):
                         return whole.shifted(k), moved
         return None
 
-    def _is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
+    def is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
         return self.bounds(x)[0] >= 0 and self.is_never_negative(divisor.plus(x, -1).shifted(-1))
 
     def _corner_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
@@ -398,7 +398,7 @@ class Quotients(Facts):
         divisor = LinearForm({monomial: scale}, 0)
         if not rest.terms and not rest.constant:
             return whole
-        if self._is_proper_remainder(rest, divisor):
+        if self.is_proper_remainder(rest, divisor):
             return whole
         reduced, smaller = self._reduced(rest, monomial, scale)
         if smaller != divisor:

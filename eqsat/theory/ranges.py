@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.theory.conditions import Conditions
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.solving import is_free_of, solved_for
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,19 @@ class Range:
         return self.high.plus(self.low, -1)
 
 
+class Solved(NamedTuple):
+    """``first <= variable < beyond``, either of which may be missing, and what the condition says besides."""
+
+    first: LinearForm | None
+    beyond: LinearForm | None
+    rest: Expr
+
+
 @dataclass(frozen=True)
 class Reducer(ABC):
     """What reduces bodies, which are normal in the range, by what a theory knows where the reduction stands."""
 
-    theory: Conditions
+    theory: Arithmetic
     over: Range
 
     @abstractmethod
@@ -94,7 +101,91 @@ class Reducer(ABC):
         return atom_form(term)
 
 
-def in_range(theory: Conditions, over: Range, value: LinearForm) -> list[Expr]:
+def inside_reduction[T: Arithmetic](theory: T, term: Expr) -> T | None:
+    """What is known in the body of a reduction; ``None`` if its range is empty."""
+    _, index, low, high = term.args
+    return assuming_in(theory, Range(index, theory.form(low), theory.form(high)))
+
+
+def assuming_in[T: Arithmetic](theory: T, over: Range) -> T | None:
+    """The theory that knows that the index is in its range; ``None`` if that is empty."""
+    if theory.bounds(over.low)[0] >= theory.bounds(over.high)[1]:
+        return None
+    return theory.assuming(theory.junction("and", in_range(theory, over, atom_form(over.index))))
+
+
+def is_free_of(theory: Arithmetic, variable: Expr, *parts: LinearForm | Expr) -> bool:
+    """Whether no part mentions ``variable``."""
+    bit = theory.variables.of(variable)
+    atoms = [atom for part in parts for atom in (part.terms if isinstance(part, LinearForm) else (part,))]
+    return not any(theory.variables.of(atom) & bit for atom in atoms)
+
+
+def equated(theory: Arithmetic, variable: Expr, condition: Expr) -> LinearForm | None:
+    """The only value of the variable for which ``condition`` can hold, if it says which."""
+    equations = [theory.difference(m) for m in chain_members(condition, "and") if m.op == "eq"]
+    waiting = [equation for equation in equations if equation is not None]
+    values: dict[Expr, LinearForm] = {}
+    # one equation may have a quotient by the variable that another one knows
+    for _ in range(len(waiting)):
+        for equation in waiting:
+            left = equation
+            for atom, value in values.items():
+                left = left.plus(value.plus(atom_form(atom), -1), left.terms.get(atom, 0))
+            moving = [atom for atom in left.terms if not is_free_of(theory, variable, atom)]
+            if len(moving) == 1 and (moving[0] is variable or abs(left.terms[moving[0]]) == 1):
+                scale = left.terms[moving[0]]
+                rest = left.plus(atom_form(moving[0]), -scale)
+                values[moving[0]] = theory.quotient_by(rest.times(-1 if scale > 0 else 1), abs(scale))
+        if variable in values:
+            return values[variable]
+    return None
+
+
+def solved_for(theory: Arithmetic, variable: Expr, condition: Expr) -> Solved | None:
+    """``condition`` as bounds of the variable and a rest; ``None`` if it bounds the variable nowhere."""
+    first: LinearForm | None = None
+    beyond: LinearForm | None = None
+    rest: list[Expr] = []
+    for member in chain_members(condition, "and"):
+        bounds = _bounds_on(theory, variable, member)
+        if bounds is None:
+            rest.append(member)
+            continue
+        least, limit = bounds
+        if least is not None:
+            first = least if first is None else theory.extreme("max", [first, least])
+        if limit is not None:
+            beyond = limit if beyond is None else theory.extreme("min", [beyond, limit])
+    if first is None and beyond is None:
+        return None
+    return Solved(first, beyond, theory.junction("and", rest))
+
+
+def _bounds_on(
+    theory: Arithmetic, variable: Expr, comparison: Expr
+) -> tuple[LinearForm | None, LinearForm | None] | None:
+    """What one comparison says: ``first <= variable < beyond``, either of which may be missing."""
+    gap = theory.difference(comparison)
+    if gap is None:
+        return None
+    if comparison.op == "eq":
+        # a quotient has a value from one bound of its dividend to another
+        halves = [theory.at_least_zero(gap.times(sign)) for sign in (1, -1)]
+        bounds = [b for b in (_bounds_on(theory, variable, h) for h in halves if h.op in ("lt", "le")) if b]
+        least, limit = [next((b[end] for b in bounds if b[end] is not None), None) for end in (0, 1)]
+        return None if least is None or limit is None else (least, limit)
+    scale = gap.terms.get(variable, 0)
+    rest = gap.plus(atom_form(variable), -scale)
+    if not scale or not is_free_of(theory, variable, rest):
+        return None
+    if scale > 0:
+        # variable >= -rest/scale, rounded up
+        return theory.quotient_by(rest, scale).times(-1), None
+    return None, theory.quotient_by(rest, -scale).shifted(1)
+
+
+def in_range(theory: Arithmetic, over: Range, value: LinearForm) -> list[Expr]:
     """That the index of a range may be ``value``."""
     ends = value.plus(over.low, -1), over.high.plus(value, -1).shifted(-1)
     return [theory.at_least_zero(end) for end in ends]
@@ -114,14 +205,14 @@ def _loads(body: LinearForm) -> bool:
     return any(term.op == "load" for term in topological(body.terms))
 
 
-def chosen(theory: Conditions, condition: Expr, x: Expr, y: Expr) -> LinearForm:
+def chosen(theory: Arithmetic, condition: Expr, x: Expr, y: Expr) -> LinearForm:
     """``x`` where ``condition``, in normal form, holds, else ``y``; neither is looked at where it is not taken."""
     if condition is TRUE or condition is FALSE:
         return theory.form(x if condition is TRUE else y)
     return theory.form(make("where", condition, x, y))
 
 
-def selected(theory: Conditions, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+def selected(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     """As :func:`chosen`, for normal forms."""
     return chosen(theory, condition, to_expr(x), to_expr(y))
 

@@ -15,35 +15,21 @@ from math import gcd
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced, topological
 from eqsat.lang.ops import REDUCTIONS, SUMS
-from eqsat.theory.conditions import Conditions
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, literal, number, to_expr
 from eqsat.theory.largest import ExtremeOver
 from eqsat.theory.products import ProductOver
-from eqsat.theory.ranges import Range, chosen, in_range
-from eqsat.theory.solving import is_free_of
+from eqsat.theory.ranges import Range, assuming_in, chosen, is_free_of
 from eqsat.theory.sums import SumOver
 
 
-def inside_reduction[T: Conditions](theory: T, term: Expr) -> T | None:
-    """What is known in the body of a reduction; ``None`` if its range is empty."""
-    _, index, low, high = term.args
-    return _in_range(theory, Range(index, theory.form(low), theory.form(high)))
-
-
-def _in_range[T: Conditions](theory: T, over: Range) -> T | None:
-    """The theory that knows that the index is in its range; ``None`` if that is empty."""
-    if theory.bounds(over.low)[0] >= theory.bounds(over.high)[1]:
-        return None
-    return theory.assuming(theory.junction("and", in_range(theory, over, atom_form(over.index))))
-
-
-def normal_reduction(theory: Conditions, term: Expr) -> LinearForm:
+def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     body, index, low, high = term.args
     if theory.parent is not None and theory.touched & theory.variables.of(index):
         # what is known of an index here is not about the one of that name which the reduction binds
         return theory.parent.form(term)
     over = Range(index, theory.forms[low], theory.forms[high])
-    inside = _in_range(theory, over)
+    inside = assuming_in(theory, over)
     if inside is None:
         return number(REDUCTIONS[term.op].identity)
     normal = inside.form(_in_order(inside, body, over))
@@ -56,7 +42,7 @@ def normal_reduction(theory: Conditions, term: Expr) -> LinearForm:
         return atom_form(term)
 
 
-def reduced(theory: Conditions, op: str, body: LinearForm, over: Range) -> LinearForm:
+def reduced(theory: Arithmetic, op: str, body: LinearForm, over: Range) -> LinearForm:
     """The normal form of a reduction of ``body``, which is normal in the range.
 
     >>> from eqsat.lang.expr import var
@@ -79,7 +65,7 @@ def reduced(theory: Conditions, op: str, body: LinearForm, over: Range) -> Linea
     return ExtremeOver(theory, over, op).of(body)
 
 
-def _in_order(theory: Conditions, body: Expr, over: Range) -> Expr:
+def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
     """``body`` with the index in place of the permutation of the range that it speaks of, if of one and of that alone.
 
     A reduction takes the values of the range in any order, but for one of floats: ``sum(A[(r + k)%8], r, 0, 8)`` and
@@ -103,7 +89,7 @@ def _in_order(theory: Conditions, body: Expr, over: Range) -> Expr:
     return body
 
 
-def _permutes(theory: Conditions, term: Expr, index: Expr, extent: int) -> bool:
+def _permutes(theory: Arithmetic, term: Expr, index: Expr, extent: int) -> bool:
     """Whether a term takes each value from 0 to before ``extent`` for one value of the index there."""
     if term.op not in ("mod", "bitxor") or term.args[1].op != "const":
         return False

@@ -1,6 +1,6 @@
 """Refutation: conditions that cannot hold together, found by elimination and case distinction.
 
-Conditions in normal form become *rows*, forms that are at least zero, and *choices*, of whose alternatives one holds:
+Arithmetic in normal form become *rows*, forms that are at least zero, and *choices*, of whose alternatives one holds:
 what ``or`` leaves open, which operand a ``min`` is, which branch a ``where`` takes. The atoms of the rows bring rows
 and choices of their own: ``A - n*(A//n)`` lies in ``[0, n)``, ``min(x, y)`` is one of the two and above neither. Rows
 are refuted by :mod:`eqsat.theory.elimination`, choices alternative by alternative. All is bounded in size: what is not
@@ -15,10 +15,10 @@ from math import gcd
 
 from eqsat.lang.expr import FALSE, Expr, chain_members
 from eqsat.lang.infinity import is_finite
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form, without
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.quotients import Quotients
 
 #: What one alternative of a choice says: rows that are at least zero, and conditions.
 Alternative = tuple[list[LinearForm], list[Expr]]
@@ -43,7 +43,7 @@ class _Case:
         return [row for row in self.rows if all(a in products for a in row.terms if a.op == "mul")]
 
 
-def cannot_hold(theory: Quotients, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
+def cannot_hold(theory: Arithmetic, conditions: Iterable[Expr], rows: Iterable[LinearForm] = ()) -> bool:
     """Whether ``conditions``, in normal form, and ``rows``, forms that are at least zero, were refuted."""
     rows, conditions = list(rows), list(conditions)
     if theory.late_or_raise() or _is_witnessed(theory, conditions, rows):
@@ -53,7 +53,7 @@ def cannot_hold(theory: Quotients, conditions: Iterable[Expr], rows: Iterable[Li
     return _is_refuted(theory, case, theory.work.steps - LIMITS.refutation_steps)
 
 
-def never_negative(theory: Quotients, form: LinearForm) -> bool:
+def never_negative(theory: Arithmetic, form: LinearForm) -> bool:
     """Whether ``form >= 0`` was proved."""
     if theory.bounds(form)[0] >= 0:
         return True
@@ -72,7 +72,7 @@ def never_negative(theory: Quotients, form: LinearForm) -> bool:
     return cannot_hold(theory, (), [form.times(-1).shifted(-1)])
 
 
-def without_quotient_by_term(theory: Quotients, form: LinearForm) -> Iterator[LinearForm]:
+def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[LinearForm]:
     """Forms without a quotient by what is no literal and is positive: ``form`` is not negative if one of them is.
 
     ``c - A//d`` is not where ``(c + 1)*d - 1 - A`` is not, and ``c - k*(A//(k*d))`` where ``c - A//d`` is not.
@@ -100,7 +100,7 @@ def without_quotient_by_term(theory: Quotients, form: LinearForm) -> Iterator[Li
                 yield rest.plus(theory.quotient(dividend, smaller), -1)
 
 
-def _is_witnessed(theory: Quotients, conditions: Sequence[Expr], rows: Sequence[LinearForm]) -> bool:
+def _is_witnessed(theory: Arithmetic, conditions: Sequence[Expr], rows: Sequence[LinearForm]) -> bool:
     """Whether the conditions and rows hold together at some sample point."""
     holds = theory.witnessed() & theory.witnesses.where_all(conditions)
     for row in rows:
@@ -110,7 +110,7 @@ def _is_witnessed(theory: Quotients, conditions: Sequence[Expr], rows: Sequence[
     return bool(holds.any())
 
 
-def is_coupled(theory: Quotients, form: LinearForm) -> bool:
+def is_coupled(theory: Arithmetic, form: LinearForm) -> bool:
     """Whether the atoms of a form may be related: else its bounds say all there is to say."""
     met = theory.touched if theory.directions else 0
     for atom in form.terms:
@@ -121,7 +121,7 @@ def is_coupled(theory: Quotients, form: LinearForm) -> bool:
     return False
 
 
-def _is_refuted(theory: Quotients, case: _Case, left: int) -> bool:
+def _is_refuted(theory: Arithmetic, case: _Case, left: int) -> bool:
     """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
     work = theory.work
     work.steps -= LIMITS.steps_of_case
@@ -144,14 +144,14 @@ def _is_refuted(theory: Quotients, case: _Case, left: int) -> bool:
     return True
 
 
-def _clash(theory: Quotients, given: Iterable[LinearForm]) -> bool:
+def _clash(theory: Arithmetic, given: Iterable[LinearForm]) -> bool:
     rows = Rows(given, theory.range)
     clash = rows.clash()
     theory.work.steps -= rows.combined
     return clash
 
 
-def _extend(theory: Quotients, case: _Case, alternative: Alternative) -> None:
+def _extend(theory: Arithmetic, case: _Case, alternative: Alternative) -> None:
     rows, stack = alternative[0], list(alternative[1])
     case.rows += rows
     while stack:
@@ -174,7 +174,7 @@ def _extend(theory: Quotients, case: _Case, alternative: Alternative) -> None:
                     case.rows.append(below)
 
 
-def _close(theory: Quotients, case: _Case) -> None:
+def _close(theory: Arithmetic, case: _Case) -> None:
     """Add what is known of the atoms of the rows, and of theirs."""
     at = 0
     while at < len(case.rows) and len(case.seen) < LIMITS.refutation_atoms:
@@ -193,7 +193,7 @@ def _close(theory: Quotients, case: _Case) -> None:
         at += 1
 
 
-def _define(theory: Quotients, case: _Case, atom: Expr) -> None:
+def _define(theory: Arithmetic, case: _Case, atom: Expr) -> None:
     """Add the rows and the choice that say what an atom is."""
     op = atom.op
     itself = atom_form(atom)
@@ -230,7 +230,7 @@ def _define(theory: Quotients, case: _Case, atom: Expr) -> None:
         case.of_products.update(rows)
 
 
-def _product_rows(theory: Quotients, atom: Expr) -> list[LinearForm]:
+def _product_rows(theory: Arithmetic, atom: Expr) -> list[LinearForm]:
     """The products of the distances of two factors from the ends of their ranges, which are not negative."""
     *rest, last = factors(atom)
     x, y = product_form(rest), theory.inner(last)
@@ -238,7 +238,7 @@ def _product_rows(theory: Quotients, atom: Expr) -> list[LinearForm]:
     return [theory.times(one, other) for one in of_x for other in of_y]
 
 
-def _scaled_facts(theory: Quotients, atom: Expr) -> Iterator[LinearForm]:
+def _scaled_facts(theory: Arithmetic, atom: Expr) -> Iterator[LinearForm]:
     """What is known of a sum with one factor, times another factor that is not negative."""
     parts = factors(atom)
     for index, factor in enumerate(parts):

@@ -16,12 +16,19 @@ from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
-from eqsat.theory.digits import difference
-from eqsat.theory.extremes import minimum_of
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, Reducer, chosen, has_reductions, reduction, selected, with_plain_condition
-from eqsat.theory.solving import equated, solved_for
+from eqsat.theory.ranges import (
+    Range,
+    Reducer,
+    chosen,
+    equated,
+    has_reductions,
+    reduction,
+    selected,
+    solved_for,
+    with_plain_condition,
+)
 
 
 class SumOver(Reducer):
@@ -157,7 +164,7 @@ class SumOver(Reducer):
 
     def _of_residues(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
-        compared = difference(self.theory, condition)
+        compared = self.theory.difference(condition)
         if compared is None:
             return None
         for quotient, coefficient in compared.terms.items():
@@ -273,7 +280,7 @@ class SumOver(Reducer):
             found = self._clamped(atom)
             if found is not None and found[0].terms.get(self.index, 0) > 0:
                 x, end = found
-                nested = minimum_of(self.theory, [self.theory.extreme("max", [x.times(-1).plus(end), end]), ZERO])
+                nested = self.theory.extreme("min", [self.theory.extreme("max", [x.times(-1).plus(end), end]), ZERO])
                 body = body.plus(atom_form(atom), -k).plus(end, k).plus(nested, -k)
         return body
 

@@ -49,8 +49,8 @@ from eqsat.optimizer.greedy import rewrite
 from eqsat.optimizer.unknown_divisors import Input, with_hidden_divisions
 from eqsat.prove.proof import check_rule
 from eqsat.prove.verify import check_equal
-from eqsat.theory import conjectures, divisions
-from eqsat.theory.facts import Facts
+from eqsat.theory import conjectures, intervals
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.work import OverdueError, Work
@@ -285,13 +285,13 @@ def test_once_the_time_is_up_no_further_answers_are_looked_for(monkeypatch):
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_found_late_and_in_time_may_be_met_together(seed, monkeypatch):
     moments = random.Random(seed)
-    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: moments.random() < 0.3)
+    monkeypatch.setattr(Arithmetic, "late_or_raise", lambda theory: moments.random() < 0.3)
     i, j = var("i", 0, 3), var("j", -8, -6)
     answered((7 + ((7 + i * 6 + j * 12 + j * -4) * (i + 1) + i) // (i + 1) * -1) // 257)
 
 
 def test_a_search_that_the_time_ends_leaves_no_class_without_prices(monkeypatch):
-    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: True)
+    monkeypatch.setattr(Arithmetic, "late_or_raise", lambda theory: True)
     x, k, i = var("x", -4, 0), var("k", -2, 5), var("i", 0, 4)
     answered((x + (k + x * 1 + x * 5 - 5)) % 5)
     answered((x + 8 * i + 5 * k) // 8 + (8 * i + k) % 8)
@@ -323,7 +323,7 @@ def test_quotients_are_asked_for_within_quotients_only_so_deep(monkeypatch):
         return found
 
     monkeypatch.setattr(LinearArithmetic, "_division_of", counted)
-    monkeypatch.setattr(divisions, "LIMITS", replace(LIMITS, open_searches=3))
+    monkeypatch.setattr(intervals, "LIMITS", replace(LIMITS, open_searches=3))
     once = IndexingMap((V, W), (), ((V * 3 + W) % 100, (V + W) // 2), ())
     optimize(reduce(lambda before, _: before.then(once), range(150), once).results, budget=Budget(seconds=1.0))
     assert 1 <= deepest[0] <= 4
@@ -392,7 +392,7 @@ NESTED = [
 
 @pytest.mark.parametrize("step", NESTED)
 def test_once_the_time_is_up_the_graph_is_no_longer_than_the_input(step, monkeypatch):
-    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: True)
+    monkeypatch.setattr(Arithmetic, "late_or_raise", lambda theory: True)
     short, long = [optimize(folded(step, count), budget=Budget(seconds=60)).nodes for count in (50, 100)]
     assert long < 3 * short < 50 * 50
 
@@ -408,7 +408,7 @@ def flat_in_symbols(count: int) -> tuple[Expr, list[Expr]]:
 
 
 def test_once_the_time_is_up_long_products_are_read_once(monkeypatch):
-    monkeypatch.setattr(Facts, "late_or_raise", lambda theory: True)
+    monkeypatch.setattr(Arithmetic, "late_or_raise", lambda theory: True)
 
     def took(count: int) -> int:
         row, facts = flat_in_symbols(count)
