@@ -169,7 +169,7 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
             if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
                 continue
             k = coefficient // quotient.args[1].vmin
-            remainder = builder.quotients.remainder_of(quotient)
+            remainder = builder.classes.remainder_of(quotient)
             whole = form.plus(remainder, k)
             if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
                 terms = [(atom_form(a), j) for a, j in whole.terms.items()]
@@ -426,7 +426,7 @@ def _with_multiples(
 def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
     """The classes that are there of ``A % n`` for quotients ``A // n`` in sums."""
     for atom in {a: None for c in sums for a in builder.form_of(c).terms if a.op == "floordiv"}:
-        remainder = builder.quotients.remainder_of(atom)
+        remainder = builder.classes.remainder_of(atom)
         if remainder in builder.classes:
             yield builder.add_class(remainder)
 

@@ -1,11 +1,9 @@
 """The builder of the canonical e-graph: it adds the e-nodes of each class that the roots need.
 
 A class is a normal form; its e-nodes are the ways to compute it. Each kind of value has a module whose ``nodes`` yields
-those that the theory knows: :mod:`eqsat.alternatives.sums`, :mod:`eqsat.alternatives.quotients`,
-:mod:`eqsat.alternatives.products`, :mod:`eqsat.alternatives.selections`, :mod:`eqsat.alternatives.extremes`,
-:mod:`eqsat.alternatives.conditions`; :mod:`eqsat.alternatives.inputs` adds the terms of the input.
-:meth:`eqsat.alternatives.sums.SumNodes.nodes` asks the others in order about sums that contain their values: among
-e-nodes of equal price extraction takes the first.
+those that the theory knows: :mod:`eqsat.alternatives.quotients`, :mod:`eqsat.alternatives.products`,
+:mod:`eqsat.alternatives.selections`, :mod:`eqsat.alternatives.extremes`, :mod:`eqsat.alternatives.conditions`;
+:mod:`eqsat.alternatives.inputs` adds the terms of the input. About a sum the builder asks all of them in order.
 
 Extraction then chooses, and :func:`eqsat.alternatives.partial_sums.share_sums` brackets the chosen sums so that they
 share partial sums.
@@ -18,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, Value
+from eqsat.alternatives.canonical import CanonicalGraph, Value, sum_of
 from eqsat.alternatives.conditions import ConditionNodes
 from eqsat.alternatives.extremes import ExtremeNodes
 from eqsat.alternatives.inputs import InputNodes
@@ -27,7 +25,7 @@ from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
 from eqsat.alternatives.selections import SelectionNodes
-from eqsat.alternatives.sums import SumNodes
+from eqsat.alternatives.sums import RangeNodes
 from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr, topological
@@ -63,9 +61,9 @@ class Builder:
         self.products = ProductNodes(classes)
         self.selections = SelectionNodes(classes)
         self.extremes = ExtremeNodes(classes)
-        self.quotients = QuotientNodes(classes, self.selections, self.input)
-        self.sums = SumNodes(classes, self.quotients, self.products, self.selections, self.extremes, self.input)
-        self.conditions = ConditionNodes(classes, self.sums)
+        self.quotients = QuotientNodes(classes)
+        self.ranges = RangeNodes(classes)
+        self.conditions = ConditionNodes(classes)
         # by operator, what adds the e-nodes of an atom, and its name; ``None`` if that is its own node alone
         self._kinds: dict[str, tuple[str, Callable[[Expr], Iterator[Node]] | None]] = {
             "mul": ("products", self.products.nodes),
@@ -157,9 +155,38 @@ class Builder:
             return "conditions", self.conditions.nodes(value)
         atom = value.single()
         if atom is None:
-            return "sums", self.sums.nodes(value)
+            return "sums", self._sums(value)
         kind, nodes = self._kinds.get(atom.op, ("leaves", None))
         return kind, (nodes or self._own)(atom)
+
+    def _sums(self, form: LinearForm) -> Iterator[Node]:
+        """A literal, or a sum of several terms, or of a multiple of one, also with others that have alternatives.
+
+        Among e-nodes of equal price extraction takes the first.
+        """
+        if not form.terms:
+            yield "const", form.constant, ()
+            return
+        if form.is_affine():
+            yield sum_of([(self.classes.add_atom(a), k) for a, k in form.terms.items()], form.constant)
+            return
+        if self.classes.is_out_of_time(len(form.terms)):
+            yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+            return
+        yield from self.input.bits.in_sum(form)
+        yield from self.input.bits.by_one_operator(form)
+        yield from self.selections.entered(form)
+        yield from self.selections.wrapped(form)
+        yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+        if len(form.terms) == 2:
+            yield from self.quotients.completed_remainders(form)
+        yield from self.quotients.rounded_up(form)
+        yield from self.quotients.of_multiples(form)
+        yield from self.quotients.absorbing(form)
+        yield from self.products.factored(form)
+        yield from self.products.of_variables(form)
+        yield from self.extremes.of_sum(form)
+        yield from self.ranges.joined(form)
 
     def _as_it_is(self, value: Value) -> Iterator[Node]:
         """The one node that a value is, by no law."""

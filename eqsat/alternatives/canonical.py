@@ -17,7 +17,7 @@ from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
-from eqsat.theory.forms import LinearForm, as_term
+from eqsat.theory.forms import LinearForm, as_term, atom_form
 
 #: :attr:`AlternativeLimits.classes`, for the optimiser.
 MANY_CLASSES = LIMITS.classes
@@ -55,6 +55,9 @@ class CanonicalGraph:
         self.escaping: dict[tuple[int, Node], None] = {}
         # the nodes of classes that have many
         self._nodes_of_large: dict[int, set[Node]] = {}
+        self._remainders: dict[Expr, LinearForm] = {}
+        #: Whether the input divides toward zero: an answer divides as its input does.
+        self.truncates = False
         # how many classes have been narrowed
         self._narrowed = 0
         # whether a node divides by what may be zero, and the classes that are asked whether they do
@@ -96,6 +99,15 @@ class CanonicalGraph:
         """Whether a class has several terms."""
         value = self.values[c]
         return isinstance(value, LinearForm) and len(value.terms) > 1
+
+    def remainder_of(self, quotient: Expr) -> LinearForm:
+        """``A % n`` of a quotient ``A // n``, as a sum."""
+        found = self._remainders.get(quotient)
+        if found is None:
+            dividend, divisor = map(self.theory.inner, quotient.args)
+            multiple = self.theory.times(divisor, atom_form(quotient))
+            found = self._remainders[quotient] = dividend.plus(multiple, -1)
+        return found
 
     def operands(self, term: Expr) -> tuple[int, ...]:
         """The classes of the operands of a term in normal form."""

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
-from eqsat.alternatives.sums import SumNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, chain_members, const, make
@@ -22,10 +21,6 @@ from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, t
 
 class ConditionNodes(KindNodes):
     """The e-nodes of conditions."""
-
-    def __init__(self, classes: CanonicalGraph, sums: SumNodes) -> None:
-        super().__init__(classes)
-        self.sums = sums
 
     def nodes(self, term: Expr) -> Iterator[Node]:
         """A condition as it is, and what is equal to a comparison or a junction."""
@@ -159,7 +154,7 @@ class ConditionNodes(KindNodes):
             by_literal = atom.op == "floordiv" and atom.args[1].op == "const"
             k, uneven = divmod(-coefficient, atom.args[1].vmin) if by_literal else (0, 0)
             if k and not uneven:
-                remainder = self.sums.quotients.remainder_of(atom)
+                remainder = self.classes.remainder_of(atom)
                 without = left.plus(remainder, -k)
                 if len(without.terms) + len(remainder.terms) == len(left.terms):
                     left, sides[k > 0] = without, sides[k > 0].plus(remainder, abs(k))

@@ -126,7 +126,7 @@ def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[Linea
             continue
         k, left = divmod(-coefficient, quotient.args[1].vmin)
         if k > 1 and not left:
-            low, high = builder.theory.bounds(form.plus(builder.quotients.remainder_of(quotient), -k))
+            low, high = builder.theory.bounds(form.plus(builder.classes.remainder_of(quotient), -k))
             if low >= 0 and high < k:
                 yield form.plus(atom_form(quotient), -coefficient), -coefficient
 

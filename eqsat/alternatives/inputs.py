@@ -34,8 +34,6 @@ class InputNodes(KindNodes):
         super().__init__(classes)
         self._hidden_laws = HiddenLaws(self.theory)
         self.bits = BitNodes(classes)
-        #: Whether the input divides toward zero: an answer divides as its input does.
-        self.truncates = False
         #: For each class that the input writes, the node of its lowest term, which needs no other term of that class.
         self.nodes: dict[int, Node] = {}
         # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
@@ -58,7 +56,7 @@ class InputNodes(KindNodes):
         self._input = list(terms)
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
-        self.truncates |= "tdiv" in ops
+        self.classes.truncates |= "tdiv" in ops
         parts = long_partial_chains(self._input, LIMITS.wide_sum) if self.theory.is_canonical else ()
         for place, (term, op) in enumerate(zip(self._input, ops, strict=True)):
             if place % LIMITS.terms_per_look == 0:

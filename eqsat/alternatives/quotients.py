@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import gcd
+from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
-from eqsat.alternatives.inputs import InputNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
-from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
-from eqsat.lang.expr import Expr
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, number
+from eqsat.lang.expr import Expr, const, make
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
 
 
 class QuotientNodes(KindNodes):
     """The e-nodes of quotients, alone and in sums."""
 
-    def __init__(self, classes: CanonicalGraph, selections: SelectionNodes, given: InputNodes) -> None:
+    def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
-        self.selections = selections
-        self.input = given
         #: By class the quotients, by literals, of sums with a constant.
         self.of_shifted: dict[int, Expr] = {}
-        self._remainders: dict[Expr, LinearForm] = {}
         # other readings of quotients, which are written if what they divide is there
         self._nested: list[tuple[Expr, LinearForm, LinearForm]] = []
 
@@ -44,14 +40,14 @@ class QuotientNodes(KindNodes):
             return
         dividend, divisor = map(self.theory.inner, atom.args)
         yield "floordiv", None, (self.add_class(dividend), self.add_class(divisor))
-        yield from self.selections.by_either(dividend, divisor)
+        yield from self._by_either(dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
             # by the literal first where that spares a product
             first = self.theory.quotient_by(dividend, n)
             yield "floordiv", None, (self.add_class(first), self.add_class(smaller))
-        if self.input.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
+        if self.classes.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
             # of numbers that are not negative the two quotients are one
             yield "tdiv", None, self.operands(atom)
 
@@ -64,6 +60,16 @@ class QuotientNodes(KindNodes):
                 # only what lies between -n and 0 is rounded up
                 yield "max", None, (self.add_class(self.theory.quotient_by(dividend, n)), self.add_class(ZERO))
 
+    def _by_either(self, dividend: LinearForm, divisor: LinearForm) -> Iterator[Node]:
+        """A quotient by what has two values as a selection between quotients by literals."""
+        values = self.theory.two_values(divisor) if divisor.terms else None
+        if values is not None and values[1] > 0:
+            by_lower, by_higher = [make("floordiv", to_expr(dividend), const(n)) for n in values[1:]]
+            selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
+            yield self.sum_node([(cast(LinearForm, selected), 1)], 0)
+            lower, higher = [self.add_class(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]
+            yield "where", None, (self.add_class(values[0]), lower, higher)
+
     def completed_remainders(self, form: LinearForm) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
         for quotient, coefficient in form.terms.items():
@@ -75,7 +81,7 @@ class QuotientNodes(KindNodes):
             if k != 1:
                 yield self.sum_node([(LinearForm({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
                 continue
-            remainder = self.remainder_of(quotient)
+            remainder = self.classes.remainder_of(quotient)
             rest = form.plus(remainder, -1)
             if len(rest.terms) == 1:
                 terms = [(atom_form(a), c) for a, c in rest.terms.items()]
@@ -101,7 +107,7 @@ class QuotientNodes(KindNodes):
             n = less.args[1].vmin
             between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
             if more.args[1] is less.args[1] and len(between.terms) <= 1:
-                dividend = self.remainder_of(less).plus(between)
+                dividend = self.classes.remainder_of(less).plus(between)
                 yield "floordiv", None, (self.add_class(dividend), self.add_class(number(n)))
 
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
@@ -196,15 +202,6 @@ class QuotientNodes(KindNodes):
             low, high = self.theory.plain_bounds(inner)
             if low < 0 and high < n:
                 yield LinearForm({quotient: -1}, -shift)
-
-    def remainder_of(self, quotient: Expr) -> LinearForm:
-        """``A % n`` of a quotient ``A // n``, as a sum."""
-        found = self._remainders.get(quotient)
-        if found is None:
-            dividend, divisor = map(self.theory.inner, quotient.args)
-            multiple = self.theory.times(divisor, atom_form(quotient))
-            found = self._remainders[quotient] = dividend.plus(multiple, -1)
-        return found
 
     @provides("nested quotients", otherwise=lambda self: None)
     def add_nested(self) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
-from eqsat.lang.expr import Expr, const, make
+from eqsat.lang.expr import Expr
 from eqsat.theory.branches import wrapped
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number
 
 
 class SelectionNodes(KindNodes):
@@ -76,16 +75,6 @@ class SelectionNodes(KindNodes):
                 found = [(*of_bit[:2], bit) for of_bit, bit in values if of_bit and of_bit[2] == of_bit[1] + 1]
             self._quotients[atom] = found[0] if found else None
         return self._quotients[atom]
-
-    def by_either(self, dividend: LinearForm, divisor: LinearForm) -> Iterator[Node]:
-        """A quotient by what has two values as a selection between quotients by literals."""
-        values = self.theory.two_values(divisor) if divisor.terms else None
-        if values is not None and values[1] > 0:
-            by_lower, by_higher = [make("floordiv", to_expr(dividend), const(n)) for n in values[1:]]
-            selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
-            yield self.sum_node([(cast(LinearForm, selected), 1)], 0)
-            lower, higher = [self.add_class(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]
-            yield "where", None, (self.add_class(values[0]), lower, higher)
 
     def beside(self, form: LinearForm, rest: LinearForm) -> Node:
         """``form`` as ``rest`` and a selection between literals."""
