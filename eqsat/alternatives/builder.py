@@ -24,8 +24,8 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
+from eqsat.alternatives.ranges import RangeNodes
 from eqsat.alternatives.selections import SelectionNodes
-from eqsat.alternatives.sums import RangeNodes
 from eqsat.extract.graph import Node, Payload
 from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr, topological
