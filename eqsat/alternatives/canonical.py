@@ -19,12 +19,8 @@ from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import LinearForm, as_term, atom_form
 
-#: :attr:`AlternativeLimits.classes`, for the optimiser.
-MANY_CLASSES = LIMITS.classes
-
 #: The value of a class: the normal form of an integer, or a condition in normal form.
 Value = LinearForm | Expr
-
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
 _NARROWING = frozenset({"mod", "min", "max", "where"})

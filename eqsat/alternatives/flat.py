@@ -13,9 +13,6 @@ from eqsat.lang.ops import FLOORS
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm
 
-#: :attr:`AlternativeLimits.flat_ways`, for the optimiser.
-MIN_WAYS = LIMITS.flat_ways
-
 
 def flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:
     """The sum of variables that the terms divide in several ways, if they hardly divide another."""

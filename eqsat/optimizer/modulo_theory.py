@@ -14,9 +14,9 @@ from math import inf
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import MANY_CLASSES, Value, is_affine
+from eqsat.alternatives.canonical import Value, is_affine
 from eqsat.alternatives.choosing import Chooser
-from eqsat.alternatives.flat import MIN_WAYS, as_variable, flat_index
+from eqsat.alternatives.flat import as_variable, flat_index
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
@@ -44,6 +44,27 @@ _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"
 
 
 @dataclass
+class _Found:
+    """What a run has found so far: where the time ends it, the answer is made of that."""
+
+    terms: list[Expr]
+    contexts: list[LinearArithmetic | None]
+    base: LinearArithmetic | None = None
+    values: list[Value] = field(default_factory=list)
+    builder: Builder | None = None
+    choice: Choice = field(default_factory=dict)
+    #: The classes of the roots, once terms are chosen for them.
+    wanted: list[int] = field(default_factory=list)
+
+    def take(self, builder: Builder, choice: Choice) -> list[Expr]:
+        """Take a choice; the terms of the roots by it."""
+        self.choice = choice
+        written = builder.root_terms(choice)
+        self.wanted = [builder.add_class(value) for value in self.values]
+        return [written[c] for c in self.wanted]
+
+
+@dataclass
 class ModuloTheory(SaturatingRun):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
@@ -57,58 +78,52 @@ class ModuloTheory(SaturatingRun):
         index is looked for.
         """
         self.with_rules = engine == "egraph"
-        terms: list[Expr] = list(self.roots)
-        contexts: list[LinearArithmetic | None] = [None] * len(terms)
-        found: tuple[Builder, list[int]] | None = None
-        choice: Choice = {}
         if engine == "theory" and limit == inf:
             self.spent.skip(WITHOUT_RULES)
-        base: LinearArithmetic | None = None
-        builder: Builder | None = None
-        values: list[Value] = []
+        found = _Found([*self.roots], [None] * len(self.roots))
         try:
-            base, theories = self._theories()
-            self._check_divisors(theories)
-            base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
-            values = self._values(base)
-            if base.late_or_raise():
-                self.stop = "time"
-            base.work.until = self._ends()
-            builder = self._insert(base, self.order, self.roots, values)
-            contexts = theories
-            without_rules = self._saturate(builder)
-            choice = self._extract(builder, limit, without_rules)
-            written = builder.root_terms(choice)
-            wanted = [builder.add_class(v) for v in values]
-            terms, found = [written[c] for c in wanted], (builder, wanted)
-            if self.extract == "exact":
-                terms = self._best_of_all(builder, choice, wanted, terms)
-            if limit == inf:
-                self.spent.enter("flat index")
-                terms = self._through_flat_index(base, terms)
-            self.spent.enter("again")
-            terms = self._read_again(base, contexts, values, terms, len(builder.graph))
+            self._find(found, limit)
         except OverdueError:
             # what was found until then is the answer, or else the input
             self.stop = "time"
-        if base is not None:
+        if found.base is not None:
             # a late theory may not see that a divisor is never zero
-            base.work.until = base.work.end = inf
-        if builder is not None and found is None:
-            choice = tree(Priced.of(builder.graph, self.model))
-            written = builder.root_terms(choice)
-            wanted = [builder.add_class(v) for v in values]
-            terms, found = self._cheapest(terms, [written[c] for c in wanted]), (builder, wanted)
-        if found is None:
-            result = self._result(terms, 0, contexts, engine)
-        else:
-            builder, wanted = found
-            part = Part(builder.graph, (*enumerate(wanted),), choice, builder.input.narrowed())
-            result = self._result(terms, len(builder.graph), contexts, engine, Snapshot((part,), self.lazy))
+            found.base.work.until = found.base.work.end = inf
+        builder = found.builder
+        if builder is None:
+            result = self._result(found.terms, 0, found.contexts, engine)
+            return result if self.pareto is None else self._with_answers(result, [])
+        if not found.wanted:
+            cheapest = found.take(builder, tree(Priced.of(builder.graph, self.model)))
+            found.terms = self._cheapest(found.terms, cheapest)
+        part = Part(builder.graph, (*enumerate(found.wanted),), found.choice, builder.input.narrowed())
+        snapshot = Snapshot((part,), self.lazy)
+        result = self._result(found.terms, len(builder.graph), found.contexts, engine, snapshot)
         if self.pareto is None:
             return result
-        blended = [] if found is None else self._blended(result, *found, contexts)
-        return self._with_answers(result, blended)
+        return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
+
+    def _find(self, found: _Found, limit: float) -> None:
+        """Normalise, insert, saturate, extract; ``found`` gains what each step finds."""
+        base, contexts = self._theories()
+        found.base = base
+        self._check_divisors(contexts)
+        base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
+        found.values = self._values(base)
+        if base.late_or_raise():
+            self.stop = "time"
+        base.work.until = self._ends()
+        builder = found.builder = self._insert(base, self.order, self.roots, found.values)
+        found.contexts = contexts
+        without_rules = self._saturate(builder)
+        found.terms = found.take(builder, self._extract(builder, limit, without_rules))
+        if self.extract == "exact":
+            found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
+        if limit == inf:
+            self.spent.enter("flat index")
+            found.terms = self._through_flat_index(base, found.terms)
+        self.spent.enter("again")
+        found.terms = self._read_again(base, contexts, found.values, found.terms, len(builder.graph))
 
     def _insert(
         self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]
@@ -203,7 +218,7 @@ class ModuloTheory(SaturatingRun):
         if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
             return terms
         left = sum([term.op in FLOORS for term in topological(terms)])
-        flat = flat_index(self.order, base) if left >= MIN_WAYS else None
+        flat = flat_index(self.order, base) if left >= ALTERNATIVES.flat_ways else None
         if flat is None or not self._has_time():
             return terms
         index, images = as_variable(flat, (*self.order, *self.known), base)
@@ -230,7 +245,7 @@ class ModuloTheory(SaturatingRun):
             if self.has_own_rules and self._assume_remainders(base, map(as_term, again)):
                 # of what rules made of the roots nothing was conjectured yet
                 again = self._values_again(base, contexts, values, terms)
-            if again == values or nodes > MANY_CLASSES:
+            if again == values or nodes > ALTERNATIVES.classes:
                 break
             builder = self._insert(base, topological(terms), terms, again)
             self._saturate(builder)
