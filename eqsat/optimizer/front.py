@@ -118,22 +118,7 @@ def optimize(
     model = model_of(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
-    names = variables_of(ranges)
-    # a term of another system is refused as such
-    alone = isinstance(exprs, Expr | str) or origin_of(exprs) is not None
-    written = [cast(Expr, exprs)] if alone else _listed("exprs", cast(Sequence[Expr], exprs), "expressions, or one")
-    roots = tuple(term_of(e, names) for e in written)
-    if not roots:
-        raise ValueError("there is nothing to optimise: give at least one expression")
-    conditions = _listed("constraints", constraints, "conditions")
-    gated_by = _listed("gates", gates, "conditions, or None")
-    if any(isinstance(c, str) for c in (*conditions, *gated_by)):
-        names = names_of(roots) | names
-    facts = tuple(_fact(c, names) for c in conditions)
-    gated = tuple(None if g is None else _fact(g, names) for g in gated_by)
-    gated = gated or (None,) * len(roots)
-    if len(gated) != len(roots):
-        raise ValueError(f"{len(gated)} gate(s) for {len(roots)} expression(s): give one gate, or None, for each")
+    given = _input(exprs, constraints, gates, variables_of(ranges))
     if rules is None or rules is DEFAULT:
         rules = DEFAULT
     else:
@@ -142,7 +127,6 @@ def optimize(
         # a rule is checked once in a process
         began += time.perf_counter() - checked_from
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
-    given = Input(roots, facts, gated)
     hidden = (
         given
         if unknown_divisors == "refuse"
@@ -174,6 +158,31 @@ def _refuse_ranges(*options: object) -> None:
                 f"{name!r} is an option, not a variable: optimize a term with a variable of that name, made by "
                 f"eqsat.parse(text, {{{name!r}: eqsat.var({name!r}, 0, 9)}})"
             )
+
+
+def _input(
+    exprs: Expr | str | Sequence[Expr | str],
+    constraints: Sequence[Expr | str],
+    gates: Sequence[Expr | str | None],
+    names: dict[str, Expr],
+) -> Input:
+    """What is to be optimised, and what is known of it, as terms; text is read with the variables of ``names``."""
+    # a term of another system is refused as such
+    alone = isinstance(exprs, Expr | str) or origin_of(exprs) is not None
+    written = [cast(Expr, exprs)] if alone else _listed("exprs", cast(Sequence[Expr], exprs), "expressions, or one")
+    roots = tuple(term_of(e, names) for e in written)
+    if not roots:
+        raise ValueError("there is nothing to optimise: give at least one expression")
+    conditions = _listed("constraints", constraints, "conditions")
+    gated_by = _listed("gates", gates, "conditions, or None")
+    if any(isinstance(c, str) for c in (*conditions, *gated_by)):
+        names = names_of(roots) | names
+    facts = tuple(_fact(c, names) for c in conditions)
+    gated = tuple(None if g is None else _fact(g, names) for g in gated_by)
+    gated = gated or (None,) * len(roots)
+    if len(gated) != len(roots):
+        raise ValueError(f"{len(gated)} gate(s) for {len(roots)} expression(s): give one gate, or None, for each")
+    return Input(roots, facts, gated)
 
 
 def variables_of(ranges: Mapping[str, tuple[int | None, int | None] | range]) -> dict[str, Expr]:
