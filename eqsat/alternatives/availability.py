@@ -3,8 +3,8 @@
 A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has
 smaller coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one
 is the cheaper. So once all classes of a :class:`~eqsat.alternatives.builder.Builder` are known and a first answer is
-chosen, each condition is added as an interval of a sum over its variables, decided at every point, and each sum as a
-multiple of another and what that leaves.
+chosen, each condition is added as an interval of a sum over its variables (:mod:`eqsat.alternatives.intervals`), and
+each sum as a multiple of another and what that leaves.
 """
 
 from __future__ import annotations
@@ -12,27 +12,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
-from math import gcd
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import Value, sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
-from eqsat.alternatives.dividends import add_by_dividends
+from eqsat.alternatives.intervals import as_intervals, compared_sum, worth_reading
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import SUM_OPERATORS, Node, sum_payload, sum_terms
-from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
+from eqsat.lang.expr import Expr, extent
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
-from eqsat.lang.sampling import domain_size, grid
-from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
-from eqsat.theory.limits import LIMITS as THEORY_LIMITS
+from eqsat.theory.forms import LinearForm, atom_form, number
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -68,11 +59,11 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     )
     signed = [*_from_opposites(builder, needed), *_by_needed_sums(builder, conditions, needed)]
     found += signed
-    conditions = [(c, condition) for c, condition in conditions if _worth_reading(condition)]
-    intervals = list(_intervals(builder, conditions, sorted(needed))) if conditions else []
+    conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
+    intervals = list(as_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
     entered = dict(_entered_extremes(builder, forms, needed))
-    has_dividends = add_by_dividends(builder, forms)
+    has_dividends = _add_by_dividends(builder, forms)
     builder.grow()
     found += [item for nodes in entered.values() for item in nodes.items()]
     found += [*intervals, *_in_time(builder, _by_sums(builder, needed, [*compared, *entered]))]
@@ -490,77 +481,11 @@ def _entered_extremes(
             yield base, nodes
 
 
-@provides("intervals")
-def _intervals(
-    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
-) -> Iterator[tuple[int, Node]]:
-    """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    sums: dict[frozenset[Expr], dict[LinearForm, LinearForm]] = defaultdict(dict)
-    for c in there:
-        value = builder.values[c]
-        if isinstance(value, LinearForm) and value.terms and value.is_affine():
-            of_direction = sums[frozenset(value.terms)]
-            direction = LinearForm(value.terms, 0)
-            if direction not in of_direction or not value.constant:
-                of_direction[direction] = value
-    pairs = 0
-    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[LinearForm], bool]]] = defaultdict(list)
-    for c, condition in conditions:
-        names = tuple(sorted(variables([condition]), key=lambda v: v.key))
-        if domain_size(names) > THEORY_LIMITS.condition_points:
-            continue
-        own = _direction(condition)
-        # of fewer variables it is no interval, unless it does not depend on the others
-        directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
-        pairs += len(directions)
-        # what is affine in two variables is compared in every way already
-        compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
-        if (directions or compared) and pairs <= LIMITS.condition_pairs:
-            together[names].append((c, condition, directions, compared))
-    for names, members in together.items():
-        used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))
-        terms = [condition for _, condition, _, _ in members] + [to_expr(f) for f in used]
-        points = grid(names)
-        shape = [extent(v) for v in names]
-        values = [np.broadcast_to(x, shape) for x in evaluate(terms, points, total=True)]
-        of_sum = dict(zip(used, values[len(members) :], strict=True))
-        for (c, _, directions, compared), holds in zip(members, values, strict=False):
-            if holds.all() or not holds.any():
-                continue
-            found = [_as_comparison(builder, names, points, holds)] if compared else []
-            found += [_as_interval(builder, f, of_sum[f], holds) for f in directions]
-            yield from ((c, node) for node in found if node is not None)
-
-
-def _over(
-    names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[LinearForm, LinearForm]]
-) -> dict[LinearForm, LinearForm]:
-    """By direction, the sums over just these variables, and what longer ones have of them."""
-    found = dict(sums.get(names, {}))
-    for wider, of_direction in sums.items():
-        if 1 < len(names) < len(wider) and names < wider:
-            for direction in of_direction:
-                part = {v: direction.terms[v] for v in direction.terms if v in names}
-                content = gcd(*part.values())
-                primitive = LinearForm({v: k // content for v, k in part.items()}, 0)
-                found.setdefault(primitive, primitive)
-    return found
-
-
 def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
     """Conditions as bounds of their variables, where these were found to say the same."""
     for condition, bounds in builder.theory.by_bounds.items():
         if condition in builder.classes and bounds is not condition and bounds.args:
             yield builder.add_class(condition), (bounds.op, None, builder.operands(bounds))
-
-
-def _direction(condition: Expr) -> list[LinearForm]:
-    """The sum that a comparison compares with a literal, and its opposite."""
-    compared = [a for a in condition.args if a.op != "const"] if condition.op in COMPARISONS else []
-    if len(compared) != 1:
-        return []
-    direction = LinearForm(read(compared[0]).terms, 0)
-    return [direction, direction.times(-1)]
 
 
 def _merged(builder: Builder, conditions: Iterable[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
@@ -597,76 +522,75 @@ def _by_needed_sums(
         form = builder.form_of(c)
         along[LinearForm(form.terms, 0)].append(form)
     for c, condition in conditions if along else ():
-        for sign, direction in zip((1, -1), _direction(condition), strict=False):
+        for sign, direction in zip((1, -1), compared_sum(condition), strict=False):
             for form in along.get(direction, ()):
                 node = builder.conditions.by_sum(condition, form, sign)
                 if node not in builder.graph.classes[c]:
                     yield c, node
 
 
-def _worth_reading(condition: Expr) -> bool:
-    """Whether another alternative may be cheaper: not for a variable beside a literal."""
-    if condition.op in COMPARISONS:
-        if condition.args[0].is_bool or {a.op for a in condition.args} <= {"var", "const"}:
-            return False
-    elif condition.op not in ("and", "or"):
-        return False
-    return not any(
-        term.op in UNINTERPRETED or (term.op == "var" and is_index(term)) or may_divide_by_zero(term)
-        for term in topological([condition])
-    )
+def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> bool:
+    """Add sums as multiples of a dividend and of its quotient; whether there are any.
+
+    ``7*x - 524*y - 1259*((x - 75*y)//180)`` needs one ``x + 105*y``: a normal form has the smallest coefficients below
+    ``//``, so a sum beside it that was a multiple of what is divided is none any more. Which multiple of 180 the
+    dividend has lost is what makes both one again: of ``a*S + c*(S//n)`` the normal form is ``R + c*(D//n)``, where
+    ``S`` is ``D + n*w`` and ``R - a*D`` is ``(c + a*n)*w``.
+    """
+    found = False
+    for c, form in forms:
+        if builder.theory.late_or_raise():
+            break
+        if not 2 < len(form.terms) <= LIMITS.wide_sum:
+            continue
+        for atom, coefficient in form.terms.items():
+            if atom.op != "floordiv" or atom.args[1].op != "const":
+                continue
+            for dividend, n in _readings(builder, atom):
+                for whole, left, a in _dividends(builder, form, atom, coefficient, dividend, n):
+                    base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
+                    divided = builder.add_class(quotient, expand=False)
+                    builder.add_node(divided, ("floordiv", None, (base, builder.add_class(number(n)))))
+                    others = [(atom_form(other), k) for other, k in left.terms.items()]
+                    builder.add_node(c, builder.sum_node([(whole, a), (quotient, coefficient), *others], left.constant))
+                    found = True
+    return found
 
 
-def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
-    """The node that compares ``form``, with these values, such that it holds where it should; ``None`` if none."""
-    inside = values[holds]
-    low, high = int(inside.min()), int(inside.max())
-    outside = values[~holds]
-    if low == high and not (outside == low).any():
-        return "eq", None, (builder.add_class(form), builder.add_class(number(low)))
-    step = int(np.gcd.reduce(inside - low))
-    if step > 1 and not ((outside - low) % step == 0).any():
-        remainder = builder.theory.remainder(form, number(step))
-        return "eq", None, (builder.add_class(remainder), builder.add_class(number(low % step)))
-    above, below = outside > high, outside < low
-    if not (above | below).all():
-        least, most = int(outside.min()), int(outside.max())
-        if least != most or (inside == least).any():
-            return None
-        return "ne", None, (builder.add_class(form), builder.add_class(number(least)))
-    parts: list[Node] = []
-    if below.any():
-        parts.append(("le", None, (builder.add_class(number(low)), builder.add_class(form))))
-    if above.any():
-        parts.append(("lt", None, (builder.add_class(form), builder.add_class(number(high + 1)))))
-    if len(parts) == 1:
-        return parts[0]
-    return "and", None, tuple([_class_of(builder, part) for part in parts])
+def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
+    """The dividends and divisors of which a quotient by a literal is the quotient."""
+    dividend, n = builder.theory.inner(atom.args[0]), atom.args[1].vmin
+    yield dividend, n
+    for inside, k in dividend.terms.items():
+        # (x//b + r)//n is (x + b*r)//(b*n), and -(x//b) is (b - 1 - x)//b
+        if abs(k) == 1 and inside.op == "floordiv" and inside.args[1].op == "const" and inside.args[1].vmin > 1:
+            b = inside.args[1].vmin
+            below = builder.theory.inner(inside.args[0])
+            rest = dividend.plus(atom_form(inside), -k)
+            yield rest.times(b).plus(below, k).shifted(b - 1 if k < 0 else 0), b * n
 
 
-def _as_comparison(
-    builder: Builder, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
-) -> Node | None:
-    """The comparison of two variables that holds where it should; ``None`` if none does."""
-    x, y = [np.broadcast_to(points[cast(str, v.value)], holds.shape) for v in names]
-    one, other = [builder.add_class(atom_form(v)) for v in names]
-    for op, found, operands in (
-        ("eq", x == y, (one, other)),
-        ("ne", x != y, (one, other)),
-        ("lt", x < y, (one, other)),
-        ("le", x <= y, (one, other)),
-        ("lt", y < x, (other, one)),
-        ("le", y <= x, (other, one)),
-    ):
-        if np.array_equal(found, holds):
-            return op, None, operands
-    return None
-
-
-def _class_of(builder: Builder, comparison: Node) -> int:
-    """The class of a comparison with a literal, with this e-node."""
-    op, _, operands = comparison
-    terms = [to_expr(builder.form_of(a)) for a in operands]
-    c = builder.add_class(builder.theory.condition(make(op, *terms)))
-    builder.add_node(c, comparison)
-    return c
+def _dividends(
+    builder: Builder, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
+) -> Iterator[tuple[LinearForm, LinearForm, int]]:
+    """Dividends of a quotient in a sum, with what is left of that beside a multiple of them and of the quotient."""
+    rest = form.plus(atom_form(atom), -coefficient)
+    scales = {rest.terms[x] // k: None for x, k in dividend.terms.items() if x in rest.terms and not rest.terms[x] % k}
+    for near in (1, -1):
+        if not (near - coefficient) % n:
+            scales[(near - coefficient) // n] = None
+    for a in scales:
+        step = coefficient + a * n
+        if not a or not step:
+            continue
+        difference = rest.plus(dividend, -a)
+        whole = LinearForm({x: k // step for x, k in difference.terms.items() if not k % step}, 0)
+        left = difference.plus(whole, -step)
+        if not whole.terms or len(left.terms) + 2 >= len(form.terms):
+            continue
+        total = dividend.plus(whole, n)
+        shifts = {} if left.constant % step else {left.constant // step: None}
+        low = builder.theory.plain_bounds(total)[0]
+        shifts[0 if low >= 0 or is_power_of_two(n) or not is_finite(low) else -(low // n)] = None
+        for shift in shifts:
+            yield total.shifted(n * shift), left.shifted(-step * shift), a
