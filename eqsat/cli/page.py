@@ -21,7 +21,8 @@ from eqsat.lang.expr import Expr, brief, topological
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.terms import term_of_node, terms_of
 from eqsat.lang.text import to_program
-from eqsat.optimizer.greedy import Matcher, canonical_terms
+from eqsat.optimizer.canonical_terms import canonical_terms
+from eqsat.optimizer.matcher import Matcher
 from eqsat.optimizer.result import Result
 
 #: Characters of a term in a table.

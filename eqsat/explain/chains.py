@@ -21,7 +21,8 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, instantiate
 from eqsat.lang.ops import OPS, REDUCTIONS, SUMS
 from eqsat.lang.terms import written_sum
 from eqsat.lang.traversal import topological_until
-from eqsat.optimizer.greedy import Matcher, canonical, joined, presentable
+from eqsat.optimizer.canonical_terms import canonical, joined, presentable
+from eqsat.optimizer.matcher import Matcher
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
 from eqsat.theory.conjectures import Conjecture, constant_remainder

@@ -16,7 +16,7 @@ from eqsat.explain.chains import LINEAR, Laws, Move, Search, reading, written
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import Simplicity, topological_until
-from eqsat.optimizer.greedy import CHAINED
+from eqsat.optimizer.canonical_terms import CHAINED
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE
 from eqsat.theory.definedness import live_branches, undefined

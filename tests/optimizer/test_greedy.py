@@ -14,8 +14,10 @@ from eqsat.lang.functions import minimum
 from eqsat.lang.functions import where as choose
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
+from eqsat.optimizer.canonical_terms import canonical, canonical_terms
 from eqsat.optimizer.front import optimize
-from eqsat.optimizer.greedy import UNDOES, Matcher, canonical, canonical_terms, rewrite
+from eqsat.optimizer.greedy import rewrite
+from eqsat.optimizer.matcher import UNDOES, Matcher
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
 

@@ -1,0 +1,298 @@
+"""Rules matched on terms one by one: every way in which rules rewrite a canonical term.
+
+Commutativity and associativity are left out, since canonical terms have one order. A rule that works both ways is used
+from left to right, and of two rules that undo each other (:data:`UNDOES`) the first: either pair would run in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from itertools import chain
+from math import gcd
+
+from eqsat.egraph.patterns import LITERALS, is_condition_letter, moved_letter
+from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, is_index, topological
+from eqsat.lang.ops import MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.optimizer.canonical_terms import (
+    CHAINED,
+    INDEX,
+    MINUS_ONE,
+    ONE,
+    canonical,
+    canonical_terms,
+    commutes,
+    joined,
+    operands_of,
+)
+from eqsat.optimizer.limits import LIMITS
+
+#: Rules that undo another one, by name: of both, the later one is left out.
+UNDOES = {
+    "factor-scale": "distribute-scale",
+    "factor-offset": "distribute-offset",
+    "factor-term": "distribute-whole",
+}
+
+#: What the letters of a pattern stand for, and at ``INDEX`` its index, if it has one.
+Binding = dict[str, Expr]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A node of a pattern: a letter, a literal, or an operator on shapes.
+
+    ``kind`` is ``"literal"``, ``"term"`` or ``"condition"`` for letters, else empty; ``fixed`` is a literal.
+    """
+
+    op: str
+    args: tuple[_Shape, ...] = ()
+    kind: str = ""
+    letter: str = ""
+    fixed: Expr | None = None
+
+    @property
+    def needs(self) -> str:
+        """The operator of all terms that can match; empty if these have any."""
+        return "const" if self.kind == "literal" else self.op if self.fixed is None else self.fixed.op
+
+    @cached_property
+    def below(self) -> frozenset[str]:
+        """The operators that operands of a match have; one with that of the chain itself is several of these."""
+        return frozenset([shape.needs for shape in self.args]) - {"", self.op}
+
+    def fits(self, term: Expr) -> bool:
+        """Whether ``term`` can match, by its operator alone."""
+        match self.kind:
+            case "literal":
+                return term.op == "const" and (self.letter != "s" or 0 <= term.vmin <= MAX_SHIFT)
+            case "term":
+                return not term.is_bool
+            case "condition":
+                return term.is_bool
+        return term is self.fixed if self.fixed is not None else term.op == self.op
+
+
+def _shape(pattern: Expr) -> _Shape:
+    """A left side for matching against canonical terms."""
+    if is_condition_letter(pattern):
+        return _Shape("", kind="condition", letter=str(pattern.args[0].value))
+    if pattern.op == "var":
+        name = str(pattern.value)
+        return _Shape("", kind="literal" if name in LITERALS else "term", letter=INDEX if is_index(pattern) else name)
+    if not pattern.args:
+        return _Shape(pattern.op, fixed=pattern)
+    args = tuple([_shape(a) for a in pattern.args])
+    match pattern.op:
+        case "sub":
+            return _Shape("add", (args[0], _Shape("mul", (args[1], _Shape("const", fixed=MINUS_ONE)))))
+        case "neg":
+            return _Shape("mul", (args[0], _Shape("const", fixed=MINUS_ONE)))
+        case "ne":
+            return _Shape("not", (_Shape("eq", args),))
+        case "le":
+            return _Shape("lt", (args[0], _Shape("add", (args[1], _Shape("const", fixed=ONE)))))
+    return _Shape(pattern.op, args)
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A rule ready to match: its left side, the conjuncts of its guard, its right side."""
+
+    name: str
+    left: _Shape
+    when: tuple[Expr, ...]
+    right: Expr
+
+
+@cache
+def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
+    """The rules by the operator of their left side, in order; each list has the rules that match any operator too."""
+    undone: set[str | None] = set()
+    compiled = []
+    for rule in rules:
+        # loops split would be merged again: which is cheaper is for extraction to say
+        if rule.name not in undone and not _is_order(rule) and not rule.pattern.has_own_loops:
+            compiled.append(_compile(rule))
+            undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
+    return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
+
+
+def _compile(rule: Rule) -> _Compiled:
+    pattern = rule.pattern
+    return _Compiled(rule.name, _shape(pattern.left), tuple(conjuncts(pattern.when)), pattern.right)
+
+
+def conjuncts(when: Expr) -> list[Expr]:
+    return [] if when is TRUE else chain_members(when, "and")[::-1]
+
+
+def _is_order(rule: Rule) -> bool:
+    """Whether both sides are the same canonical term: commutativity, associativity."""
+    pattern = rule.pattern
+    left, right = canonical_terms([pattern.left, pattern.right])
+    return left is right
+
+
+def _congruence(term: Expr) -> tuple[int, int]:
+    """Modulus and remainder by the literal factors of the addends, so that dividing by their divisor always simplifies.
+
+    The modulus of a literal is 0: it has no other value.
+    """
+    modulus = remainder = 0
+    for addend in operands_of("add", term):
+        if addend.op == "const":
+            remainder = addend.vmin
+        else:
+            last = addend.args[1] if addend.op == "mul" else addend
+            modulus = gcd(modulus, last.vmin) if last.op == "const" else 1
+        if modulus == 1:
+            return 1, 0
+    return modulus, remainder % modulus if modulus else remainder
+
+
+class Matcher:
+    """Every way in which rules rewrite a canonical term at its root, operands in any order.
+
+    A subclass may know more: of bounds, and of the comparisons that hold.
+    """
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = _compiled(tuple(rules))
+        self._splits: dict[Expr, list[tuple[Expr, ...]]] = {}
+        self._below: dict[Expr, set[str]] = {}
+
+    def bounds(self, term: Expr) -> tuple[int, int]:
+        """Inclusive bounds of a canonical term, for guards."""
+        return term.vmin, term.vmax
+
+    def holds(self, condition: Expr) -> bool:
+        """Whether a canonical condition is known to hold, for guards."""
+        return condition.vmin == 1
+
+    def rewrites(self, term: Expr, only: Collection[str] | None = None) -> Iterator[tuple[str, Expr]]:
+        """Names of rules, in their order, and what they make of ``term``; of all rules, or of those named."""
+        for rule in self.rules.get(term.op, ()):
+            if only is not None and rule.name not in only:
+                continue
+            for binding, rest in self._matches(rule.left, term):
+                result = self._apply(rule, binding, term.op, rest)
+                if result is not None and result is not term:
+                    yield rule.name, result
+
+    def _apply(self, rule: _Compiled, binding: Binding, op: str, rest: list[Expr]) -> Expr | None:
+        """The right side with the operands that the left side left over, if the guard holds."""
+        try:
+            if not all(self.holds(self._instance(conjunct, binding)) for conjunct in rule.when):
+                return None
+            result = self._instance(rule.right, binding)
+        except (ValueError, OverflowError):
+            # a literal to compute has no value: its divisor is zero, a shift goes too far, or a bound is infinite
+            return None
+        return joined(op, [*operands_of(op, result), *rest]) if rest else result
+
+    def _instance(self, pattern: Expr, binding: Binding) -> Expr:
+        """``pattern`` with its letters replaced, as a canonical term."""
+        if is_condition_letter(pattern):
+            return binding[str(pattern.args[0].value)]
+        if pattern.op == "var":
+            name = INDEX if is_index(pattern) else str(pattern.value)
+            if name in binding:
+                return binding[name]
+            return const(self._measure(name, binding))
+        if not pattern.args:
+            return pattern
+        if pattern.op == "load":
+            # `at(x, y)`
+            body, place = binding[moved_letter(pattern.args[0])], self._instance(pattern.args[1], binding)
+            return canonical_terms([instantiate(body, binding[INDEX], place)])[0]
+        return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
+
+    def _measure(self, name: str, binding: Binding) -> int:
+        """The value of a scalar such as ``vmin_x`` or ``gcd_x_d``."""
+        function, *letters = name.split("_")
+        term = binding[letters[0]]
+        match function:
+            case "vmin":
+                return self.bounds(term)[0]
+            case "vmax":
+                return self.bounds(term)[1]
+            case "free":
+                return binding[INDEX] not in topological([term])
+        modulus, remainder = _congruence(term)
+        factor = gcd(modulus, remainder) or 1
+        match function:
+            case "factor":
+                return factor
+            case "gcd":
+                return gcd(factor, binding[letters[1]].vmin)
+        if not modulus:
+            raise ValueError("a literal has no modulus")
+        return modulus if function == "modulus" else remainder
+
+    def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
+        """Every way to match ``term``; of a chain, also every two operands, with the others as rest."""
+        if not self._fits(left, term):
+            return
+        for binding in self._match(left, term, {}):
+            yield binding, []
+        if left.op in CHAINED:
+            operands = operands_of(left.op, term)
+            # the operands before the last are final together: no two of them match
+            if 2 < len(operands) <= LIMITS.chained_operands:
+                last = operands.pop()
+                for at, other in enumerate(operands):
+                    for pair in ((other, last), (last, other)):
+                        for binding in self._match_all(left.args, pair, {}):
+                            yield binding, operands[:at] + operands[at + 1 :]
+
+    def _fits(self, shape: _Shape, term: Expr) -> bool:
+        """Whether a term can match, by its operator and those of its operands."""
+        if not shape.fits(term):
+            return False
+        if not shape.below:
+            return True
+        found = self._below.get(term)
+        if found is None:
+            operands = operands_of(term.op, term) if term.op in CHAINED else term.args
+            found = self._below[term] = {operand.op for operand in operands}
+        return shape.below <= found
+
+    def _match(self, shape: _Shape, term: Expr, binding: Binding) -> Iterator[Binding]:
+        """The bindings under which ``shape``, which fits, is ``term``."""
+        if shape.kind:
+            known = binding.get(shape.letter)
+            if known is None:
+                yield {**binding, shape.letter: term}
+            elif known is term:
+                yield binding
+        elif shape.fixed is not None:
+            yield binding
+        else:
+            for operands in self._ways(term):
+                yield from self._match_all(shape.args, operands, binding)
+
+    def _match_all(self, shapes: Sequence[_Shape], terms: Sequence[Expr], binding: Binding) -> Iterator[Binding]:
+        if not all(map(self._fits, shapes, terms)):
+            return
+        bindings = iter([binding])
+        for shape, term in zip(shapes, terms, strict=True):
+            bindings = chain.from_iterable(map(partial(self._match, shape, term), bindings))
+        yield from bindings
+
+    def _ways(self, term: Expr) -> list[tuple[Expr, ...]]:
+        """The operands of ``term`` in both orders if they commute; of a chain, each operand and the others."""
+        found = self._splits.get(term)
+        if found is None:
+            found = [term.args]
+            if term.op in CHAINED:
+                operands = operands_of(term.op, term)
+                for at in range(len(operands) - 1 if 2 < len(operands) <= LIMITS.chained_operands else 0):
+                    others = joined(term.op, operands[:at] + operands[at + 1 :])
+                    found += [(others, operands[at]), (operands[at], others)]
+            if commutes(term.op):
+                found.append(term.args[::-1])
+            self._splits[term] = found
+        return found
