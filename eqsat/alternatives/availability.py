@@ -23,7 +23,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import SUM_OPERATORS, Node, sum_payload, sum_terms
 from eqsat.lang.expr import Expr, extent
 from eqsat.lang.infinity import is_finite
-from eqsat.theory.forms import LinearForm, atom_form, number
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -157,9 +157,10 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
     """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
     for c, form in forms:
         for quotient, coefficient in form.terms.items():
-            if quotient.op != "floordiv" or quotient.args[1].op != "const" or coefficient % quotient.args[1].vmin:
+            n = literal_divisor(quotient)
+            if not n or coefficient % n:
                 continue
-            k = coefficient // quotient.args[1].vmin
+            k = coefficient // n
             remainder = builder.classes.remainder_of(quotient)
             whole = form.plus(remainder, k)
             if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
@@ -224,10 +225,9 @@ def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
     """``A // (n*k)`` as ``(A//n) // k`` where ``A//n`` is there and ``k`` a power of two."""
     theory = builder.theory
     single = ((c, form.single()) for c, form in forms)
-    quotients = [(c, a) for c, a in single if a is not None and a.op == "floordiv" and a.args[1].op == "const"]
-    divisors = dict.fromkeys([a.args[1].vmin for _, a in quotients])
-    for c, atom in quotients:
-        m = atom.args[1].vmin
+    quotients = [(c, a, m) for c, a in single if a is not None and (m := literal_divisor(a))]
+    divisors = dict.fromkeys([m for _, _, m in quotients])
+    for c, atom, m in quotients:
         for n in divisors:
             if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
                 quotient = theory.quotient_by(theory.inner(atom.args[0]), n)
@@ -544,8 +544,6 @@ def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
         if not 2 < len(form.terms) <= LIMITS.wide_sum:
             continue
         for atom, coefficient in form.terms.items():
-            if atom.op != "floordiv" or atom.args[1].op != "const":
-                continue
             for dividend, n in _readings(builder, atom):
                 for whole, left, a in _dividends(builder, form, atom, coefficient, dividend, n):
                     base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
@@ -558,13 +556,15 @@ def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
 
 
 def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
-    """The dividends and divisors of which a quotient by a literal is the quotient."""
-    dividend, n = builder.theory.inner(atom.args[0]), atom.args[1].vmin
+    """The dividends and divisors of which an atom is the quotient, if it is one by a literal."""
+    n = literal_divisor(atom)
+    if not n:
+        return
+    dividend = builder.theory.inner(atom.args[0])
     yield dividend, n
     for inside, k in dividend.terms.items():
         # (x//b + r)//n is (x + b*r)//(b*n), and -(x//b) is (b - 1 - x)//b
-        if abs(k) == 1 and inside.op == "floordiv" and inside.args[1].op == "const" and inside.args[1].vmin > 1:
-            b = inside.args[1].vmin
+        if abs(k) == 1 and (b := literal_divisor(inside)) > 1:
             below = builder.theory.inner(inside.args[0])
             rest = dividend.plus(atom_form(inside), -k)
             yield rest.times(b).plus(below, k).shifted(b - 1 if k < 0 else 0), b * n

@@ -16,7 +16,7 @@ from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.terms import buffer_key
 from eqsat.theory.digits import shortened
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, partition, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number, partition, to_expr
 
 
 class ConditionNodes(KindNodes):
@@ -151,8 +151,8 @@ class ConditionNodes(KindNodes):
         """What a sum subtracts and what it adds beside its constant, each remainder as a whole."""
         left, sides = LinearForm(form.terms, 0), [ZERO, ZERO]
         for atom, coefficient in form.terms.items():
-            by_literal = atom.op == "floordiv" and atom.args[1].op == "const"
-            k, uneven = divmod(-coefficient, atom.args[1].vmin) if by_literal else (0, 0)
+            n = literal_divisor(atom)
+            k, uneven = divmod(-coefficient, n) if n else (0, 0)
             if k and not uneven:
                 remainder = self.classes.remainder_of(atom)
                 without = left.plus(remainder, -k)
@@ -171,9 +171,9 @@ class ConditionNodes(KindNodes):
     def _between(self, term: Expr) -> Iterator[Node]:
         """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
         literal = next((a for a in term.args if a.op == "const"), None)
-        quotient = next((a for a in term.args if a.op == "floordiv" and a.args[1].op == "const"), None)
+        quotient = next(filter(literal_divisor, term.args), None)
         if literal is not None and quotient is not None:
-            dividend, n = self.theory.inner(quotient.args[0]), quotient.args[1].vmin
+            dividend, n = self.theory.inner(quotient.args[0]), literal_divisor(quotient)
             above = dividend.shifted(-literal.vmin * n)
             both = [self.theory.at_least_zero(end) for end in (above, above.times(-1).shifted(n - 1))]
             between = self.theory.junction("and", both)

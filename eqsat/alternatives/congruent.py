@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
-from eqsat.theory.forms import LinearForm, atom_form, number
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
 
 
 class CongruentRemainders:
@@ -122,9 +122,8 @@ class CongruentRemainders:
 def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
     for quotient, coefficient in form.terms.items() if len(form.terms) <= LIMITS.wide_sum else ():
-        if quotient.op != "floordiv" or quotient.args[1].op != "const":
-            continue
-        k, left = divmod(-coefficient, quotient.args[1].vmin)
+        n = literal_divisor(quotient)
+        k, left = divmod(-coefficient, n) if n else (0, 0)
         if k > 1 and not left:
             low, high = builder.theory.bounds(form.plus(builder.classes.remainder_of(quotient), -k))
             if low >= 0 and high < k:

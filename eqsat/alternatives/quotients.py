@@ -12,7 +12,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, const, make
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number, to_expr
 
 
 class QuotientNodes(KindNodes):
@@ -94,7 +94,7 @@ class QuotientNodes(KindNodes):
         """
         if len(form.terms) > LIMITS.wide_sum:
             return
-        quotients = [(a, k) for a, k in form.terms.items() if a.op == "floordiv" and a.args[1].op == "const"]
+        quotients = [(a, k) for a, k in form.terms.items() if literal_divisor(a)]
         for quotient, k in quotients:
             n = quotient.args[1].vmin
             if k != n:
@@ -113,10 +113,8 @@ class QuotientNodes(KindNodes):
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
         """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""
         for atom, k in form.terms.items():
-            if abs(k) == 1 or atom.op != "floordiv" or atom.args[1].op != "const":
-                continue
-            n, left = divmod(atom.args[1].vmin, abs(k))
-            if left or n < 2:
+            n, left = divmod(literal_divisor(atom), abs(k))
+            if abs(k) == 1 or left or n < 2:
                 continue
             sign, dividend = (1 if k > 0 else -1), self.theory.inner(atom.args[0])
             whole = self.theory.quotient_by(dividend, n)

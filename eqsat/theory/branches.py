@@ -11,7 +11,16 @@ from math import gcd
 from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.conditions import is_negative
-from eqsat.theory.forms import LinearForm, atom_form, factors, number, scale_of, to_expr, without_quotients
+from eqsat.theory.forms import (
+    LinearForm,
+    atom_form,
+    factors,
+    literal_divisor,
+    number,
+    scale_of,
+    to_expr,
+    without_quotients,
+)
 
 
 def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
@@ -149,7 +158,7 @@ def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
     """The divisor of a quotient in ``common`` that a selection by its remainder, ``gap``, rounds; 0 if none."""
     for atom, k in gap.terms.items():
         cancels = common.terms.get(atom, 0) == (-step if k > 0 else step)
-        if cancels and atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin == abs(k):
+        if cancels and literal_divisor(atom) == abs(k):
             return abs(k)
     return 0
 
@@ -199,7 +208,7 @@ def _selected_division(theory: Arithmetic, condition: Expr, x: LinearForm, y: Li
 def _toward_zero(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
     """``where(x < 0, (x + n - 1)//n, x//n)`` is ``tdiv(x, n)``."""
     atom = y.single()
-    if atom is None or atom.op != "floordiv" or atom.args[1].op != "const" or condition.op != "lt":
+    if atom is None or not literal_divisor(atom) or condition.op != "lt":
         return None
     dividend, divisor = map(theory.inner, atom.args)
     below = dividend.times(-1)

@@ -13,7 +13,17 @@ from itertools import permutations
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.digits import join_digits, join_order
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, chained, factors, number, partition, to_expr
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    atom_form,
+    chained,
+    factors,
+    literal_divisor,
+    number,
+    partition,
+    to_expr,
+)
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import cannot_hold, is_coupled
 
@@ -148,8 +158,7 @@ class Conditions(Arithmetic):
         if content > 1:
             return form.divided(content)
         for atom, coefficient in form.sorted_terms():
-            if abs(coefficient) == 1 and atom.op == "floordiv" and atom.args[1].op == "const":
-                n = atom.args[1].vmin
+            if abs(coefficient) == 1 and (n := literal_divisor(atom)):
                 inner = self.inner(atom.args[0])
                 rest = form.plus(atom_form(atom), -coefficient)
                 if coefficient == 1:
@@ -305,9 +314,10 @@ class Conditions(Arithmetic):
     def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
         for quotient, coefficient in form.terms.items():
-            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+            n = literal_divisor(quotient)
+            if not n:
                 continue
-            n, dividend = quotient.args[1].vmin, self.inner(quotient.args[0])
+            dividend = self.inner(quotient.args[0])
             scale, uneven = divmod(-coefficient, n)
             rest = form.plus(dividend, -scale).plus(atom_form(quotient), scale * n)
             if uneven or not scale or rest.terms or not dividend.constant or rest.constant % scale:

@@ -23,12 +23,14 @@ from eqsat.lang.sampling import Points, all_hold, domain_size, grid
 from eqsat.lang.traversal import mentions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import (
+    ZERO,
     Division,
     EqualProducts,
     LinearForm,
     atom_form,
     combination,
     factors,
+    literal_divisor,
     number,
     read,
     to_expr,
@@ -157,8 +159,9 @@ class Facts(Arithmetic):
 
     def _read_also(self, atom: Expr) -> None:
         """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
-        if atom.op == "floordiv" and atom.args[1].op == "const":
-            dividend, n = self.form(atom.args[0]), atom.args[1].vmin
+        n = literal_divisor(atom)
+        if n:
+            dividend = self.form(atom.args[0])
             division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
             for part in self.equal[atom].terms:
                 if part.op == "floordiv" and part in division.remainder.terms:
@@ -204,8 +207,7 @@ class Facts(Arithmetic):
         atom = direction.single()
         if atom is not None:
             self.narrowed[atom] = (low, high)
-            if atom.op == "floordiv" and atom.args[1].op == "const":
-                self._narrow_numerator(atom, low, high)
+            self._narrow_numerator(atom, low, high)
         else:
             self.directions = [(d, b) for d, b in self.directions if d != direction]
             self.directions.append((direction, (low, high)))
@@ -215,9 +217,9 @@ class Facts(Arithmetic):
                 self._solve(direction.shifted(-low))
 
     def _narrow_numerator(self, atom: Expr, low: int, high: int) -> None:
-        divisor = atom.args[1].vmin
-        numerator = self.inner(atom.args[0])
-        if divisor > 0 and numerator.terms:
+        divisor = literal_divisor(atom)
+        numerator = self.inner(atom.args[0]) if divisor > 0 else ZERO
+        if numerator.terms:
             self._assume_at_least(numerator, low * divisor)
             self._assume_at_least(numerator.times(-1), -(high * divisor + divisor - 1))
 

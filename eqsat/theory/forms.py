@@ -184,6 +184,11 @@ def literal(value: LinearForm | Expr) -> int | None:
     return value.constant if isinstance(value, LinearForm) and not value.terms else None
 
 
+def literal_divisor(atom: Expr) -> int:
+    """The literal by which a quotient rounds down; 0 of what is no quotient by a literal."""
+    return atom.args[1].vmin if atom.op == "floordiv" and atom.args[1].op == "const" else 0
+
+
 def as_term(value: LinearForm | Expr) -> Expr:
     """A normal form as a term: of an integer that of its form, of a condition itself."""
     return to_expr(value) if isinstance(value, LinearForm) else value

@@ -11,7 +11,7 @@ from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.theory.forms import LinearForm, factors, number, product_form, to_expr
+from eqsat.theory.forms import LinearForm, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Reducer, chosen, has_reductions, reduction, selected, selection_in
 
@@ -140,7 +140,7 @@ class ExtremeOver(Reducer):
             return 1
         if self.is_free(atom):
             return 0
-        if atom.op == "floordiv" and atom.args[1].op == "const" and atom.args[1].vmin > 0:
+        if literal_divisor(atom) > 0:
             return self._slope(self.theory.inner(atom.args[0]))
         if atom.op == "mul":
             moving = [part for part in factors(atom) if not self.is_free(part)]

@@ -18,6 +18,7 @@ from eqsat.theory.forms import (
     atom_form,
     common_factors,
     factors,
+    literal_divisor,
     number,
     partition,
     partition_by,
@@ -279,7 +280,7 @@ class Quotients(Arithmetic):
         """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
         digits: dict[Expr, LinearForm] = {}
         for quotient, _ in x.sorted_terms():
-            if quotient.op != "floordiv" or quotient.args[1].op != "const":
+            if not literal_divisor(quotient):
                 continue
             for division in self.divisions_in(x, quotient):
                 scale = scale_of(division.dividend, x)

@@ -16,7 +16,7 @@ from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, product_form, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import (
     Range,
@@ -168,9 +168,10 @@ class SumOver(Reducer):
         if compared is None:
             return None
         for quotient, coefficient in compared.terms.items():
-            if quotient.op != "floordiv" or quotient.args[1].op != "const" or self.is_free(quotient):
+            n = literal_divisor(quotient)
+            if not n or self.is_free(quotient):
                 continue
-            n, dividend = quotient.args[1].vmin, self.theory.inner(quotient.args[0])
+            dividend = self.theory.inner(quotient.args[0])
             sign = -1 if coefficient > 0 else 1
             rest = compared.plus(dividend.plus(LinearForm({quotient: -n}, 0)), -sign)
             if n > 1 and self.is_free(rest):
@@ -316,11 +317,10 @@ class SumOver(Reducer):
     def _of_exact_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
         for part in inside:
-            if part.op == "floordiv" and part.args[1].op == "const" and part.args[1].vmin > 0:
-                n = part.args[1].vmin
-                if always_divisible(self.theory.inner(part.args[0]), n):
-                    whole = self._multiplied(part.args[0], _without(inside, part))
-                    return self.theory.quotient_by(self.of(whole), n)
+            n = literal_divisor(part)
+            if n > 0 and always_divisible(self.theory.inner(part.args[0]), n):
+                whole = self._multiplied(part.args[0], _without(inside, part))
+                return self.theory.quotient_by(self.of(whole), n)
         return None
 
     def _of_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
