@@ -17,6 +17,7 @@ from math import inf, lcm, prod
 from operator import and_, mul, or_, xor
 from typing import Any, cast
 
+from eqsat.interop.multiples import without_multiples
 from eqsat.interop.parts import optimized
 from eqsat.lang.expr import (
     FALSE,
@@ -43,7 +44,6 @@ from eqsat.lang.traversal import facts_on, use_counts
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.multiples import without_multiples
 
 #: The two ends of a range, both inclusive, ``None`` for no end; or a ``range`` of step 1.
 Ends = tuple[Any, Any] | range
