@@ -69,23 +69,9 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     found += [*intervals, *_in_time(builder, _by_sums(builder, needed, [*compared, *entered]))]
     for c, node in found:
         builder.add_node(c, node)
-    others = _in_time(
-        builder,
-        _from_quotients(builder, needed),
-        _in_two_steps(builder, forms),
-        _shifted(builder),
-        _taken_in(builder, needed),
-        _of_bits(builder, values),
-        of_products(builder),
-    )
-    for c, node in others:
-        builder.add_node(c, node)
-    others += _in_time(builder, _with_products(builder, needed))
-    is_divided = CongruentRemainders(builder).add(needed)
-    if not found and not others and not is_divided and not has_dividends:
+    has_more = _add_beside(builder, needed, values, forms)
+    if not found and not has_more and not has_dividends:
         return None
-    for c, node in others:
-        builder.add_node(c, node)
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
     return [
@@ -95,6 +81,31 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         *entered.values(),
         *[nodes for nodes in around if len(nodes) >= LIMITS.users],
     ]
+
+
+def _add_beside(
+    builder: Builder,
+    needed: Mapping[int, Node],
+    values: Sequence[tuple[int, Value]],
+    forms: Sequence[tuple[int, LinearForm]],
+) -> bool:
+    """Add the alternatives that use classes which others have added; whether there are any."""
+    found = _in_time(
+        builder,
+        _from_quotients(builder, needed),
+        _in_two_steps(builder, forms),
+        _shifted(builder),
+        _taken_in(builder, needed),
+        _of_bits(builder, values),
+        of_products(builder),
+    )
+    for c, node in found:
+        builder.add_node(c, node)
+    products = _in_time(builder, _with_products(builder, needed))
+    is_divided = CongruentRemainders(builder).add(needed)
+    for c, node in products:
+        builder.add_node(c, node)
+    return bool(found or products) or is_divided
 
 
 def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
