@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from eqsat.alternatives.canonical import Value
 from eqsat.explain.chains import LINEAR, Laws, Move, Search, reading, written
+from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import Simplicity, topological_until
@@ -164,10 +165,10 @@ class Plan:
         result = task.result
         self.before = [result.before[i] for i in members]
         self.after = [result.exprs[i] for i in members]
-        base = LinearArithmetic(result.constraints, work=Work(until=task.until(1)))
-        fact = () if gate is None else (base.condition(gate),)
-        # None under a gate that never holds
-        self.theory = base.assuming(fact[0]) if fact else base
+        base = _known(result.constraints, Work(until=task.until(1)))
+        fact = () if gate is None or base is None else (base.condition(gate),)
+        # None where nothing is evaluated: under a gate that never holds, or if a divisor that is always zero was kept
+        self.theory = base.assuming(fact[0]) if base and fact else base
         self.conjectures = [
             conjecture for conjecture in result.conjectures if {*conjecture.facts} <= {*result.constraints, *fact}
         ]
@@ -180,7 +181,7 @@ class Plan:
         #: The same in branches whose conditions say that sums are equal, where other terms have that value.
         self._equated: dict[LinearArithmetic, dict[Value, Expr]] = {}
         self.links: list[Link] = []
-        if self.theory is not None:
+        if base is not None and self.theory is not None:
             self.theory.assert_equal([(conjecture.before, conjecture.after) for conjecture in self.conjectures])
             if read := _selections_read(self.theory, self.before):
                 self.theory.assert_equal([(self.theory.simplify(before), after) for before, after in read])
@@ -336,6 +337,14 @@ class Plan:
             name = f"{self.task.prefix}{len(self._variables)}"
             self._variables[operand] = var(name, operand.vmin, operand.vmax)
         return self._variables[operand]
+
+
+def _known(constraints: Sequence[Expr], work: Work) -> LinearArithmetic | None:
+    """What is known where the constraints hold; ``None`` if they never do."""
+    try:
+        return LinearArithmetic(constraints, work=work)
+    except ContradictionError:
+        return None
 
 
 def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:

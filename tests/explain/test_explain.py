@@ -287,6 +287,11 @@ def test_without_time_no_shorter_forms_are_looked_for(monkeypatch):
     sound(optimize(["(x//8*8 + x%8)*2 + (x*3 + y)%3"], x=(0, 99), y=(0, 2)), seconds=0.0)
 
 
+def test_a_divisor_that_is_kept_and_always_zero():
+    result = optimize("k//6//k", k=(-9, 0), constraints=["0 <= k"], unknown_divisors="keep")
+    assert [step.law for step in result.explain().steps] == ["never"]
+
+
 def test_what_the_laws_do_not_reach_is_coarse():
     result = optimize(["x%24%8"], **X)
     assert sound(result, only=[]).coarse == 1
