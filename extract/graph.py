@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, cast
 
 Payload = int | str | tuple[int, tuple[int, ...]] | None
@@ -61,6 +62,10 @@ class EGraph:
     roots: list[int] = field(default_factory=list)
     weights: dict[int, int] = field(default_factory=dict)
 
+    def __eq__(self, other: object) -> bool:
+        # bounds that were read have the infinities of floats, which equal no other integer's
+        return isinstance(other, EGraph) and self.to_dict() == other.to_dict()
+
     def __len__(self) -> int:
         """The number of e-nodes."""
         return sum(map(len, self.classes.values()))
@@ -84,7 +89,9 @@ class EGraph:
             found += [other for other in dict.fromkeys(linked) if other not in found]
 
     def to_dict(self) -> dict[str, Any]:
-        """The graph as JSON has it: numbers of classes as text, tuples as lists; see :meth:`from_dict`.
+        """The graph as JSON has it: numbers of classes as text, tuples as lists, ``None`` for no bound.
+
+        :meth:`from_dict` reads it.
 
         >>> graph = EGraph({0: [("var", "x", ())], 1: [("sum", (3, (2,)), (0,))]}, {0: (0, 9), 1: (3, 21)}, [1])
         >>> graph.to_dict()["classes"]
@@ -94,7 +101,7 @@ class EGraph:
         """
         return {
             "classes": {str(c): [_to_lists(node) for node in nodes] for c, nodes in self.classes.items()},
-            "bounds": {str(c): [low, high] for c, (low, high) in self.bounds.items()},
+            "bounds": {str(c): [*map(_to_finite, ends)] for c, ends in self.bounds.items()},
             "roots": [*self.roots],
             "weights": {str(c): weight for c, weight in self.weights.items()},
         }
@@ -104,7 +111,7 @@ class EGraph:
         """The graph that :meth:`to_dict` wrote."""
         return cls(
             {int(c): [_to_node(*node) for node in nodes] for c, nodes in record["classes"].items()},
-            {int(c): (low, high) for c, (low, high) in record["bounds"].items()},
+            {int(c): _to_bounds(*ends) for c, ends in record["bounds"].items()},
             [*record["roots"]],
             {int(c): weight for c, weight in record["weights"].items()},
         )
@@ -113,6 +120,14 @@ class EGraph:
 def _to_lists(node: Node) -> list[Any]:
     op, value, operands = node
     return [op, [value[0], [*value[1]]] if isinstance(value, tuple) else value, [*operands]]
+
+
+def _to_finite(end: int) -> int | None:
+    return None if abs(end) == inf else end
+
+
+def _to_bounds(low: int | None, high: int | None) -> Bounds:
+    return cast(int, -inf) if low is None else low, cast(int, inf) if high is None else high
 
 
 def _to_node(op: str, value: Any, operands: list[int]) -> Node:

@@ -38,6 +38,7 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.functions import where
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import ELEMENTS, Buffer
 from eqsat.lang.sampling import grid
 from eqsat.lang.validation import integer_of, require, shown
@@ -71,7 +72,7 @@ class Store:
     Raises
     ------
     ValueError, TypeError
-        If an index can leave its axis, or the value does not fit the elements; the message says which.
+        If a loop has no end, an index can leave its axis, or the value does not fit the elements.
 
     >>> from eqsat.lang.expr import var
     >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
@@ -106,6 +107,8 @@ class Store:
         for variable in self.over:
             if not isinstance(variable, Expr) or variable.op != "var" or self.over.count(variable) > 1:
                 raise ValueError(f"a store ranges over distinct variables, not over {brief(as_expr(variable))!r}")
+            if not is_finite(variable.vmin, variable.vmax):
+                raise ValueError(f"the loop over {brief(variable)!r} has no end: give the variable bounds")
         self._check_indices(array)
 
     def __repr__(self) -> str:

@@ -33,6 +33,7 @@ N = buffer("N", "i32", (16,))
 SHIFT = buffer("SHIFT", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
 DOUBLE = buffer("DOUBLE", "f64", (16,))
+U = var("u", 0, None)
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
 ADDED = Kernel("added", [Store(OUT[I], I + var("p", 0, 9), [I])])
 TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
@@ -46,6 +47,7 @@ REFUSED = [
     (lambda: Store(OUT[I], N[I] * 2, [I]), ValueError, "which i32, the element type of 'OUT', does not hold"),
     (lambda: Store(OUT[I + 1], 0, [I]), ValueError, r"the index 'i \+ 1' of 'OUT\[i \+ 1\]' has range \[1, 16\]"),
     (lambda: Store(OUT[I], 0, [I, I]), ValueError, "ranges over distinct variables"),
+    (lambda: Store(OUT[U % 16], 0, [U]), ValueError, "the loop over 'u' has no end: give the variable bounds"),
     (lambda: Store(OUT[I], 0, [I], N[I]), TypeError, "the guard of a store is a condition"),
     (lambda: Store(buffer("X")[I], 0, [I]), ValueError, "buffer 'X' has no shape"),
     (lambda: Kernel("k", [Store(OUT[I], OUT[I] // 2, [I])]), ValueError, "loads from 'OUT', which it also stores to"),

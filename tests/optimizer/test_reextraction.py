@@ -133,6 +133,13 @@ def test_the_graph_as_plain_data(result):
     assert EGraph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
 
 
+def test_the_graph_as_plain_data_without_bounds():
+    graph = optimize("min(x*2//2 + y%3, 9)", x=(None, None), y=(0, None)).graph
+    read = EGraph.from_dict(json.loads(json.dumps(graph.to_dict())))
+    assert read == graph == read
+    assert Priced.of(read, Latency()) == Priced.of(graph, Latency())
+
+
 def test_a_result_with_its_graph_survives_pickling(result):
     for _ in range(2):
         same = pickle.loads(pickle.dumps(result))
