@@ -22,6 +22,7 @@ from eqsat.lang.expr import (
     Expr,
     any_buffer,
     chain_members,
+    const,
     is_index,
     make,
     may_divide_by_zero,
@@ -164,6 +165,9 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
         if op is None:
             return None
+        if args[2].vmin == args[2].vmax == 0:
+            # the input has no value where this is evaluated
+            return const(0)
         return make(op, args[1], kept_from_zero(args[2]) if term in elsewhere else args[2])
 
     def divisor(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
@@ -195,27 +199,44 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
 
 
 def _evaluated_elsewhere(result: Result) -> set[Expr]:
-    """The divisions of the answer that it may evaluate where the input does not: all but those on the same paths."""
-    found = {t for t in topological(result.exprs) if t.op == "load" and t.args[0] in _SOMETIMES.values()}
+    """The divisions of the answer that it may evaluate where the input does not: all but the input's own, by value.
+
+    Of those that the input evaluates at some points alone that are those on its paths.
+    """
+    of_input, found = _hidden_divisions(result.before), _hidden_divisions(result.exprs)
+    sometimes = {t for t in found if t.args[0] in _SOMETIMES.values()}
+    found -= of_input - sometimes
     if not found or result.exprs == result.before:
         return set()
     theory = LinearArithmetic(result.constraints)
+    own = {(_OPERATOR[t.args[0]], *_operands(theory, t)) for t in of_input}
+    found = {t for t in found if t in sometimes or (_OPERATOR[t.args[0]], *_operands(theory, t)) not in own}
+    if not sometimes:
+        return found
     before, after = _paths(theory, result.before, result.gates), _paths(theory, result.exprs, result.gates)
     if before is None or after is None:
         return found
-    of_input: dict[object, list[Path]] = {}
+    paths_of: dict[object, list[Path]] = {}
     for term, paths in before.items():
-        of_input.setdefault(_meaning(theory, term), []).extend(paths)
+        paths_of.setdefault((term.args[0], *_operands(theory, term)), []).extend(paths)
     covered = {
         term
         for term, paths in after.items()
-        if all(any(theirs <= path for theirs in of_input.get(_meaning(theory, term), ())) for path in paths)
+        if all(
+            any(theirs <= path for theirs in paths_of.get((term.args[0], *_operands(theory, term)), ()))
+            for path in paths
+        )
     }
     return found - covered
 
 
-def _meaning(theory: LinearArithmetic, load: Expr) -> object:
-    return load.args[0], theory.form(load.args[1]), theory.form(load.args[2])
+def _hidden_divisions(roots: Sequence[Expr]) -> set[Expr]:
+    return {t for t in topological(roots) if t.op == "load" and t.args[0] in _OPERATOR}
+
+
+def _operands(theory: LinearArithmetic, load: Expr) -> tuple[object, object]:
+    """The dividend and the divisor of a hidden division, in normal form."""
+    return theory.form(load.args[1]), theory.form(load.args[2])
 
 
 def _paths(

@@ -221,6 +221,8 @@ def defined(
 
 def kept_from_zero(divisor: Expr) -> Expr:
     """``divisor`` where it is not zero, and a number of its range elsewhere."""
+    if divisor.vmin > 0 or divisor.vmax < 0:
+        return divisor
     if divisor.vmin < 0 < divisor.vmax:
         return where(divisor.eq(0), 1, divisor)
     return maximum(divisor, 1) if divisor.vmin >= 0 else minimum(divisor, -1)

@@ -59,6 +59,30 @@ def test_divisors_that_are_assumed_not_to_be_zero(text, ranges, wanted):
     assert result.check(samples=500)
 
 
+DIGIT = dict.fromkeys("jkm", (0, 9))
+#: A branch may be evaluated where its condition fails: there a divisor that is known in it is not the input's.
+KNOWN_IN_A_BRANCH = [
+    ("where(j < 1, k//j, 7) + 9//j", "where(j < 1, 0, 7) + 9//j"),
+    ("where(m <= j and j <= m, k//j, 7) + 9//j + m", "where(j == m, k//max(m, 1), 7) + 9//j + m"),
+    ("where(j == 3, k//j, 7) + 9//j", "where(j == 3, k//3, 7) + 9//j"),
+    (
+        "where(j == m*2, k//j, 7) + where(j == m*2, 0, k//(m*2)) + 9//j",
+        "9//j + where(j == m*2, k//(m*2), k//(m*2) + 7)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), KNOWN_IN_A_BRANCH)
+def test_divisors_that_a_branch_knows_are_kept_from_zero_outside_of_it(text, wanted):
+    result = optimize(text, unknown_divisors="keep", **DIGIT)
+    assert str(result.expr) == wanted
+    assert result.check()
+
+
+def test_where_a_divisor_is_always_zero_nothing_is_divided():
+    assert str(optimize("k//6//j", unknown_divisors="keep", constraints=["j < 1"], **DIGIT).expr) == "0"
+
+
 def test_what_is_assumed_is_said():
     assert [str(c) for c in optimize("x//d*d + x%d", unknown_divisors="assume", x=ANY, d=COUNT).constraints] == [
         "d != 0"
