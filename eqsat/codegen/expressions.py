@@ -200,20 +200,22 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
     return preamble([written]) + "\n" + written.text
 
 
-def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = None, storage: str = "") -> Function:
-    """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
-    if not roots:
-        raise ValueError("there is no expression to lower: give at least one")
-    check_name(name)
+def _refuse_unwritten(roots: Sequence[Expr], remedy: str) -> None:
+    """Refuse terms that no C expression computes."""
     for root in roots:
         refuse_array(root)
     known = {*WRITE, *OWN, "var", "buffer"}
     other = next((t for t in topological(roots) if t.op not in known), None)
     if other is not None:
-        raise ValueError(
-            f"{brief(other)!r} needs an array, a loop or floating-point values: "
-            "give it as a store of a kernel (eqsat.Kernel)"
-        )
+        raise ValueError(f"{brief(other)!r} needs an array, a loop or floating-point values: {remedy}")
+
+
+def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = None, storage: str = "") -> Function:
+    """The function that :func:`to_c` prints, without what it needs before it; ``storage`` may be ``"static "``."""
+    if not roots:
+        raise ValueError("there is no expression to lower: give at least one")
+    check_name(name)
+    _refuse_unwritten(roots, "give it as a store of a kernel (eqsat.Kernel)")
     return _RootsWriter(roots, name, arguments(roots, order)).function(storage)
 
 
@@ -250,7 +252,8 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
     It may call :data:`HELPERS`. Shared subterms are repeated. Expressions that are given the same ``order``, which has
     all of their variables, call them alike, and none what is ``taken``.
 
-    Raises ``ValueError`` if that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves.
+    Raises ``ValueError`` if that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves, or ``root`` needs
+    arrays, loops or floating-point values.
 
     >>> from eqsat.lang.expr import var
     >>> expression(var("n", 0, 99) * 4 // 8 + 1)
@@ -262,6 +265,7 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
             f"one C expression for {brief(root)!r} repeats what it shares, which makes over {most} operators: "
             "compute it before, and give a variable"
         )
+    _refuse_unwritten([root], "compute it before, and give a variable")
     writer = Writer([root], taken, order or variables([root]))
     for term in topological([root]):
         if term.op != "var":

@@ -13,7 +13,8 @@ from itertools import product
 from eqsat.codegen.expressions import check_name, expression
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import LIMITS, common_width
-from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, topological, var, variables
+from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, var, variables
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.sampling import domain_size
 from eqsat.lang.text import to_text
 from eqsat.lang.validation import integer_of, list_of, require
@@ -80,11 +81,15 @@ class LoopHeader:
         Raises
         ------
         ValueError
-            If ``variable`` is no variable, a bound is no integer, or the loop has values outside of its range.
+            If ``variable`` is no variable, a bound is no integer, the loop has no end, or values outside of its range.
         """
         require(variable, Expr, "the variable of a loop")
         if variable.op != "var":
             raise ValueError(f"a loop needs a variable, not {to_text(variable, most=60)!r}")
+        if not is_finite(0 if start is not None else variable.vmin, 0 if last is not None else variable.vmax):
+            raise ValueError(
+                f"the loop over {variable.value!r} has no end: give the variable bounds, or start and last"
+            )
         first = const(variable.vmin) if start is None else as_expr(start)
         final = const(variable.vmax) if last is None else as_expr(last)
         check_bounds([first, final])
@@ -164,8 +169,8 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     """
     require(root, Expr, "what is unrolled")
     unrolled = list_of(Expr, unrolled, "the variables that are unrolled")
-    leaves = {t for t in topological([root]) if t.op == "var"}
-    present = [v for v in unrolled if v in leaves]
+    free = variables([root])
+    present = [v for v in unrolled if v in free]
     for v in present:
         if present.count(v) > 1:
             raise ValueError(f"the variable {v.value!r} is unrolled twice: name it once")
@@ -173,7 +178,7 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     most = CODE_LIMITS.unrolled
     if count > most:
         raise ValueError(f"unrolling makes {count} terms, more than {most}: unroll fewer or shorter loops")
-    closed = leaves <= set(present)
+    closed = set(free) <= set(present)
     theory = LinearArithmetic()
     lanes = []
     for values in product(*[range(v.vmin, v.vmax + 1) for v in present]):

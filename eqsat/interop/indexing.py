@@ -22,7 +22,8 @@ of a runtime variable, and where, behind its interval::
       hlo: at = s32[] parameter(1)
       (d0) -> ()
 
-A variable without a range has ``[-2**31, 2**31 - 1]``. A constraint is a term in an interval, or any condition.
+A variable without a range has ``[-2**31, 2**31 - 1]``; ``-inf`` and ``inf`` are no bounds. A constraint is a
+term in an interval, or any condition.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
+from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.lang.text import numbered, split_list
 from eqsat.lang.traversal import topological_until
@@ -71,7 +73,7 @@ from eqsat.theory.work import OverdueError, Work
 _WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
 _SET = re.compile(r"\s*affine_set\s*<")
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
-_INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+)\s*,\s*(-?\d+)\s*\]")
+_INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+|-inf)\s*,\s*(-?\d+|inf)\s*\]")
 #: Behind the interval of a runtime variable: what holds it, and where in that.
 _HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*")
 _END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
@@ -439,7 +441,10 @@ class IndexingMap(Displayed):
 def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
     """The term in a part of a domain, and its interval; or a condition, and none."""
     found = _INTERVAL.fullmatch(item)
-    return (found[1].strip(), (int(found[2]), int(found[3]))) if found else (item, None)
+    if not found:
+        return item, None
+    low, high = found.groups()[1:]
+    return found[1].strip(), (-INFINITY if low == "-inf" else int(low), INFINITY if high == "inf" else int(high))
 
 
 def _read_conditions(item: str, names: Mapping[str, Expr]) -> list[Expr]:

@@ -6,7 +6,8 @@ import pytest
 
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loops import LoopHeader, expand, launch_variable, loop_variable
-from eqsat.lang.expr import Expr, const, var
+from eqsat.lang.expr import Expr, buffer, const, var
+from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 
@@ -61,6 +62,8 @@ def test_launch_variables() -> None:
         (lambda: LoopHeader.of(N + 1), "a loop needs a variable"),
         (lambda: LoopHeader.of(var("x", 0, 9), last=N), r"runs from 0 to 10, outside of its range \[0, 9\]"),
         (lambda: LoopHeader.of(var("x", 0, 9), last=1.5), "the bound '1.5' of a loop must be an integer"),
+        (lambda: LoopHeader.of(var("x", 0, None)), "the loop over 'x' has no end: give the variable bounds"),
+        (lambda: LoopHeader.of(U, last=minimum(maximum(buffer("A")[0], 5), 7)).to_c(), r"'A\[0\]' needs an array"),
         (lambda: LoopHeader.of(var("int", 0, 9)).to_c(), "'int' cannot name a C counter"),
         (lambda: LoopHeader.of(var("x", 0, 9), last=N - 1).to_c("n"), "rename one of the two"),
         (lambda: expand(N + 1, [N, N]), "'n' is unrolled twice"),
@@ -90,6 +93,8 @@ EXPANSIONS = [
     ("u*10 + v", [V, U], ["50", "60", "70", "51", "61", "71"]),
     ("tmod(u, 4) + tdiv(-u, 2)", [U], ["-1", "-1", "0"]),
     ("u < 6", [U], ["True", "False", "False"]),
+    # the index of a sum is no variable
+    ("sum(r*u, r, 0, u - 4)", [U], ["0", "6", "21"]),
 ]
 
 
@@ -106,7 +111,8 @@ GUARDED = [
         "where(d < 1, i, i//d)",
         ["where(0 < 1, i, 0)", "where(1 < 1, i, i//1)", "where(2 < 1, i, i//2)", "where(3 < 1, i, i//3)"],
     ),
-    ("sum(6 % d, k, 0, d)", ["sum(0, k, 0, 0)", "sum(6 % 1, k, 0, 1)", "sum(6 % 2, k, 0, 2)", "sum(6 % 3, k, 0, 3)"]),
+    ("sum(6 % d, k, 0, d)", ["0", "0", "0", "0"]),
+    ("sum(i % d, k, 0, d)", ["sum(0, k, 0, 0)", "sum(i % 1, k, 0, 1)", "sum(i % 2, k, 0, 2)", "sum(i % 3, k, 0, 3)"]),
 ]
 
 

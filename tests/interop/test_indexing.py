@@ -536,6 +536,12 @@ def test_no_divisor_is_printed_that_is_negative(text: str, printed: str) -> None
     assert not re.search("(div|mod) -", str(given.simplify()))
 
 
+@pytest.mark.parametrize("ends", [(None, None), (0, None), (None, -1)])
+def test_ranges_without_ends_are_printed_and_read_back(ends):
+    given = IndexingMap([var("n", *ends)], [], [var("n", *ends) * 2])
+    assert IndexingMap.parse(str(given)) == given
+
+
 def test_maps_with_domains_and_sets():
     text = "(d0)[s0] -> (d0 + s0)"
     domain = "domain: d0 in [0, 3], s0 in [1, 2]"
