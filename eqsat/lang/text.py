@@ -19,6 +19,7 @@ from dataclasses import astuple, replace
 from itertools import count, pairwise
 from math import isfinite, isinf
 from typing import Any, cast
+from unicodedata import normalize
 
 from eqsat.lang.expr import (
     FALSE,
@@ -281,6 +282,9 @@ class _Parser:
         if kind != 2 or token in ("and", "or"):
             raise self.fail(self.unexpected(token))
         named = self.names.get(token)
+        if named is None:
+            # Python has read the names of ranges, which are keyword arguments, in this form
+            named = self.names.get(normalize("NFKC", token))
         if named is not None and not isinstance(named, Expr):
             raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
         is_function = following == "(" and (token in _CALLS or token in _REDUCTIONS)

@@ -175,6 +175,13 @@ def test_rows_undo_into_the_same_term(drawn):
     assert from_rows(to_rows(drawn[0])) is drawn[0]
 
 
+def test_a_name_in_another_form_of_its_letters():
+    # Python reads the micro sign, which is on keyboards, as the Greek letter in names of arguments, not in texts
+    micro, greek = "\N{MICRO SIGN}", "\N{GREEK SMALL LETTER MU}"
+    assert parse(f"{micro} + 1", {greek: var(greek, 0, 9)}) == var(greek, 0, 9) + 1
+    assert parse(micro, {micro: var(micro, 0, 9)}) == var(micro, 0, 9)
+
+
 def test_a_name_that_means_no_term_is_refused():
     with pytest.raises(TypeError, match=r"^the name 'i' means \(0, 7\): give it a term"):
         parse("i + 1", {"i": (0, 7)})
