@@ -163,7 +163,9 @@ class Counterexample:
 
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        return f"rule {self.rule!r} is false: with {values} the left side is {self.left}, the right side {self.right}"
+        # letters that may speak of an index are arrays, which have no one value
+        case = f"with {values}" if values else "for some bodies"
+        return f"rule {self.rule!r} is false: {case} the left side is {self.left}, the right side {self.right}"
 
 
 #: The operators of numbers that are computed from literals and measures.

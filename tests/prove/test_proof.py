@@ -157,6 +157,10 @@ def test_what_a_letter_stands_for_in_the_body_of_a_reduction_may_speak_of_its_in
     refuse_false([Rule("free", "max_over(x, i, u, v)", "x", "free(x) and u < v")])
 
 
+def test_a_counterexample_of_bodies_alone():
+    assert str(check_rule(Rule("body", "sum(x, i, 0, 3)", "x"))).startswith("rule 'body' is false: for some bodies the")
+
+
 def test_what_a_guard_measures_of_an_end_or_a_factor_is_true_of_it() -> None:
     for rule in (
         Rule("not-empty", "max_over(x, i, 0, v)", "x", "free(x) and vmin(v) >= 1"),
