@@ -19,6 +19,7 @@ from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neu
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
+from eqsat.prove.boxes import UndecidedError
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,11 @@ def to_z3(
     context : z3.Context, optional
         Where the terms live; z3's main context if not given.
 
+    Raises
+    ------
+    UndecidedError
+        If an operand of a bit operator has no bound.
+
     >>> from eqsat import var
     >>> x = var("x", -5, 5)
     >>> to_z3([x + 2])[x + 2]
@@ -163,7 +169,7 @@ def _bitwise(term: Expr, x: Any, y: Any) -> Any:
     import z3
 
     if not is_finite(*[end for a in term.args for end in (a.vmin, a.vmax)]):
-        raise ValueError(f"an operand of {brief(term)!r} has no bound: give bounds to its variables")
+        raise UndecidedError(f"an operand of {brief(term)!r} has no bound, and so no number of bits")
     bits = 1 + max(end.bit_length() for a in term.args for end in (a.vmin, a.vmax))
     one, other = z3.Int2BV(x, bits), z3.Int2BV(y, bits)
     joined = one & other if term.op == "bitand" else one | other if term.op == "bitor" else one ^ other

@@ -137,6 +137,13 @@ def test_steps_out_of_the_range_of_what_has_no_bound_are_not_proved():
     assert "undecided" in check_equal([term + 1], [1 + term], prove=True).proof
 
 
+def test_bits_of_what_has_no_bound_are_not_proved():
+    n = var("n", 0, None)
+    found = prove_equal([(n & n) * 7], [n * 7], seconds=1)
+    assert (found.kind, found.counterexample) == ("sampled", None)
+    assert "undecided" in found.proof
+
+
 def test_identical_roots_need_no_points():
     x = var("x", 0, 10**30)
     assert check_equal([x % 7], [x % 7]).points == 0
