@@ -12,7 +12,7 @@ from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
-from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
+from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var, variables
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -96,9 +96,9 @@ def optimize(
     Raises
     ------
     ValueError
-        If a divisor can be zero (unless it is kept), a variable's range is empty, the constraints contradict each
-        other, a rule is false, two rules share a name, the cost model gives a price below 0, or one option would be
-        ignored because of another; the message names it.
+        If a divisor can be zero (unless it is kept), a variable has an empty range or two ranges, the constraints
+        contradict each other, a rule is false, two rules share a name, the cost model gives a price below 0, or one
+        option would be ignored because of another; the message names it.
     TypeError
         If an argument is of another type, or a price is no integer.
     RuntimeError
@@ -114,6 +114,8 @@ def optimize(
     _require_one_of("extract", extract, EXTRACTORS)
     _require_one_of("branches", branches, BRANCHES)
     _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
+    if not isinstance(theory, bool):
+        raise TypeError(f"theory is {theory!r}: give True or False")
     _refuse_contradictions(engine, theory, pareto, unknown_divisors)
     model = model_of(cost)
     if not isinstance(budget, Budget):
@@ -173,6 +175,9 @@ def _input(
     roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
+    if names and not all(isinstance(e, str) for e in written):
+        # terms have variables with ranges of their own
+        variables([*roots, *names.values()])
     conditions = _listed("constraints", constraints, "conditions")
     gated_by = _listed("gates", gates, "conditions, or None")
     if any(isinstance(c, str) for c in (*conditions, *gated_by)):

@@ -951,6 +951,7 @@ def test_a_rule_for_numbers_beside_conditions_of_the_same_operator(left, right, 
         ({"pareto": ["live"]}, "is unknown: use one of operations, live"),
         ({"branches": "greedy"}, "branches='greedy' is unknown: use one of eager, lazy"),
         ({"engine": "theory", "theory": False}, "engine 'theory' is the theory alone"),
+        ({"theory": "no"}, "theory is 'no': give True or False"),
         ({"constraints": {"i < 9"}}, "constraints must be a list of conditions, not {'i < 9'}"),
         ({"cost": Latency}, "is no cost model"),
         (
@@ -966,6 +967,13 @@ def test_what_is_refused_in_one_line(options, message):
     with pytest.raises((TypeError, ValueError), match=message) as caught:
         optimize("min(i, 100)", i=(0, 200), **options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_range_beside_a_term_that_has_another_is_refused():
+    i, j = var("i", 0, 200), var("j", 0, 9)
+    with pytest.raises(ValueError, match=r"variable 'i' has two ranges: \[0, 200\] and \[0, 5\]"):
+        optimize(i // 6, i=(0, 5))
+    assert optimize([i // 6, "i + j"], i=(0, 200), j=range(10)).exprs == (i // 6, i + j)
 
 
 def test_more_seconds_than_a_float_holds_are_refused():
