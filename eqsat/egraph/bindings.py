@@ -101,7 +101,8 @@ class WarmProgram:
         """What egglog answers to each command of a script."""
         self._scripts += len(text)
         self.is_worn = self._scripts > self._lasts
-        answers: list[Any] = self.egraph.run_program(*self.egraph.parse_program(text))
+        # commands as Python objects would cost more than most of them take to run
+        answers: list[Any] = self.egraph.parse_and_run_program(text)
         return answers
 
     def clear(self) -> None:
