@@ -182,21 +182,20 @@ class ModuloTheory(SaturatingRun):
                 return choice
             best = self._reusing(chooser, choice, cost, limit)
             if without_rules and len(builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
-                best = self._from(chooser, without_rules, (choice, cost), best, limit)
+                best = self._from(chooser, without_rules, cost, best, limit)
             return chooser.collected(*best)[0]
 
     @provides("start without rules", otherwise=lambda self, chooser, start, first, best, limit: best)
     def _from(
-        self, chooser: Chooser, start: Choice, first: tuple[Choice, int], best: tuple[Choice, int], limit: float
+        self, chooser: Chooser, start: Choice, first: int, best: tuple[Choice, int], limit: float
     ) -> tuple[Choice, int]:
-        """The better of ``best`` and what comes from another start, unless that costs more than the ``first`` choice.
+        """The better of ``best`` and what comes from another start, if that costs less than the ``first`` choice did.
 
         In the first each class takes the cheapest of the forms that rules add, whatever others could share.
         """
-        choice, cost = first
-        other, least = chooser.choose_from(start)
-        if least <= cost and other != choice:
-            best = min(best, self._reusing(chooser, other, least, limit), key=lambda end: end[1])
+        other, cost = chooser.choose_from(start)
+        if cost < first:
+            best = min(best, self._reusing(chooser, other, cost, limit), key=lambda end: end[1])
         return best
 
     def _reusing(self, chooser: Chooser, choice: Choice, cost: int, limit: float) -> tuple[Choice, int]:
