@@ -240,18 +240,36 @@ class ModuloTheory(SaturatingRun):
         for _ in range(LIMITS.readings):
             if not self._has_time():
                 break
+            before, contexts = contexts, self._contexts_again(contexts, terms)
             again = self._values_again(base, contexts, values, terms)
             if self.has_own_rules and self._assume_remainders(base, map(as_term, again)):
                 # of what rules made of the roots nothing was conjectured yet
                 again = self._values_again(base, contexts, values, terms)
-            if again == values or nodes > ALTERNATIVES.classes:
+            # what the answer says of a gate may leave shorter sums than those that the answer was chosen among
+            is_shorter = any(
+                theory is not known and _terms(new) < _terms(old)
+                for theory, known, old, new in zip(contexts, before, values, again, strict=True)
+            )
+            if again == values or (nodes > ALTERNATIVES.classes and not is_shorter):
                 break
             builder = self._insert(base, topological(terms), terms, again)
-            self._saturate(builder)
-            written = builder.root_terms(self._choose(builder)[0])
+            without_rules = self._saturate(builder)
+            cost = cost_of(terms, self.model)
+            choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)[0]
+            written = builder.root_terms(choice)
             terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
             values, nodes = again, len(builder.graph)
         return terms
+
+    def _contexts_again(
+        self, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]
+    ) -> list[LinearArithmetic | None]:
+        """The theories of the roots' gates, which know also what the answer says of a gate that is a root itself."""
+        answers = {root: term for root, gate, term in zip(self.roots, self.gates, terms, strict=True) if gate is None}
+        return [
+            theory if theory is None or gate not in answers else theory.assuming(theory.condition(answers[gate]))
+            for theory, gate in zip(contexts, self.gates, strict=True)
+        ]
 
     def _values_again(
         self,
@@ -376,6 +394,11 @@ def _is_plain(value: Value) -> bool:
     return (
         value.is_affine() if isinstance(value, LinearForm) else _PLAIN.issuperset([t.op for t in topological([value])])
     )
+
+
+def _terms(value: Value) -> int:
+    """The number of terms of a sum; a condition is one."""
+    return len(value.terms) if isinstance(value, LinearForm) else 1
 
 
 def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> Value:

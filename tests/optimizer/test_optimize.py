@@ -260,6 +260,15 @@ def test_a_gate_that_is_a_root_too_stays_what_it_is(options):
     assert [str(e) for e in result.exprs] == ["x", "x < 8"]
 
 
+def test_what_the_answer_says_of_a_gate_is_known_under_it():
+    """An input of a transposed convolution: that ``b + d`` is odd shows once the gate is simplified."""
+    ranges = {"a": (0, 9), "b": (0, 11), "c": (0, 2), "d": (0, 2)}
+    flat = "(a + c + (b + d)*10 - 11)"
+    gate = f"1 <= a + c and a + c < 10 and 1 <= b + d and b + d < 12 and {flat}%2 < 1 and {flat}//10%2 < 1"
+    result = sound(optimize([f"{flat}//2%5 + {flat}//20*5", gate], gates=[gate, None], **ranges))
+    assert result.cost == 16
+
+
 @every_way
 def test_under_a_gate_that_never_holds_anything_is_right(options):
     sound(optimize(["x % 8", "y % 8"], gates=["x < y and y < x", None], **XY, **options))
