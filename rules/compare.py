@@ -47,6 +47,8 @@ COMPARE = [
     Rule("eq-div",            "x//d == c",          "c*d - 1 < x and x < c*d + d", "d > 0",                "the bucket of c", source="D49"),
     Rule("eq-div-before",     "x//d == (x + c)//d",  "0 < x % d",               "c == -1 and d > 0",        "one before a multiple of d another bucket ends", modulo_theory=True),
     Rule("eq-div-after",      "x//d == (x + c)//d",  "x % d < d - 1",           "c == 1 and d > 0",         "at the end of a bucket the next one begins", modulo_theory=True),
+    Rule("eq-mod-difference", "(x + y*c) % d == 0",  "x % d == y",              "0 <= vmin(y) and vmax(y) < d and (c + 1) % d == 0", "y is the remainder that leaves nothing", modulo_theory=True),
+    Rule("lt-mod-difference", "(x + y*c) % d < 1",   "x % d == y",              "0 <= vmin(y) and vmax(y) < d and (c + 1) % d == 0", "y is the remainder that leaves nothing", modulo_theory=True),
     Rule("eq-or-next",        "x == c or x == d",    "x // 2 == c // 2",        "d == c + 1 and c % 2 == 0", "two numbers that are one pair", modulo_theory=True),
     Rule("multiple-above-power", "x % c < 1",       "x//(c - 1) == x%(c - 1)", "1 - c <= vmin(x) and vmax(x) < c*(c - 1) and 1 < c and c - 1 & c - 2 == 0", "x is x//(c - 1)*c + x%(c - 1) - x//(c - 1)", modulo_theory=True),
 

@@ -286,6 +286,8 @@ FIRING = [
     Firing("eq-div", "x//2 == 3", "5 < x", {"x": (0, 7)}),
     Firing("eq-div-before", "x//8 == (x + -1)//8", "0 < x%8", {"x": (1, 99)}),
     Firing("eq-div-after", "x//8 == (x + 1)//8", "x%8 < 7", {"x": (1, 99)}),
+    Firing("eq-mod-difference", "(x - y)%3 == 0", "x%3 == y", {"x": (0, 29), "y": (0, 2)}),
+    Firing("lt-mod-difference", "(x - y)%3 < 1", "x%3 == y", {"x": (0, 29), "y": (0, 2)}),
     Firing("eq-or-next", "x == 4 or x == 5", "x//2 == 2", {"x": (-9, 99)}),
     Firing("multiple-above-power", "x%9 < 1", "x//8 == x%8", {"x": (-8, 71)}),
     Firing("lt-and-lt", "x < 2 and x < 5", "x < 2", {"x": (0, 99)}),

@@ -28,7 +28,9 @@ GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule
 
 #: Rules that z3 does not prove for all integers, and what proofs they have.
 PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
-PROVED_IN_PART["where-half-period"] = ("instantiated", "exhaustive")
+PROVED_IN_PART |= dict.fromkeys(
+    ["where-half-period", "eq-mod-difference", "lt-mod-difference"], ("instantiated", "exhaustive")
+)
 
 #: Rules that the representation of terms holds, so that no match is needed.
 HELD = {
