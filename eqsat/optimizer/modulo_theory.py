@@ -240,14 +240,14 @@ class ModuloTheory(SaturatingRun):
         for _ in range(LIMITS.readings):
             if not self._has_time():
                 break
-            before, contexts = contexts, self._contexts_again(contexts, terms)
+            before, contexts = contexts, self._contexts_again(base, contexts, terms)
             again = self._values_again(base, contexts, values, terms)
             if self.has_own_rules and self._assume_remainders(base, map(as_term, again)):
                 # of what rules made of the roots nothing was conjectured yet
                 again = self._values_again(base, contexts, values, terms)
             # what the answer says of a gate may leave shorter sums than those that the answer was chosen among
             is_shorter = any(
-                theory is not known and _terms(new) < _terms(old)
+                theory is not known and _length(new) < _length(old)
                 for theory, known, old, new in zip(contexts, before, values, again, strict=True)
             )
             if again == values or (nodes > ALTERNATIVES.classes and not is_shorter):
@@ -262,12 +262,18 @@ class ModuloTheory(SaturatingRun):
         return terms
 
     def _contexts_again(
-        self, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]
+        self, base: LinearArithmetic, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]
     ) -> list[LinearArithmetic | None]:
         """The theories of the roots' gates, which know also what the answer says of a gate that is a root itself."""
-        answers = {root: term for root, gate, term in zip(self.roots, self.gates, terms, strict=True) if gate is None}
+        answers = {
+            root: base.condition(term)
+            for root, gate, term in zip(self.roots, self.gates, terms, strict=True)
+            if gate is None and root in self.gates
+        }
         return [
-            theory if theory is None or gate not in answers else theory.assuming(theory.condition(answers[gate]))
+            theory.assuming(theory.condition(answers[gate]))
+            if theory is not None and gate in answers and answers[gate] is not base.condition(gate)
+            else theory
             for theory, gate in zip(contexts, self.gates, strict=True)
         ]
 
@@ -396,9 +402,9 @@ def _is_plain(value: Value) -> bool:
     )
 
 
-def _terms(value: Value) -> int:
-    """The number of terms of a sum; a condition is one."""
-    return len(value.terms) if isinstance(value, LinearForm) else 1
+def _length(value: Value) -> int:
+    """The number of terms of a sum, selections twice: rules find these without its gate; a condition is one."""
+    return sum([1 + (atom.op == "where") for atom in value.terms]) if isinstance(value, LinearForm) else 1
 
 
 def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> Value:
