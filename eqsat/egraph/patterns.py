@@ -228,7 +228,8 @@ def _parse_measured(text: str, binds: bool) -> Expr:
     def named(found: re.Match[str]) -> str:
         name = "_".join([found[1], *[letter.strip() for letter in found[2].split(",")]])
         if name in names:
-            return name
+            # as long as before: errors name the column
+            return name.ljust(len(found[0]))
         why = (
             "speaks of an index, and the left side has no reduction"
             if name in _BINDING
@@ -240,7 +241,10 @@ def _parse_measured(text: str, binds: bool) -> Expr:
     if wrong := _UNREAD.search(read):
         how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
         raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")
-    return parse(read, names, _REMEDY)
+    try:
+        return parse(read, names, _REMEDY)
+    except ValueError as error:
+        raise ValueError(str(error).replace(repr(read), repr(text), 1)) from None
 
 
 def shown(name: str) -> str:

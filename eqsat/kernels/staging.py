@@ -288,19 +288,34 @@ class Pipeline:
         """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernels.kernel.Kernel.reference`."""
 
         def evaluator(kernel: Kernel) -> Callable[..., dict[str, NDArray[Any]]]:
-            return lambda **given: kernel.reference(given, **parameters)
+            names = [b.name for b in kernel.inputs]
+            return lambda **given: kernel.reference({n: given.pop(n) for n in names if n in given}, **given)
 
-        return self.run(map(evaluator, self.kernels), arrays)
+        return self.run(map(evaluator, self.kernels), arrays, **parameters)
 
     def run(
-        self, programs: Iterable[Callable[..., dict[str, NDArray[Any]]]], arrays: Mapping[str, ArrayLike]
+        self,
+        programs: Iterable[Callable[..., dict[str, NDArray[Any]]]],
+        arrays: Mapping[str, ArrayLike],
+        /,
+        **parameters: int,
     ) -> dict[str, NDArray[Any]]:
-        """All that the kernels store, by compiled programs, one for each in order."""
+        """All that the kernels store, by compiled programs, one for each in order.
+
+        Raises
+        ------
+        TypeError
+            If an array or a parameter is missing, or no kernel has the parameter.
+        """
+        of_kernels = {str(v.value) for kernel in self.kernels for v in kernel.parameters}
+        if unknown := sorted(parameters.keys() - of_kernels):
+            raise TypeError(f"no kernel of the pipeline has a parameter {unknown[0]!r}")
         found: dict[str, NDArray[Any]] = {}
         for kernel, program in zip(self.kernels, programs, strict=True):
-            known: dict[str, ArrayLike] = {**arrays, **found}
+            known: dict[str, Any] = {**arrays, **found, **parameters}
+            wanted = [b.name for b in kernel.inputs] + [str(v.value) for v in kernel.parameters]
             # the kernel itself names what it lacks
-            found |= program(**{b.name: known[b.name] for b in kernel.inputs if b.name in known})
+            found |= program(**{name: known[name] for name in wanted if name in known})
         return found
 
     def cost(self, model: CostModel = LATENCY) -> int:

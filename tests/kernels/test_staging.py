@@ -108,6 +108,23 @@ def test_a_kernel_in_two_stages_computes_the_same(store: Store, reassociate: boo
     assert np.array_equal(found.run(programs, given)[store.array.name], want)
 
 
+def test_parameters_of_a_pipeline_are_those_of_its_kernels():
+    n, k = var("n", 0, 9), var("k", 0, 7)
+    a, b, c = (buffer(name, "i32", (8,)) for name in "ABC")
+    pipeline = Pipeline(
+        [Kernel("one", [Store(b[k], a[k] % 8 + 1, [k])]), Kernel("two", [Store(c[k], b[k] % 8 + n, [k])])]
+    )
+    given = {"A": np.arange(8, dtype=np.int32)}
+    programs = [eqsat.compile(kernel) for kernel in pipeline.kernels]
+    want = (np.arange(8) + 1) % 8 + 3
+    assert np.array_equal(pipeline.reference(given, n=3)["C"], want)
+    assert np.array_equal(pipeline.run(programs, given, n=3)["C"], want)
+    with pytest.raises(TypeError, match="kernel 'two' lacks n"):
+        pipeline.run(programs, given)
+    with pytest.raises(TypeError, match="no kernel of the pipeline has a parameter 'm'"):
+        pipeline.run(programs, given, n=3, m=1)
+
+
 def test_the_first_stage_has_a_parallel_loop_over_partial_results():
     from eqsat.codegen.nests import to_c
 

@@ -297,6 +297,12 @@ MALFORMED = [
     ("F[x] + F[y]", "F[x + y]", "", "'F[x] + F[y]' has an array: a letter stands for any integer term"),
     ("x // c", "x", "vmin(y) < 1", "does not bind 'y'"),
     ("x // c", "x", "vmin(x + 1) < 1", "'vmin(x + 1)' is no measure: measure one of uvwxyz as in vmin(x)"),
+    (
+        "x // c",
+        "x",
+        "vmin(x) + gcd(x, c) < ",
+        "cannot parse 'vmin(x) + gcd(x, c) < ': an operand is missing at column 23",
+    ),
     ("x // c", "x", "0 < vmin(c)", "cannot parse '0 < vmin(c)': 'vmin(c)' is no measure"),
     ("x // c", "x", "free(x)", "'free(x)' speaks of an index, and the left side has no reduction"),
     ("sum(x, i, u, v)", "x", "free(x", "'free' is not written like that: measure one of"),
