@@ -21,7 +21,6 @@ Bounds = tuple[int, int]
 #: The operator and payload of a node that says that its class equals its operand: a sum of that alone.
 EQUALITY = ("sum", (0, (1,)))
 
-
 #: Operators of nodes that are sums, and multiples by literals, of their operands.
 SUM_OPERATORS = frozenset({"sum", "add", "sub", "neg", "mul"})
 

@@ -120,7 +120,7 @@ class Program:
     @cached_property
     def _wanted(self) -> set[str]:
         """The names of the arguments."""
-        return {b.name for b in self.given.inputs} | {str(v.value) for v in self.given.parameters}
+        return set(self.given.arguments)
 
     def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The arrays to store to: those given, which nothing else may use, and new ones."""
@@ -201,7 +201,7 @@ def compile_kernel(
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"{shown(kernel)} is no kernel: give an eqsat.Kernel")
-    if "out" in {b.name for b in kernel.inputs} | {str(v.value) for v in kernel.parameters}:
+    if "out" in kernel.arguments:
         raise ValueError(f"kernel {kernel.name!r} has an argument 'out', which is how outputs are given: rename it")
     require(budget, Budget, "a budget")
     flags = {"optimize": optimize, "parallel": parallel, "reassociate": reassociate, "verify": verify}

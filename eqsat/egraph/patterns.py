@@ -34,7 +34,7 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
-from eqsat.lang.text import parse, to_text
+from eqsat.lang.text import parse, shown_text, to_text
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
@@ -244,7 +244,7 @@ def _parse_measured(text: str, binds: bool) -> Expr:
     try:
         return parse(read, names, _REMEDY)
     except ValueError as error:
-        raise ValueError(str(error).replace(repr(read), repr(text), 1)) from None
+        raise ValueError(str(error).replace(shown_text(read), shown_text(text), 1)) from None
 
 
 def shown(name: str) -> str:

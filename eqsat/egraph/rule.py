@@ -117,6 +117,7 @@ class Rule:
             self._parse()
 
     def _parse(self) -> None:
+        """Refuse what is no rule; one line that names it."""
         try:
             if self.both_ways and self.pattern.binds_index and not reductions_of(self.pattern.right):
                 raise ValueError(f"both ways the right side {self.right!r} needs a reduction too")

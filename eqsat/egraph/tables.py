@@ -178,7 +178,7 @@ class Tables:
             self._run, self._egraph = self._program.run, self._program.egraph
 
     def _compiled(self) -> str:
-        """The program of egglog."""
+        """Compile the rules; the program that egglog reads."""
         ways = [way for rule in self._rules for way in compiled(rule)]
         with_bits = any(rule.pattern.has_bits for rule in self._rules)
         self._containers = containers(with_bits)

@@ -276,6 +276,11 @@ class Kernel(Displayed):
         ranged = {v for s in self.stores for v in s.over}
         return [v for v in self.variables if v not in ranged]
 
+    @property
+    def arguments(self) -> list[str]:
+        """The names of what a call is given: the inputs, then the parameters."""
+        return [*[b.name for b in self.inputs], *[str(v.value) for v in self.parameters]]
+
     def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
         """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0.
 

@@ -36,7 +36,6 @@ from eqsat.theory.linear import LinearArithmetic
 #: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8
 
-
 #: Steps in memory, in elements, that a row of vector instructions still takes well.
 NEAR = 4
 

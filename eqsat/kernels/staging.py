@@ -313,9 +313,8 @@ class Pipeline:
         found: dict[str, NDArray[Any]] = {}
         for kernel, program in zip(self.kernels, programs, strict=True):
             known: dict[str, Any] = {**arrays, **found, **parameters}
-            wanted = [b.name for b in kernel.inputs] + [str(v.value) for v in kernel.parameters]
             # the kernel itself names what it lacks
-            found |= program(**{name: known[name] for name in wanted if name in known})
+            found |= program(**{name: known[name] for name in kernel.arguments if name in known})
         return found
 
     def cost(self, model: CostModel = LATENCY) -> int:

@@ -123,6 +123,11 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, v
     return _Parser(text, names, remedy).run()
 
 
+def shown_text(text: str) -> str:
+    """A text as errors about it quote it."""
+    return repr(shortened(text, 80))
+
+
 def _refuse_long(texts: Iterable[str]) -> None:
     length = sum(map(len, texts))
     if length > MAX_READ:
@@ -143,7 +148,7 @@ class _Parser:
         self.position = 0
 
     def fail(self, what: str) -> ValueError:
-        return ValueError(f"cannot parse {shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
+        return ValueError(f"cannot parse {shown_text(self.text)}: {what} at column {self.position + 1}")
 
     def run(self) -> Expr:
         tokens = self.ranges_first(self.tokens())

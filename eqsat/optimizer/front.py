@@ -176,7 +176,7 @@ def _input(
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
     if names and not all(isinstance(e, str) for e in written):
-        # terms have variables with ranges of their own
+        # terms bring ranges of their own, which may not be others
         variables([*roots, *names.values()])
     conditions = _listed("constraints", constraints, "conditions")
     gated_by = _listed("gates", gates, "conditions, or None")

@@ -209,8 +209,8 @@ def _evaluated_elsewhere(result: Result) -> set[Expr]:
     if not found or result.exprs == result.before:
         return set()
     theory = LinearArithmetic(result.constraints)
-    own = {(_OPERATOR[t.args[0]], *_operands(theory, t)) for t in of_input}
-    found = {t for t in found if t in sometimes or (_OPERATOR[t.args[0]], *_operands(theory, t)) not in own}
+    own = {_meaning(theory, t) for t in of_input}
+    found = {t for t in found if t in sometimes or _meaning(theory, t) not in own}
     if not sometimes:
         return found
     before, after = _paths(theory, result.before, result.gates), _paths(theory, result.exprs, result.gates)
@@ -218,14 +218,11 @@ def _evaluated_elsewhere(result: Result) -> set[Expr]:
         return found
     paths_of: dict[object, list[Path]] = {}
     for term, paths in before.items():
-        paths_of.setdefault((term.args[0], *_operands(theory, term)), []).extend(paths)
+        paths_of.setdefault(_meaning(theory, term), []).extend(paths)
     covered = {
         term
         for term, paths in after.items()
-        if all(
-            any(theirs <= path for theirs in paths_of.get((term.args[0], *_operands(theory, term)), ()))
-            for path in paths
-        )
+        if all(any(theirs <= path for theirs in paths_of.get(_meaning(theory, term), ())) for path in paths)
     }
     return found - covered
 
@@ -234,9 +231,9 @@ def _hidden_divisions(roots: Sequence[Expr]) -> set[Expr]:
     return {t for t in topological(roots) if t.op == "load" and t.args[0] in _OPERATOR}
 
 
-def _operands(theory: LinearArithmetic, load: Expr) -> tuple[object, object]:
-    """The dividend and the divisor of a hidden division, in normal form."""
-    return theory.form(load.args[1]), theory.form(load.args[2])
+def _meaning(theory: LinearArithmetic, load: Expr) -> object:
+    """The operator of a hidden division, and its dividend and divisor in normal form."""
+    return _OPERATOR[load.args[0]], theory.form(load.args[1]), theory.form(load.args[2])
 
 
 def _paths(

@@ -303,6 +303,7 @@ MALFORMED = [
         "vmin(x) + gcd(x, c) < ",
         "cannot parse 'vmin(x) + gcd(x, c) < ': an operand is missing at column 23",
     ),
+    ("x // c", "x", " + ".join(["vmin(x)"] * 14) + " <", r"+ vmin(x)...': an operand is missing at column 140"),
     ("x // c", "x", "0 < vmin(c)", "cannot parse '0 < vmin(c)': 'vmin(c)' is no measure"),
     ("x // c", "x", "free(x)", "'free(x)' speaks of an index, and the left side has no reduction"),
     ("sum(x, i, u, v)", "x", "free(x", "'free' is not written like that: measure one of"),
