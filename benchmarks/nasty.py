@@ -29,7 +29,7 @@ from eqsat.lang.expr import Expr, buffer, const, make, var, variables
 from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
-from eqsat.theory.work import late_after
+from eqsat.theory.arithmetic import late_after
 
 #: What is done within a budget.
 Act = Callable[[Budget], object]

@@ -21,7 +21,8 @@ from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
-from eqsat.lang.sampling import domain_size, grid
+from eqsat.lang.sampling import grid
+from eqsat.lang.traversal import domain_size
 from eqsat.theory.forms import LinearForm, atom_form, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 

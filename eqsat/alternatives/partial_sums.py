@@ -54,7 +54,7 @@ class Classes(Protocol):
 
     @property
     def late_or_raise(self) -> Callable[[], bool]:
-        """Whether the time is up; of a theory it raises, as :meth:`eqsat.theory.work.Work.late_or_raise` does."""
+        """Whether the time is up; of a theory it raises, as :meth:`eqsat.theory.arithmetic.Work.late_or_raise` does."""
 
 
 @provides("partial sums", otherwise=lambda builder, choice, programs: choice)

@@ -15,8 +15,8 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import LIMITS, common_width
 from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, var, variables
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.sampling import domain_size
 from eqsat.lang.text import to_text
+from eqsat.lang.traversal import domain_size
 from eqsat.lang.validation import integer_of, list_of, require
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic

@@ -39,7 +39,7 @@ from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Buffer
 from eqsat.lang.validation import require, shown
-from eqsat.theory.work import late_after
+from eqsat.theory.arithmetic import late_after
 
 #: What kernels over arrays are compiled with: vectorised, and every operation rounded as it is written.
 ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")

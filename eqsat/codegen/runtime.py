@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from eqsat.codegen.expressions import Function, arguments, function, points_function, preamble
 from eqsat.codegen.libraries import build, load
 from eqsat.lang.expr import Expr, extent
-from eqsat.lang.sampling import domain_size
+from eqsat.lang.traversal import domain_size
 from eqsat.lang.validation import list_of
 
 #: What every library is compiled with.

@@ -20,10 +20,10 @@ from eqsat.lang.traversal import Simplicity, topological_until
 from eqsat.optimizer.canonical_terms import CHAINED
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE
+from eqsat.theory.arithmetic import Work
 from eqsat.theory.definedness import live_branches, undefined
 from eqsat.theory.forms import to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import Work
 
 #: Terms of up to this number of nodes are tried at once.
 MAX_AT_ONCE = 40

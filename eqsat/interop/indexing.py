@@ -65,10 +65,10 @@ from eqsat.lang.traversal import topological_until
 from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import settled, suspects, unsafe_divisions
 from eqsat.theory.forms import LinearForm, atom_form, read, to_expr
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError, Work
 
 _WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>", re.DOTALL)
 _SET = re.compile(r"\s*affine_set\s*<")

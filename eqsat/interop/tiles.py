@@ -21,8 +21,8 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate, integers
 from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
-from eqsat.lang.sampling import domain_size
 from eqsat.lang.text import numbered
+from eqsat.lang.traversal import domain_size
 from eqsat.lang.validation import integers_of, require
 from eqsat.prove.verify import MOST_POINTS
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr

@@ -54,9 +54,9 @@ from eqsat.lang.terms import buffer_key
 from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError, Work
 
 
 @dataclass(frozen=True)

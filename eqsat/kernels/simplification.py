@@ -45,10 +45,10 @@ from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.traversal import mentions, with_users
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
+from eqsat.theory.arithmetic import late_after
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import equated, solved_for
-from eqsat.theory.work import late_after
 
 #: What optimising a kernel may use: its loops and terms are optimised several times over.
 KERNEL_BUDGET = Budget(seconds=10.0)

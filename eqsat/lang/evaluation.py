@@ -19,6 +19,9 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 from eqsat.lang.validation import list_of, require
 
+#: Points by name of variable: the value at each.
+Points = dict[str, NDArray[Any]]
+
 _BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
 
 

@@ -7,20 +7,17 @@ distance one variable at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from math import prod
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.lang.evaluation import evaluate, integers
-from eqsat.lang.expr import Expr, const, extent, topological
+from eqsat.lang.evaluation import Points, evaluate, integers
+from eqsat.lang.expr import Expr, const, topological
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.infinity import finite_part, is_finite
-
-Points = dict[str, NDArray[Any]]
 
 #: How far points lie from zero, or from the end of a range whose other end is infinite: at most.
 REACHES = (16, 1000, 2**31, 2**60)
@@ -60,16 +57,6 @@ def grid(names: Sequence[Expr]) -> Points:
         shape[axis] = -1
         points[cast(str, v.value)] = integers(v.vmin, v.vmax + 1).reshape(shape)
     return points
-
-
-def domain_size(names: Iterable[Expr]) -> int:
-    """How many points the ranges of variables span.
-
-    >>> from eqsat import var
-    >>> domain_size([var("i", 0, 9), var("j", -1, 1)])
-    30
-    """
-    return prod(map(extent, names))
 
 
 def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from math import inf
+from math import inf, prod
 from typing import Self, cast
 
 from eqsat.extract.cost import trips
@@ -221,6 +221,16 @@ def index_level(variable: Term) -> int:
 def extent(variable: Term) -> int:
     """How many values a variable takes."""
     return variable.vmax - variable.vmin + 1
+
+
+def domain_size(names: Iterable[Term]) -> int:
+    """How many points the ranges of variables span.
+
+    >>> from eqsat.lang.expr import var
+    >>> domain_size([var("i", 0, 9), var("j", -1, 1)])
+    30
+    """
+    return prod(map(extent, names))
 
 
 def value_of_range(variable: Term) -> int:

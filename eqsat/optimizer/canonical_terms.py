@@ -12,7 +12,7 @@ from types import MappingProxyType
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, shift_amount, stated, topological
 from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
 from eqsat.optimizer.limits import LIMITS
-from eqsat.theory.work import Work
+from eqsat.theory.arithmetic import Work
 
 #: Commutative and associative operators.
 CHAINED = frozenset({"add", "mul", "min", "max", "and", "or", *BITWISE})

@@ -26,8 +26,8 @@ from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.canonical_terms import canonical, canonical_terms, is_literal, presentable
 from eqsat.optimizer.matcher import Matcher, conjuncts
 from eqsat.rules import DEFAULT
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError, Work
 
 
 @cache

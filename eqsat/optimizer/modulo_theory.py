@@ -31,11 +31,11 @@ from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
+from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.forms import ZERO, LinearForm, as_term, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
 

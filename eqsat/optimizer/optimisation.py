@@ -37,10 +37,10 @@ from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
+from eqsat.theory.arithmetic import Work
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import Work
 
 
 @dataclass

@@ -31,9 +31,9 @@ from eqsat.lang.terms import buffer_key
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built, Snapshot
+from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.definedness import suspects
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError
 
 #: The extractors that have a name.
 EXTRACTORS = ("tree", "dag", "exact")

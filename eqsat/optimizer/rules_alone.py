@@ -17,10 +17,10 @@ from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import without_dead_divisions
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.structural import StructuralArithmetic
-from eqsat.theory.work import OverdueError, Work
 
 
 @dataclass

@@ -35,9 +35,9 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.lang.traversal import with_users
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError, Work
 
 #: By operator, the array for divisions that the input evaluates at every point, and for others.
 _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}

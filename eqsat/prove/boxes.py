@@ -31,7 +31,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
-from eqsat.lang.sampling import domain_size
+from eqsat.lang.traversal import domain_size
 from eqsat.prove.sweep import sweep
 
 Point = dict[str, int]

@@ -10,9 +10,9 @@ from time import monotonic
 
 import numpy as np
 
-from eqsat.lang.evaluation import evaluate, integers
+from eqsat.lang.evaluation import Points, evaluate, integers
 from eqsat.lang.expr import Expr, variables
-from eqsat.lang.sampling import Points, domain_size
+from eqsat.lang.traversal import domain_size
 
 #: The most elements of one array while a domain is swept: a few of them fit the cache.
 SWEEP = 2**17

@@ -2,26 +2,46 @@
 
 A part is a class of lemmas that gives some of the answers declared here, or a module of functions of a theory; each
 asks the others through :class:`Arithmetic` alone. None has tables of its own: all are here, by what makes them stale,
-so that a further fact drops what was found without it.
+so that a further fact drops what was found without it. Theories that stem from one share its :class:`Work`, how much
+more they do to say more, and its :class:`Witnesses`, which show at once that something can hold, so that no proof of
+the contrary is tried.
 """
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
+from eqsat.lang.evaluation import Points, apply_operator, number_type
 from eqsat.lang.expr import TRUE, Expr, chain_members
-from eqsat.lang.ops import Bounds
-from eqsat.lang.sampling import Points
-from eqsat.lang.traversal import Simplicity, VariableSets
+from eqsat.lang.infinity import finite_part
+from eqsat.lang.ops import FLOATS, REDUCTIONS, Bounds
+from eqsat.lang.traversal import Simplicity, VariableSets, topological_until
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, atom_form, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.witnesses import Witnesses
-from eqsat.theory.work import Work
+
+#: The share of the time, and seconds, that what was begun is waited for when the time is up.
+GRACE, LEAST_GRACE = 0.1, 0.01
+_LATE: ContextVar[float] = ContextVar("late", default=inf)
+
+#: The number of sample points; the first quarter has values close to zero, the next two wider ones, the last any.
+POINTS = 64
+_REACH = (8, 64, 1024)
+_SAFE = 2**62
+#: How far the points go where a range has no end.
+_FAR = 2**40
+_DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
 class Arithmetic(ABC):
@@ -263,6 +283,10 @@ class Arithmetic(ABC):
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
 
     @abstractmethod
+    def inside(self, term: Expr) -> Self | None:
+        """What is known in the body of a reduction; ``None`` if its range is empty."""
+
+    @abstractmethod
     def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
         """As :meth:`assuming`, for several facts at once, and not remembered."""
 
@@ -369,3 +393,108 @@ class Arithmetic(ABC):
     @abstractmethod
     def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
         """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
+
+
+def is_negative(condition: Expr) -> bool:
+    """Whether a condition is written as the complement of another."""
+    return condition.op in ("le", "ne", "not")
+
+
+class OverdueError(Exception):
+    """No normal form is waited for any longer."""
+
+
+@contextmanager
+def late_after(until: float) -> Iterator[None]:
+    """Let theories that are made meanwhile, and given no work of their own, say less from a time on."""
+    token = _LATE.set(min(until, _LATE.get()))
+    try:
+        yield
+    finally:
+        _LATE.reset(token)
+
+
+@dataclass
+class Work:
+    """What a theory and its relatives may still do to say more; what they say without is right, but less.
+
+    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``. At its ``end`` nothing
+    more is said at all.
+    """
+
+    contexts: int = LIMITS.contexts
+    steps: int = LIMITS.shared_steps
+    until: float = field(default_factory=_LATE.get)
+    end: float = inf
+
+    @classmethod
+    def ending(cls, until: float) -> Self:
+        """Work until a time; what was begun by then is waited for a little longer."""
+        now = time.perf_counter()
+        return cls(until=until, end=max(now, until) + GRACE * max(0.0, until - now) + LEAST_GRACE)
+
+    def late_or_raise(self) -> bool:
+        """Whether the time is up, so that less is to be said; raise :class:`OverdueError` at the ``end``."""
+        now = time.perf_counter()
+        if now > self.end:
+            raise OverdueError
+        return now > self.until
+
+
+class Witnesses:
+    """The values of terms at sample points: 64 for every variable, some near zero and some from all over its range.
+
+    An element of a buffer, or a reduction, counts as a variable: at worst a proof is not tried that would succeed.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", -99, 99), var("y", 0, 9)
+    >>> bool(Witnesses().where_all([x < y, x.eq(3)]).any()), bool(Witnesses().where_all([x < y, y < x]).any())
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Expr, NDArray[Any]] = {}
+
+    def values(self, term: Expr) -> NDArray[Any]:
+        """The values of a term, point by point."""
+        for part in topological_until([term], self._is_known):
+            found = apply_operator(part, [self._values[a] for a in part.args]) if part.args else [part.value] * POINTS
+            self._values[part] = np.asarray(found).astype(_type_of(part), copy=False)
+        return self._values[term]
+
+    def _is_known(self, part: Expr) -> bool:
+        if part not in self._values and part.op in _DRAWN:
+            self._values[part] = _points(part)
+        return part in self._values
+
+    def where_all(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+        """At which points all conditions hold."""
+        holds = np.ones(POINTS, dtype=bool)
+        for condition in conditions:
+            holds &= self.values(condition)
+        return holds
+
+    def of_form(self, form: LinearForm) -> NDArray[Any]:
+        """The values of a form."""
+        reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
+        kind = np.int64 if reach < _SAFE else object
+        total = np.full(POINTS, form.constant, dtype=kind)
+        for atom, coefficient in form.terms.items():
+            total = total + self.values(atom).astype(kind, copy=False) * coefficient
+        return total
+
+
+def _type_of(term: Expr) -> Any:
+    return bool if term.is_bool else number_type(term)
+
+
+def _points(variable: Expr) -> NDArray[Any]:
+    low, high = finite_part(variable.vmin, variable.vmax, _FAR)
+    near = min(max(0, low), high)
+    random = Random(variable.key)
+    found = []
+    for index in range(POINTS):
+        part = index * 4 // POINTS
+        reach = _REACH[part] if part < len(_REACH) else high - low
+        found.append(random.randint(max(low, near - reach), min(high, near + reach)))
+    return np.array(found, dtype=_type_of(variable))

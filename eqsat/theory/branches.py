@@ -9,8 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, make
-from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.conditions import is_negative
+from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.forms import (
     LinearForm,
     atom_form,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import (
     ZERO,
@@ -584,11 +584,6 @@ def _bits(of: int) -> Iterator[int]:
     while of:
         yield of & -of
         of &= of - 1
-
-
-def is_negative(condition: Expr) -> bool:
-    """Whether a condition is written as the complement of another."""
-    return condition.op in ("le", "ne", "not")
 
 
 def opposite(condition: Expr) -> Expr:

@@ -18,11 +18,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.lang.evaluation import evaluate
+from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
 from eqsat.lang.ops import COMPARISONS, SUMS
-from eqsat.lang.sampling import Points, all_hold, domain_size, grid, select
-from eqsat.lang.traversal import Simplicity, mentions
+from eqsat.lang.sampling import all_hold, grid, select
+from eqsat.lang.traversal import Simplicity, domain_size, mentions
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, factors, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS

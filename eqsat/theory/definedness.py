@@ -29,7 +29,6 @@ from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, to_expr
-from eqsat.theory.ranges import inside_reduction
 
 
 def unsafe_divisions(
@@ -62,7 +61,7 @@ def unsafe_divisions(
             outside |= {known: (term.args[0], theory) for _, known in branches if known is not theory}
             stack += [(term.args[0], theory), *branches]
         elif term.op in REDUCTIONS:
-            inside = inside_reduction(theory, term)
+            inside = theory.inside(term)
             stack += [(term.args[0], inside)] if inside is not None else []
             stack += [(a, theory) for a in term.args[2:]]
         else:

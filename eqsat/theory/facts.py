@@ -16,12 +16,12 @@ from typing import Self
 import numpy as np
 
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.evaluation import evaluate
+from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
 from eqsat.lang.ops import DIVISIONS, SUMS
-from eqsat.lang.sampling import Points, all_hold, domain_size, grid
-from eqsat.lang.traversal import mentions
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.lang.sampling import all_hold, grid
+from eqsat.lang.traversal import domain_size, mentions
+from eqsat.theory.arithmetic import Arithmetic, Work
 from eqsat.theory.forms import (
     ZERO,
     Division,
@@ -37,7 +37,6 @@ from eqsat.theory.forms import (
     without,
 )
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.work import Work
 
 #: Which comparisons are read first.
 _READ = {"le": 0, "lt": 0, "eq": 1, "ne": 2}

@@ -35,6 +35,7 @@ from eqsat.theory.forms import LinearForm, atom_form, combination, number, to_ex
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
+from eqsat.theory.ranges import inside_reduction
 from eqsat.theory.reduce import normal_reduction
 from eqsat.theory.refutation import never_negative
 
@@ -62,6 +63,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
     """
 
     extreme = extreme_of
+    inside = inside_reduction
     is_never_negative = never_negative
     selection = selection_of
 

@@ -18,7 +18,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, Expr, const, var
 from eqsat.lang.text import parse
-from eqsat.theory.work import OverdueError
+from eqsat.theory.arithmetic import OverdueError
 
 TEXTS = [
     # as given, as printed

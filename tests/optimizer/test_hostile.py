@@ -50,10 +50,9 @@ from eqsat.optimizer.unknown_divisors import Input, with_hidden_divisions
 from eqsat.prove.proof import check_rule
 from eqsat.prove.verify import check_equal
 from eqsat.theory import conjectures, intervals
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, OverdueError, Work
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.work import OverdueError, Work
 
 #: Seconds that any single input here may take, on a busy machine.
 LIMIT = 20.0

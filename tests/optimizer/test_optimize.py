@@ -28,7 +28,7 @@ from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.rules import DEFAULT
-from eqsat.theory.work import OverdueError
+from eqsat.theory.arithmetic import OverdueError
 
 OUTER, INNER = var("i", 0, 63), var("j", 0, 31)
 

@@ -14,12 +14,12 @@ from strategies import bool_expressions, grid
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, topological, var, variables
 from eqsat.lang.text import parse
+from eqsat.theory.arithmetic import POINTS
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.refutation import cannot_hold
-from eqsat.theory.witnesses import COUNT
 
 BIG = (-(2**31), 2**31 - 1)
 X, Y, Z = [atom_form(var(name, *BIG)) for name in "xyz"]
@@ -106,7 +106,7 @@ class WithoutWitnesses(LinearArithmetic):
     """A theory that proves what sample points would have shown to be hopeless: in small domains, nearly everything."""
 
     def witnessed(self):
-        return np.zeros(COUNT, dtype=bool)
+        return np.zeros(POINTS, dtype=bool)
 
 
 def test_a_truncating_division_by_no_literal_says_nothing():
