@@ -23,9 +23,9 @@ from eqsat.lang.expr import Expr, buffers, extent, variables
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.validation import list_of, refuse_seconds, require
+from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide
 from eqsat.prove.smt import unrolled
-from eqsat.prove.sweep import sweep
 
 #: Domains with up to this number of points are swept.
 MOST_POINTS = 10**6

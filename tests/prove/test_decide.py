@@ -20,9 +20,8 @@ from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.prove import boxes
-from eqsat.prove.boxes import UndecidedError, period, restricted
+from eqsat.prove.boxes import UndecidedError, period, restricted, sweep
 from eqsat.prove.decide import METHODS, decide
-from eqsat.prove.sweep import sweep
 from eqsat.prove.verify import check_equal, prove_equal
 
 WIDE = (-(2**40), 2**40)
