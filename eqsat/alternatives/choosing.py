@@ -16,8 +16,7 @@ from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
-from eqsat.alternatives.partial_sums import share_junctions, share_sums
+from eqsat.alternatives.partial_sums import LinearPrograms, programs_by, share_junctions, share_sums
 from eqsat.extract.graph import EGraph, Node, sum_terms
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
 

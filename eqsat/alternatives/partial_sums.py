@@ -2,12 +2,18 @@
 
 Extraction chooses n-ary sums, and chains of ``and`` and ``or``, one by one. Here they are bracketed together, so that
 what occurs in several is computed once; the new brackets are added to the graph and chosen.
+
+A short sum of products by literals is also bracketed by itself, with shifts and shared parts where these cost less:
+``x*9`` is ``x*8 + x``, and ``x*2 + y*3`` is ``(x + y)*2 + y``. Where a product costs what an addition does, nothing
+changes. This is multiple constant multiplication, of few terms.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import chain, combinations
 from math import gcd
@@ -15,16 +21,17 @@ from typing import Protocol, cast
 
 from eqsat.alternatives.canonical import Value
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
 from eqsat.alternatives.providers import provides
-from eqsat.extract.cost import DIVISIONS, width
-from eqsat.extract.graph import EGraph, Node, sum_terms
+from eqsat.extract.cost import COST_MODELS, DIVISIONS, width
+from eqsat.extract.graph import EGraph, Node, sum_payload, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.theory.forms import LinearForm, combination, number
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
+#: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
+Coefficients = tuple[int, ...]
 
 
 class Values(Protocol):
@@ -500,3 +507,132 @@ def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:
     if j < 0:
         scale = -scale
     return (a, j // scale, b, k // scale), scale
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How a sum is computed: ``scale`` times a part, or the sum of two parts.
+
+    A part without a positive coefficient is subtracted. A single term, its coefficient 1, has no parts.
+    """
+
+    price: int
+    parts: tuple[Coefficients, ...] = ()
+    scale: int = 1
+
+
+@dataclass
+class LinearPrograms(dict[Coefficients, Program]):
+    """The cheapest programs found, by coefficients of which some are positive."""
+
+    prices: ProductPrices
+
+    def __missing__(self, sum_of: Coefficients) -> Program:
+        terms = [place for place, k in enumerate(sum_of) if k]
+        scale = gcd(*sum_of)
+        if len(terms) == 1:
+            found = self._product(sum_of, terms[0], scale)
+        else:
+            found = min([self._added(*split) for split in _parted(sum_of, terms)], key=lambda program: program.price)
+            if scale > 1:
+                rest = tuple(k // scale for k in sum_of)
+                others = [Program(self[rest].price + self[(scale,)].price, (rest,), scale)]
+            else:
+                others = [self._added(*split) for split in _rounded(sum_of, terms)]
+            found = min([found, *others], key=lambda program: program.price)
+        self[sum_of] = found
+        return found
+
+    def _product(self, sum_of: Coefficients, place: int, by: int) -> Program:
+        """The product as it is, as a shift of one by an odd literal, or by its last digit."""
+        if by == 1:
+            return Program(0)
+        direct = Program(self.prices[by], (_unit(sum_of, place, 1),), by)
+        shift = by & -by
+        # of the digits -1, 0 and 1 the fewest that are not 0, each but the first of them added
+        digits = (by ^ 3 * by).bit_count()
+        if digits == 1 or (digits - 1) * self.prices.addition >= direct.price:
+            return direct
+        if shift > 1:
+            rest = _unit(sum_of, place, by // shift)
+            found = Program(self[rest].price + self.prices[shift], (rest,), shift)
+        else:
+            split = [(_unit(sum_of, place, by - digit), _unit(sum_of, place, digit)) for digit in (1, -1)]
+            found = min([self._added(*parts) for parts in split], key=lambda program: program.price)
+        return min(direct, found, key=lambda program: program.price)
+
+    def _added(self, one: Coefficients, other: Coefficients) -> Program:
+        if max(one) <= 0:
+            one, other = other, one
+        subtracted = tuple(-k for k in other) if max(other) <= 0 else other
+        return Program(self[one].price + self[subtracted].price + self.prices.addition, (one, other))
+
+    @provides("linear programs", otherwise=lambda self, sum_of: False)
+    def is_short(self, sum_of: Coefficients) -> bool:
+        """Whether a program is looked for: of few terms, some coefficient no power of two, none of them long."""
+        sizes = [abs(k) for k in sum_of]
+        return len(sizes) <= LIMITS.program_terms and max(sizes) < 2**16 and any(k & (k - 1) for k in sizes)
+
+    def price(self, node: Node) -> int | None:
+        """What a sum costs by its program; ``None`` if none is looked for."""
+        if node[0] != "sum":
+            return None
+        constant, coefficients = sum_payload(node[1])
+        if max(coefficients) <= 0 or not self.is_short(coefficients):
+            return None
+        return self[coefficients].price + bool(constant) * self.prices.addition
+
+
+@lru_cache(maxsize=16)
+def _kept(model: str) -> LinearPrograms:
+    """The programs by the prices of a shipped model, kept from one run to the next."""
+    return LinearPrograms(ProductPrices(COST_MODELS[model]))
+
+
+def programs_by(prices: ProductPrices) -> LinearPrograms:
+    """The programs by these prices: those of a model of :data:`COST_MODELS` are found once for a process.
+
+    >>> programs_by(ProductPrices(COST_MODELS["latency"]))[(9,)].price
+    2
+    """
+    name = next((name for name, model in COST_MODELS.items() if model is prices.model), None)
+    if name is None:
+        return LinearPrograms(prices)
+    kept = _kept(name)
+    if len(kept) > LIMITS.kept_programs:
+        kept.clear()
+    return kept
+
+
+def _unit(sum_of: Coefficients, place: int, k: int) -> Coefficients:
+    return tuple(k if at == place else 0 for at in range(len(sum_of)))
+
+
+def _parted(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
+    """A sum of several terms as two sums that share no term."""
+    others = terms[1:]
+    for apart in (set(some) for size in range(1, len(terms)) for some in combinations(others, size)):
+        rest = tuple(0 if place in apart else k for place, k in enumerate(sum_of))
+        yield rest, tuple(k if place in apart else 0 for place, k in enumerate(sum_of))
+
+
+def _rounded(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
+    """A sum as multiples of something and what is left."""
+    # x*2 + y*3 = (x + y)*2 + y: multiples of what divides the others
+    for place in terms:
+        k = sum_of[place]
+        divisor = gcd(*[other for at, other in enumerate(sum_of) if at != place])
+        if divisor > 1:
+            for multiple in (k // divisor * divisor, k // divisor * divisor + divisor):
+                if multiple and abs(k - multiple) < abs(k):
+                    yield _replaced(sum_of, place, multiple), _unit(sum_of, place, k - multiple)
+    # x*7 - y*9 = (x - y)*8 - (x + y): multiples of a power of two; of 2 there would be too many
+    for shift in range(2, max(map(abs, sum_of)).bit_length() + 1):
+        above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in sum_of)
+        below = tuple(k - upper for k, upper in zip(sum_of, above, strict=True))
+        if max(map(abs, below)) == 1 and 0 < sum(map(abs, above)) < gcd(*above) * sum(map(abs, sum_of)):
+            yield above, below
+
+
+def _replaced(sum_of: Coefficients, place: int, k: int) -> Coefficients:
+    return (*sum_of[:place], k, *sum_of[place + 1 :])

@@ -15,8 +15,7 @@ from itertools import chain
 from typing import cast
 
 from eqsat.alternatives.choosing import BRACKETED, Improver
-from eqsat.alternatives.linear_programs import programs_by
-from eqsat.alternatives.partial_sums import share_junctions, share_sums
+from eqsat.alternatives.partial_sums import programs_by, share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.trace import FROM_RESULT

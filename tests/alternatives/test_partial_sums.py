@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms, programs_by
+from eqsat.alternatives.partial_sums import Coefficients, LinearPrograms, programs_by
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
 from eqsat.extract.select import ProductPrices
 from eqsat.optimizer.front import optimize
