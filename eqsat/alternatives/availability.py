@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import Value, sum_of
+from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
 from eqsat.alternatives.intervals import as_intervals, compared_sum, worth_reading
 from eqsat.alternatives.limits import LIMITS
@@ -23,7 +23,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import SUM_OPERATORS, Node, sum_payload, sum_terms
 from eqsat.lang.expr import Expr, extent
 from eqsat.lang.infinity import is_finite
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
+from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number
 
 
 @provides("availability", otherwise=lambda builder, needed: None)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, Value, sum_of
+from eqsat.alternatives.canonical import CanonicalGraph, sum_of
 from eqsat.alternatives.conditions import ConditionNodes
 from eqsat.alternatives.extremes import ExtremeNodes
 from eqsat.alternatives.inputs import InputNodes
@@ -32,7 +32,7 @@ from eqsat.lang.expr import Expr, topological
 from eqsat.lang.terms import buffer_key, terms_of
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions
-from eqsat.theory.forms import LinearForm, atom_form, number
+from eqsat.theory.forms import LinearForm, Value, atom_form, number
 
 
 class Builder:

@@ -17,10 +17,7 @@ from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
-from eqsat.theory.forms import LinearForm, as_term, atom_form
-
-#: The value of a class: the normal form of an integer, or a condition in normal form.
-Value = LinearForm | Expr
+from eqsat.theory.forms import LinearForm, Value, as_term, atom_form
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
 _NARROWING = frozenset({"mod", "min", "max", "where"})

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import cast
 
 from eqsat.alternatives.bits import BitNodes
-from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, Value, sum_of
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
 from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
@@ -19,7 +19,7 @@ from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.lang.expr import Expr, is_wide
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
 from eqsat.lang.traversal import long_partial_chains
-from eqsat.theory.forms import LinearForm, literal
+from eqsat.theory.forms import LinearForm, Value, literal
 
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
 _WORTH_ADDING = SUMS | frozenset(

@@ -13,12 +13,11 @@ from math import prod
 from operator import or_
 from typing import cast
 
-from eqsat.alternatives.canonical import Value
 from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.theory.forms import LinearForm, atom_form, combination, number
+from eqsat.theory.forms import LinearForm, Value, atom_form, combination, number
 
 #: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.
 _JUNCTIONS = ("and", "or")

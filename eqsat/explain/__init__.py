@@ -2,5 +2,5 @@
 
 The door is :func:`eqsat.explain.derivation.explain`.
 
-Imports ``lang``, ``theory``, ``egraph``, ``rules``, ``prove``, ``alternatives`` and ``optimizer``.
+Imports ``lang``, ``theory``, ``egraph``, ``rules``, ``prove`` and ``optimizer``.
 """

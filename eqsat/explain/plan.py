@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from eqsat.alternatives.canonical import Value
 from eqsat.explain.chains import LINEAR, Laws, Move, Search, reading, written
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
@@ -22,7 +21,7 @@ from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE
 from eqsat.theory.arithmetic import Work
 from eqsat.theory.definedness import live_branches, undefined
-from eqsat.theory.forms import to_expr, without_quotients
+from eqsat.theory.forms import Value, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
 #: Terms of up to this number of nodes are tried at once.

@@ -24,7 +24,6 @@ from math import gcd
 from typing import Any
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import Value
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
@@ -55,7 +54,7 @@ from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seco
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
-from eqsat.theory.forms import atom_form
+from eqsat.theory.forms import Value, atom_form
 from eqsat.theory.linear import LinearArithmetic
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import Value, sum_of
+from eqsat.alternatives.canonical import sum_of
 from eqsat.egraph.program import CONTAINERS
 from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
@@ -19,7 +19,7 @@ from eqsat.lang.ops import REDUCTIONS, Bounds
 from eqsat.optimizer.insertion import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match
-from eqsat.theory.forms import LinearForm, as_term, combination, literal
+from eqsat.theory.forms import LinearForm, Value, as_term, combination, literal
 
 
 class Additions:

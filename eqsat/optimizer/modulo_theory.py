@@ -14,7 +14,7 @@ from math import inf
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import Value, is_affine
+from eqsat.alternatives.canonical import is_affine
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.flat import as_variable, flat_index
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
@@ -34,7 +34,7 @@ from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
-from eqsat.theory.forms import ZERO, LinearForm, as_term, read, to_expr, without_quotients
+from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)

@@ -189,7 +189,11 @@ def literal_divisor(atom: Expr) -> int:
     return atom.args[1].vmin if atom.op == "floordiv" and atom.args[1].op == "const" else 0
 
 
-def as_term(value: LinearForm | Expr) -> Expr:
+#: What a term has as its value: the normal form of an integer, or a condition in normal form.
+Value = LinearForm | Expr
+
+
+def as_term(value: Value) -> Expr:
     """A normal form as a term: of an integer that of its form, of a condition itself."""
     return to_expr(value) if isinstance(value, LinearForm) else value
 
