@@ -1,30 +1,42 @@
 """E-nodes from the terms of the input: their operators over the normal forms of their operands.
 
-The input's quotients, remainders and products are also rewritten by laws that normal forms hide
-(:mod:`eqsat.alternatives.hidden_laws`).
+What is cheap in an input its normal form may hide. Bit operators act on no bit there that only one operand may have:
+``i ^ j`` of a ``j`` below 8 is ``i//8*8 + (i%8 ^ j)``, of which arithmetic knows what its quotient by 8 is; to compute
+it one operator will do. Sums have small coefficients of either sign, and no nested floors that could be one: ``x +
+y*4//7`` is ``x + y - (y*3 + 6)//7``, and says no more that one multiplication by a power of two would do. So terms of
+the input stand for their values inside longer sums too, and bit operators, quotients, remainders and products are also
+rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, reduce
+from operator import mul
 from typing import cast
 
-from eqsat.alternatives.bits import BitNodes
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
-from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
+from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, Payload, sum_payload
-from eqsat.lang.expr import Expr, is_wide
+from eqsat.lang.expr import FALSE, Expr, chain_members, const, is_wide, make, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
-from eqsat.lang.traversal import long_partial_chains
-from eqsat.theory.forms import LinearForm, Value, literal
+from eqsat.lang.traversal import long_partial_chains, mentions
+from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.bits import digits_of, known_bits
+from eqsat.theory.forms import LinearForm, Value, atom_form, literal, number, partition, scale_of, split, to_expr
+from eqsat.theory.limits import LIMITS as THEORY_LIMITS
+from eqsat.theory.quotients import common_divisors
 
 #: Conjunctions and disjunctions of the input have no notation that the normal form has not.
 _WORTH_ADDING = SUMS | frozenset(
     {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", *BITWISE, *SHIFTS, *COMPARISONS, *REDUCTIONS}
 )
+
+#: The operators whose terms are rewritten by laws that normal forms hide.
+HIDDEN = FLOORS | {"mul", "prod_over"}
 
 
 class InputNodes(KindNodes):
@@ -181,3 +193,225 @@ class InputNodes(KindNodes):
 def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:
     op, payload, operands = meaning
     return op, hash(payload), tuple(map(hash, operands))
+
+
+class BitNodes(KindNodes):
+    """The values of the bit operators of an input, how sums hold them, and those that are split on one side alone."""
+
+    def __init__(self, classes: CanonicalGraph) -> None:
+        super().__init__(classes)
+        #: The values of bit operators that are sums, in the order in which they were found.
+        self.values: dict[LinearForm, None] = {}
+
+    def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """Pairs of equal terms: ``term``, or a bit operator that its other terms use, and another."""
+        self._note(term)
+        x, y = map(self.theory.form, term.args)
+        for other in self._split(term.op, x, y):
+            yield term, other
+            for part in topological([other]):
+                if part.op in BITWISE:
+                    self._note(part)
+                    yield part, part
+
+    def _note(self, term: Expr) -> None:
+        value = self.theory.form(term)
+        if len(self.values) < LIMITS.bit_values and value.single() is None and value.terms:
+            self.values[value] = None
+
+    def _split(self, op: str, x: LinearForm, y: LinearForm) -> Iterator[Expr]:
+        """The operator on the digits that both operands may have, from below, and from above."""
+        theory = self.theory
+        bits = [known_bits(theory, form).possible for form in (x, y)]
+        both = bits[0] & bits[1]
+        if not both:
+            return
+        for one, other, possible in ((y, x, bits[0]), (x, y, bits[1])):
+            beyond = one.constant & ~possible
+            if not one.terms and op != "bitand" and beyond:
+                inside = make(op, to_expr(other), to_expr(number(one.constant & possible)))
+                yield make("add", inside, to_expr(number(beyond)))
+                return
+        start = (both & -both).bit_length() - 1
+        if start:
+            upper = make(op, *[to_expr(digits_of(theory, form, start, None)) for form in (x, y)])
+            scaled = make("mul", upper, to_expr(number(1 << start)))
+            yield self._with_others(op, scaled, [digits_of(theory, form, 0, start) for form in (x, y)])
+        elif both > 0:
+            end = both.bit_length()
+            lower = make(op, *[to_expr(digits_of(theory, form, 0, end)) for form in (x, y)])
+            yield self._with_others(op, lower, [form.plus(digits_of(theory, form, 0, end), -1) for form in (x, y)])
+
+    @staticmethod
+    def _with_others(op: str, joined: Expr, others: Iterable[LinearForm]) -> Expr:
+        for other in others if op != "bitand" else ():
+            if other.terms or other.constant:
+                joined = make("add", joined, to_expr(other))
+        return joined
+
+    def in_sum(self, form: LinearForm) -> Iterator[Node]:
+        """A sum by the value of a bit operator in it."""
+        for value in self.values:
+            scale = scale_of(value, form)
+            if not scale:
+                continue
+            rest = form.plus(value, -scale)
+            if len(rest.terms) >= len(form.terms) or (scale == 1 and not rest.terms and not rest.constant):
+                continue
+            if rest.is_affine() or len(rest.terms) == 1:
+                others = [(self.theory.inner(atom), k) for atom, k in rest.terms.items()]
+            else:
+                others = [(rest.shifted(-rest.constant), 1)]
+            yield self.sum_node([(value, scale), *others], rest.constant)
+
+    def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
+        """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.
+
+        ``x ^ y`` is ``x + y - (x & y)*2``. Rules join two of them where they stand alone.
+        """
+        found: dict[tuple[Expr, ...], dict[str, Expr]] = {}
+        for atom in form.terms:
+            if atom.op in BITWISE:
+                found.setdefault(atom.args, {})[atom.op] = atom
+        for args, atoms in found.items():
+            if len(atoms) < 2:
+                continue
+            both, either, one = (form.terms.get(atoms.get(op, FALSE), 0) for op in ("bitand", "bitor", "bitxor"))
+            rest = LinearForm({a: k for a, k in form.terms.items() if a not in atoms.values()}, form.constant)
+            x, y = map(self.theory.inner, args)
+            # the multiples of x + y, and of the operator that is left
+            ways = [("bitand", either + one, both - either - 2 * one), ("bitor", both - one, either - both + 2 * one)]
+            if (both + either) % 2 == 0:
+                ways.append(("bitxor", (both + either) // 2, one + (either - both) // 2))
+            for op, of_sum, left in ways:
+                whole = rest.plus(x, of_sum).plus(y, of_sum).plus(atom_form(make(op, *args)), left)
+                if len(whole.terms) < len(form.terms):
+                    yield self.sum_node([(whole, 1)], 0)
+
+
+class HiddenLaws:
+    """Other terms for the quotients, remainders and products of an input, asked for operands first.
+
+    Each law is checked at every point in ``tests/alternatives/test_inputs.py``.
+    """
+
+    def __init__(self, theory: Arithmetic) -> None:
+        self.theory = theory
+        # for each quotient by a literal, a dividend and a divisor that take in the quotients inside
+        self._floors: dict[Expr, tuple[LinearForm, int]] = {}
+
+    @provides("hidden laws")
+    def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
+        if term.op == "mul":
+            yield from self._masked(*term.args)
+            parts = chain_members(term, "mul", LIMITS.hidden_operands + 1)
+            if 3 < len(parts) <= LIMITS.hidden_operands:
+                yield from self._powers(term, parts)
+            return
+        if term.op == "prod_over":
+            body, index, low, high = term.args
+            times = high.vmax - low.vmin
+            if low.op == high.op == "const" and times <= THEORY_LIMITS.sum_exponent and not mentions(body, index):
+                yield from self._powers(term, [body] * times)
+            return
+        dividend, divisor = map(self.theory.form, term.args)
+        n = divisor.constant
+        if term.op == "floordiv" and term.args[0].op == "mod":
+            yield from self._exchanged(term, divisor)
+        if divisor.terms or abs(n) < 2:
+            return
+        if term.op == "mod":
+            for residue in dict.fromkeys([split(dividend, abs(n), balanced)[1] for balanced in (False, True)]):
+                if residue.terms and residue != dividend:
+                    yield term, make("mod", to_expr(residue), term.args[1])
+        else:
+            if n > 0:
+                yield from self._composed(term, dividend, n)
+                yield from self._divided_first(term, dividend, n)
+            yield from self._without_multiples(term, dividend, n)
+
+    def _masked(self, quotient: Expr, divisor: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """Beside ``x//n*n``, which something is less of, ``x % n`` of the same ``x`` for a power of two."""
+        if quotient.op == "floordiv" and quotient.args[1] is divisor and is_power_of_two(divisor.vmin):
+            remainder = make("mod", *quotient.args)
+            yield remainder, remainder
+
+    def _powers(self, product: Expr, parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+        """``x*x*x*x*y`` is ``(x*x)*(x*x)*y``, with what that is made of."""
+        if len(parts) < 2:
+            return
+        values = list(map(self.theory.form, parts))
+        counts = Counter(values)
+        by_value = dict(zip(values, parts, strict=True))
+        odd = next((value for value, count in counts.items() if count % 2), None)
+        if odd is None:
+            parts = [by_value[value] for value, count in counts.items() for _ in range(count // 2)]
+            below = last = reduce(mul, parts)
+        else:
+            parts, last = [by_value[value] for value in (counts - Counter([odd])).elements()], by_value[odd]
+            below = reduce(mul, parts)
+        yield product, below * last
+        yield from self._powers(below, parts)
+
+    def _exchanged(self, term: Expr, divisor: LinearForm) -> Iterator[tuple[Expr, Expr]]:
+        """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""
+        whole = self.theory.form(term.args[0].args[1])
+        k = self.theory.quotient(whole, divisor)
+        if self.theory.bounds(k)[0] > 0 and self.theory.times(k, divisor) == whole:
+            yield term, make("mod", make("floordiv", term.args[0].args[0], term.args[1]), to_expr(k))
+
+    def _composed(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(x//b + r) // n`` is ``(x + b*r) // (b*n)``."""
+        inside = _floor_inside(term.args[0])
+        if inside is not None:
+            below, b = self._floors.get(inside) or (self.theory.form(inside.args[0]), inside.args[1].vmin)
+            dividend, n = below.plus(dividend.plus(self.theory.form(inside), -1), b), b * n
+            yield term, make("floordiv", to_expr(dividend), const(n))
+            quotient = self.theory.quotient(dividend, number(n))
+            if quotient.terms:
+                yield term, to_expr(quotient)
+        self._floors[term] = dividend, n
+
+    def _divided_first(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, where ``y//f`` is as good as free or ``m`` a power of two."""
+        for f in common_divisors(dividend, n) if not is_power_of_two(n) else ():
+            multiples, rest = partition(dividend, f)
+            if 1 < f < n and rest.terms and multiples.terms:
+                low, high = self.theory.bounds(rest)
+                if is_power_of_two(n // f) or high // f - low // f < 2:
+                    inside = make("add", to_expr(multiples), make("floordiv", to_expr(rest), const(f)))
+                    yield term, make("floordiv", inside, const(n // f))
+                    return
+
+    def _without_multiples(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides."""
+        undivided = LinearForm({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
+        for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
+            if left.terms and left != dividend and not self._is_atom(left, n):
+                whole = dividend.plus(left, -1).divided(n)
+                quotient = make("floordiv", to_expr(left), term.args[1])
+                yield term, make("add", to_expr(whole), quotient)
+                yield quotient, quotient
+
+    def _is_atom(self, dividend: LinearForm, n: int) -> bool:
+        """Whether the normal form of ``dividend // n`` is that quotient, which is written anyway."""
+        atom = self.theory.quotient(dividend, number(n)).single()
+        return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
+
+
+def _floor_inside(term: Expr) -> Expr | None:
+    """The one quotient by a literal that a sum adds, if there is just one."""
+    found: Expr | None = None
+    stack = [term]
+    for _ in range(LIMITS.hidden_operands):
+        if not stack:
+            return found
+        part = stack.pop()
+        if part.op in ("add", "sub"):
+            stack += part.args[: 2 if part.op == "add" else 1]
+        elif part.op == "floordiv" and part.args[1].op == "const":
+            if found is not None:
+                return None
+            found = part
+    return None

@@ -1,11 +1,11 @@
-"""Respelling: each law at every point of small domains, and answers that need it cost no more than it gives."""
+"""Hidden laws: each at every point of small domains, and answers that need one cost no more than it gives."""
 
 import itertools
 
 import pytest
 from corpora import read
 
-from eqsat.alternatives.hidden_laws import HIDDEN, HiddenLaws
+from eqsat.alternatives.inputs import HIDDEN, HiddenLaws
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import topological, var
