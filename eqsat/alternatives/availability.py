@@ -3,8 +3,12 @@
 A normal form is short on its own: ``i == 1 and j == 0`` says less than ``4*i + j == 4``, and ``(j - i) % 4`` has
 smaller coefficients than ``(3*i + j) % 4``. Where the program needs ``4*i + j`` or ``3*i + j`` besides, the longer one
 is the cheaper. So once all classes of a :class:`~eqsat.alternatives.builder.Builder` are known and a first answer is
-chosen, each condition is added as an interval of a sum over its variables (:mod:`eqsat.alternatives.intervals`), and
-each sum as a multiple of another and what that leaves.
+chosen, each condition is added as an interval of a sum over its variables, decided at every point, and each sum as a
+multiple of another and what that leaves.
+
+Before, while rules match, a remainder is written by a sum that is there and congruent to its dividend
+(:class:`CongruentRemainders`): what is in one period or in the next can then be told from a sum that is computed
+anyway, which rules do.
 """
 
 from __future__ import annotations
@@ -12,18 +16,26 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
+from math import gcd
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
-from eqsat.alternatives.congruent import CongruentRemainders, residues, wider_remainders
-from eqsat.alternatives.intervals import as_intervals, compared_sum, worth_reading
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import SUM_OPERATORS, Node, sum_payload, sum_terms
-from eqsat.lang.expr import Expr, extent
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
-from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number
+from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
+from eqsat.lang.sampling import grid
+from eqsat.lang.traversal import domain_size
+from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number, read, to_expr
+from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -605,3 +617,258 @@ def _dividends(
         shifts[0 if low >= 0 or is_power_of_two(n) or not is_finite(low) else -(low // n)] = None
         for shift in shifts:
             yield total.shifted(n * shift), left.shifted(-step * shift), a
+
+
+@provides("intervals")
+def as_intervals(
+    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+) -> Iterator[tuple[int, Node]]:
+    """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
+    sums: dict[frozenset[Expr], dict[LinearForm, LinearForm]] = defaultdict(dict)
+    for c in there:
+        value = builder.values[c]
+        if isinstance(value, LinearForm) and value.terms and value.is_affine():
+            of_direction = sums[frozenset(value.terms)]
+            direction = LinearForm(value.terms, 0)
+            if direction not in of_direction or not value.constant:
+                of_direction[direction] = value
+    pairs = 0
+    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[LinearForm], bool]]] = defaultdict(list)
+    for c, condition in conditions:
+        names = tuple(sorted(variables([condition]), key=lambda v: v.key))
+        if domain_size(names) > THEORY_LIMITS.condition_points:
+            continue
+        own = compared_sum(condition)
+        # of fewer variables it is no interval, unless it does not depend on the others
+        directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
+        pairs += len(directions)
+        # what is affine in two variables is compared in every way already
+        compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
+        if (directions or compared) and pairs <= LIMITS.condition_pairs:
+            together[names].append((c, condition, directions, compared))
+    for names, members in together.items():
+        used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))
+        terms = [condition for _, condition, _, _ in members] + [to_expr(f) for f in used]
+        points = grid(names)
+        shape = [extent(v) for v in names]
+        values = [np.broadcast_to(x, shape) for x in evaluate(terms, points, total=True)]
+        of_sum = dict(zip(used, values[len(members) :], strict=True))
+        for (c, _, directions, compared), holds in zip(members, values, strict=False):
+            if holds.all() or not holds.any():
+                continue
+            found = [_as_comparison(builder, names, points, holds)] if compared else []
+            found += [_as_interval(builder, f, of_sum[f], holds) for f in directions]
+            yield from ((c, node) for node in found if node is not None)
+
+
+def worth_reading(condition: Expr) -> bool:
+    """Whether another alternative may be cheaper: not for a variable beside a literal."""
+    if condition.op in COMPARISONS:
+        if condition.args[0].is_bool or {a.op for a in condition.args} <= {"var", "const"}:
+            return False
+    elif condition.op not in ("and", "or"):
+        return False
+    return not any(
+        term.op in UNINTERPRETED or (term.op == "var" and is_index(term)) or may_divide_by_zero(term)
+        for term in topological([condition])
+    )
+
+
+def compared_sum(condition: Expr) -> list[LinearForm]:
+    """The sum that a comparison compares with a literal, and its opposite."""
+    compared = [a for a in condition.args if a.op != "const"] if condition.op in COMPARISONS else []
+    if len(compared) != 1:
+        return []
+    direction = LinearForm(read(compared[0]).terms, 0)
+    return [direction, direction.times(-1)]
+
+
+def _over(
+    names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[LinearForm, LinearForm]]
+) -> dict[LinearForm, LinearForm]:
+    """By direction, the sums over just these variables, and what longer ones have of them."""
+    found = dict(sums.get(names, {}))
+    for wider, of_direction in sums.items():
+        if 1 < len(names) < len(wider) and names < wider:
+            for direction in of_direction:
+                part = {v: direction.terms[v] for v in direction.terms if v in names}
+                content = gcd(*part.values())
+                primitive = LinearForm({v: k // content for v, k in part.items()}, 0)
+                found.setdefault(primitive, primitive)
+    return found
+
+
+def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
+    """The node that compares ``form``, with these values, such that it holds where it should; ``None`` if none."""
+    inside = values[holds]
+    low, high = int(inside.min()), int(inside.max())
+    outside = values[~holds]
+    if low == high and not (outside == low).any():
+        return "eq", None, (builder.add_class(form), builder.add_class(number(low)))
+    step = int(np.gcd.reduce(inside - low))
+    if step > 1 and not ((outside - low) % step == 0).any():
+        remainder = builder.theory.remainder(form, number(step))
+        return "eq", None, (builder.add_class(remainder), builder.add_class(number(low % step)))
+    above, below = outside > high, outside < low
+    if not (above | below).all():
+        least, most = int(outside.min()), int(outside.max())
+        if least != most or (inside == least).any():
+            return None
+        return "ne", None, (builder.add_class(form), builder.add_class(number(least)))
+    parts: list[Node] = []
+    if below.any():
+        parts.append(("le", None, (builder.add_class(number(low)), builder.add_class(form))))
+    if above.any():
+        parts.append(("lt", None, (builder.add_class(form), builder.add_class(number(high + 1)))))
+    if len(parts) == 1:
+        return parts[0]
+    return "and", None, tuple([_class_of(builder, part) for part in parts])
+
+
+def _as_comparison(
+    builder: Builder, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
+) -> Node | None:
+    """The comparison of two variables that holds where it should; ``None`` if none does."""
+    x, y = [np.broadcast_to(points[cast(str, v.value)], holds.shape) for v in names]
+    one, other = [builder.add_class(atom_form(v)) for v in names]
+    for op, found, operands in (
+        ("eq", x == y, (one, other)),
+        ("ne", x != y, (one, other)),
+        ("lt", x < y, (one, other)),
+        ("le", x <= y, (one, other)),
+        ("lt", y < x, (other, one)),
+        ("le", y <= x, (other, one)),
+    ):
+        if np.array_equal(found, holds):
+            return op, None, operands
+    return None
+
+
+def _class_of(builder: Builder, comparison: Node) -> int:
+    """The class of a comparison with a literal, with this e-node."""
+    op, _, operands = comparison
+    terms = [to_expr(builder.form_of(a)) for a in operands]
+    c = builder.add_class(builder.theory.condition(make(op, *terms)))
+    builder.add_node(c, comparison)
+    return c
+
+
+class CongruentRemainders:
+    """Adds the same remainders of other sums, for each remainder once."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        # classes with the divisors of their remainders, and how many classes were read as wider remainders
+        self._added: set[tuple[int, int]] = set()
+        # classes with the operands of those of their remainders whose extremes were turned
+        self._turned: set[tuple[int, ...]] = set()
+        self._read = 0
+
+    @provides("congruent remainders", otherwise=lambda self, there=None: False)
+    def add(self, there: Collection[int] | None = None) -> bool:
+        """Add the congruent remainders of those that are new; whether there were any.
+
+        ``there`` are the classes to divide instead: what the roots are computed from, if none are given.
+        """
+        builder = self.builder
+        size = builder.classes.size
+        remainders: dict[int, list[tuple[int, LinearForm]]] = defaultdict(list)
+        self._turn_extremes()
+        for c, n, dividend in [*self._remainders(), *self._wider_remainders()]:
+            remainders[n].append((c, dividend))
+        if remainders:
+            there = sorted(self._first() if there is None else there)
+            for n, dividends in remainders.items():
+                self._by_residues(n, dividends, there)
+        return builder.classes.size > size
+
+    def _remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
+        """Every new remainder: its class, its divisor and what is divided."""
+        for c, nodes in self.builder.graph.classes.items():
+            for op, _, args in nodes:
+                if op == "mod" and (c, args[1]) not in self._added:
+                    self._added.add((c, args[1]))
+                    divisor = self.builder.form_of(args[1])
+                    if not divisor.terms and divisor.constant > 1:
+                        yield c, divisor.constant, self.builder.form_of(args[0])
+
+    def _turn_extremes(self) -> None:
+        """Add ``(A - k*m) % n`` to ``(A + k*m) % n`` for an extreme ``m`` where ``2*k`` is a multiple of ``n``.
+
+        A maximum is a sum with a minimum subtracted, which is not seen in one to which the minimum is added.
+        """
+        for c, nodes in list(self.builder.graph.classes.items()):
+            for op, _, args in [*nodes]:
+                if op != "mod" or (c, *args) in self._turned:
+                    continue
+                self._turned.add((c, *args))
+                dividend, divisor = (self.builder.form_of(a) for a in args)
+                n = divisor.constant
+                if divisor.terms or n == 0 or n % 2:
+                    continue
+                for atom, k in dividend.terms.items():
+                    if atom.op == "min" and k % (n // 2) == 0:
+                        turned = self.builder.add_class(dividend.plus(atom_form(atom), -2 * k))
+                        self._turned.add((c, turned, args[1]))
+                        self.builder.add_node(c, ("mod", None, (turned, args[1])))
+
+    def _wider_remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
+        """New classes as remainders by multiples of what they divide by."""
+        values = self.builder.values
+        classes, self._read = range(self._read, len(values)), len(values)
+        for c in classes:
+            value = values[c]
+            for dividend, n in wider_remainders(self.builder, value) if isinstance(value, LinearForm) else ():
+                yield c, n, dividend
+
+    def _first(self) -> Collection[int]:
+        """The classes that the roots are computed from, each by its first e-node."""
+        classes = self.builder.graph.classes
+        found: dict[int, None] = {}
+        pending = [*self.builder.graph.roots]
+        while pending:
+            c = pending.pop()
+            if c not in found:
+                found[c] = None
+                pending += classes[c][0][2] if classes[c] else ()
+        return found
+
+    def _by_residues(self, n: int, dividends: list[tuple[int, LinearForm]], there: list[int]) -> None:
+        """Add remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""
+        builder = self.builder
+        values = builder.values
+        wanted: dict[LinearForm, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
+        # they have the atoms that are left of the dividend
+        atoms = {next(iter(left.terms), None) for left in wanted}
+        for c in there:
+            value = values[c]
+            if isinstance(value, LinearForm) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
+                found = wanted.get(residues(value, n))
+                if found is not None:
+                    found.append(c)
+        for c, dividend in dividends:
+            others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
+            shifts = {other: (dividend.constant - builder.form_of(other).constant) % n for other in others}
+            divisor = builder.add_class(number(n))
+            for other in [other for other in others if not shifts[other]][:1]:
+                builder.add_node(c, ("mod", None, (other, divisor)))
+            for other in [other for other in others if shifts[other]][:1]:
+                shifted = builder.add_class(builder.form_of(other).shifted(shifts[other]), expand=False)
+                builder.add_node(shifted, ("sum", (shifts[other], (1,)), (other,)))
+                builder.add_node(c, ("mod", None, (shifted, divisor)))
+
+
+def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
+    """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
+    for quotient, coefficient in form.terms.items() if len(form.terms) <= LIMITS.wide_sum else ():
+        n = literal_divisor(quotient)
+        k, left = divmod(-coefficient, n) if n else (0, 0)
+        if k > 1 and not left:
+            low, high = builder.theory.bounds(form.plus(builder.classes.remainder_of(quotient), -k))
+            if low >= 0 and high < k:
+                yield form.plus(atom_form(quotient), -coefficient), -coefficient
+
+
+def residues(form: LinearForm, n: int) -> LinearForm:
+    """The coefficients modulo ``n``, without those that are zero and without the constant."""
+    return LinearForm({atom: k % n for atom, k in form.terms.items() if k % n}, 0)

@@ -17,10 +17,9 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
-from eqsat.alternatives.availability import of_products
+from eqsat.alternatives.availability import CongruentRemainders, of_products
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import is_affine
-from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
