@@ -16,14 +16,13 @@ from typing import cast
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import is_affine
 from eqsat.alternatives.choosing import Chooser
-from eqsat.alternatives.flat import as_variable, flat_index
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
-from eqsat.lang.expr import FALSE, Expr, substitute, topological
+from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
@@ -31,7 +30,7 @@ from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.optimizer.snapshot import Part, Snapshot
-from eqsat.theory.arithmetic import OverdueError
+from eqsat.theory.arithmetic import Arithmetic, OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, read, to_expr, without_quotients
@@ -217,10 +216,10 @@ class ModuloTheory(SaturatingRun):
         if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
             return terms
         left = sum([term.op in FLOORS for term in topological(terms)])
-        flat = flat_index(self.order, base) if left >= ALTERNATIVES.flat_ways else None
+        flat = _flat_index(self.order, base) if left >= ALTERNATIVES.flat_ways else None
         if flat is None or not self._has_time():
             return terms
-        index, images = as_variable(flat, (*self.order, *self.known), base)
+        index, images = _as_variable(flat, (*self.order, *self.known), base)
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
@@ -423,3 +422,35 @@ def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> 
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     """Distinct values in an order that depends on them alone."""
     return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
+
+
+def _flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:
+    """The sum of variables that the terms divide in several ways, if they hardly divide another: a flat index.
+
+    Its digits are those of one variable, though each alone may be shorter in what the sum adds.
+    """
+    divided: dict[LinearForm, set[tuple[str, int, int]]] = {}
+    for term in order:
+        if term.op in FLOORS and term.args[1].op == "const":
+            dividend = theory.form(term.args[0])
+            if dividend.is_affine():
+                ways = divided.setdefault(LinearForm(dividend.terms, 0), set())
+                ways.add((term.op, term.args[1].vmin, dividend.constant))
+    if not 1 <= len(divided) <= 2:
+        return None
+    flat, *others = sorted(divided, key=lambda form: -len(divided[form]))
+    most = len(divided[flat])
+    alone = all(len(divided[other]) < most for other in others)
+    return flat if len(flat.terms) > 1 and most >= ALTERNATIVES.flat_ways and alone else None
+
+
+def _as_variable(flat: LinearForm, terms: Iterable[Expr], theory: Arithmetic) -> tuple[Expr, dict[Expr, Expr]]:
+    """A variable for a sum, and what those of the terms are in it that are the sum and a literal."""
+    index = any_var("@flat", *theory.bounds(flat))
+    images = {}
+    for term in terms:
+        if term.args and not term.is_bool:
+            form = theory.form(term)
+            if form.terms == flat.terms:
+                images[term] = index + form.constant
+    return index, images
