@@ -16,7 +16,7 @@ from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief, is_index, make, substitute, topological
 from eqsat.lang.ops import REDUCTIONS, Bounds
-from eqsat.optimizer.insertion import Insertion
+from eqsat.optimizer.exchange import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import Match
 from eqsat.theory.forms import LinearForm, Value, as_term, combination, literal

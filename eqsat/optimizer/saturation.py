@@ -31,7 +31,7 @@ from eqsat.lang.ops import BITWISE
 from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.derived import Derived
-from eqsat.optimizer.insertion import Insertion
+from eqsat.optimizer.exchange import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.reading import Reader, Row
