@@ -14,7 +14,7 @@ replaced.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
@@ -36,6 +36,7 @@ from eqsat.egraph.patterns import (
     letter_of,
     moved_letter,
     operands_of,
+    reductions_of,
 )
 from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, PLAIN, container_text
 from eqsat.egraph.queries import Query, SubsumRequest
@@ -81,6 +82,47 @@ class ReductionQuery:
     columns: tuple[tuple[str, str], ...]
     ends: tuple[Expr, ...]
     kept: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match of a rule about reductions.
+
+    Attributes
+    ----------
+    rule : ReductionQuery
+        The rule.
+    whole : int
+        The class of the left side, or of what has it as a part.
+    letters : dict of str to int
+        The classes of letters, indices (``i1``) and ends (``end0``).
+    literals : dict of str to int
+        The numbers that letters of literals stand for.
+    rest : tuple of (int, int)
+        Beside the left side, the other terms of a sum as (class, coefficient) pairs, or the other members of a
+        container, each once.
+    constant, factor : int
+        Of a sum its constant, and what the left side is multiplied by in it.
+    """
+
+    rule: ReductionQuery
+    whole: int
+    letters: Mapping[str, int]
+    literals: Mapping[str, int]
+    rest: tuple[tuple[int, int], ...] = ()
+    constant: int = 0
+    factor: int = 1
+
+    @property
+    def has_own_loops(self) -> bool:
+        """Whether the right side has loops of its own: it merges, splits or swaps."""
+        return self.rule.pattern.has_own_loops
+
+    @property
+    def merges(self) -> bool:
+        """Whether the right side has fewer loops than the left one."""
+        pattern = self.rule.pattern
+        return len(reductions_of(pattern.right)) < len(reductions_of(pattern.left))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
+from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS
 from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
@@ -18,7 +19,6 @@ from eqsat.lang.expr import Expr, brief, is_index, make, substitute, topological
 from eqsat.lang.ops import REDUCTIONS, Bounds
 from eqsat.optimizer.exchange import Insertion
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.reductions import Match
 from eqsat.theory.forms import LinearForm, Value, as_term, combination, literal
 
 

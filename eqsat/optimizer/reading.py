@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, PLAIN
 from eqsat.egraph.tables import Tables
 from eqsat.lang.ops import Op, for_each_own
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.reductions import Match
 
 _BY_CONSTRUCTOR = {name: op for op, (name, _) in PLAIN.items()}
 _OPERATOR = {name: op for op, name in CONTAINERS.items()}

@@ -10,11 +10,10 @@ where the index is in its range, and elsewhere they need not be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.matching import ReductionQuery
+from eqsat.egraph.matching import Match, ReductionQuery
 from eqsat.egraph.patterns import (
     LITERALS,
     MEASURES,
@@ -39,47 +38,6 @@ _LARGE = 2**64
 
 #: Adds a node over classes: its class, or ``None`` if it is no term.
 type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
-
-
-@dataclass(frozen=True)
-class Match:
-    """A match of a rule about reductions.
-
-    Attributes
-    ----------
-    rule : ReductionQuery
-        The rule.
-    whole : int
-        The class of the left side, or of what has it as a part.
-    letters : dict of str to int
-        The classes of letters, indices (``i1``) and ends (``end0``).
-    literals : dict of str to int
-        The numbers that letters of literals stand for.
-    rest : tuple of (int, int)
-        Beside the left side, the other terms of a sum as (class, coefficient) pairs, or the other members of a
-        container, each once.
-    constant, factor : int
-        Of a sum its constant, and what the left side is multiplied by in it.
-    """
-
-    rule: ReductionQuery
-    whole: int
-    letters: Mapping[str, int]
-    literals: Mapping[str, int]
-    rest: tuple[tuple[int, int], ...] = ()
-    constant: int = 0
-    factor: int = 1
-
-    @property
-    def has_own_loops(self) -> bool:
-        """Whether the right side has loops of its own: it merges, splits or swaps."""
-        return self.rule.pattern.has_own_loops
-
-    @property
-    def merges(self) -> bool:
-        """Whether the right side has fewer loops than the left one."""
-        pattern = self.rule.pattern
-        return len(reductions_of(pattern.right)) < len(reductions_of(pattern.left))
 
 
 class ReductionRules:

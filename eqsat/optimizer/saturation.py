@@ -21,6 +21,7 @@ from eqsat.alternatives.availability import CongruentRemainders, of_products
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import is_affine
 from eqsat.egraph.engine import Budget
+from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
@@ -35,7 +36,7 @@ from eqsat.optimizer.exchange import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.reading import Reader, Row
-from eqsat.optimizer.reductions import Match, ReductionRules
+from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import relevant_of_default, relevant_rules
 from eqsat.rules import DEFAULT
 
