@@ -38,7 +38,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import CostModel
 from eqsat.lang.errors import CompileError
-from eqsat.optimizer import optimisation, saturation
+from eqsat.optimizer import optimisation
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.rules import DEFAULT, FAMILIES
@@ -58,8 +58,8 @@ def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
         return relevant_rules(rules, modulo_theory, with_bits)
 
     return [
-        *[(module, "DEFAULT", rules) for module in (FRONT_DOOR, optimisation, saturation)],
-        (saturation, "relevant_of_default", prepared),
+        *[(module, "DEFAULT", rules) for module in (FRONT_DOOR, optimisation)],
+        (optimisation, "relevant_of_default", prepared),
     ]
 
 

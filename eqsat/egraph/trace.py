@@ -1,13 +1,16 @@
 """What one optimisation did: where its time went, which e-nodes came from where, and what egglog did in each round.
 
 Every result has a :class:`Trace` (``Result.trace``). It holds counts and times that the run keeps anyway, or that cost
-next to nothing, so no option turns it on.
+next to nothing, so no option turns it on; :class:`Spent` gathers them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 #: Why egglog was not entered.
@@ -141,6 +144,97 @@ class Trace:
             names = [*self.unmatched[:MOST_RULES], *([f"{more} more"] if more > 0 else [])]
             lines.append(f"no match  {', '.join(names)}")
         return "\n".join(lines)
+
+
+@dataclass
+class Spent:
+    """What a run has taken so far, together with the runs within it."""
+
+    started: float = field(default_factory=lambda: time.perf_counter())
+    rounds: int = 0
+    matches: Counter[str] = field(default_factory=Counter)
+    #: Of the rules that ran in egglog, the time of each.
+    rule_seconds: dict[str, float] = field(default_factory=dict)
+    #: Of the rounds of egglog, run by run.
+    traces: list[tuple[Round, ...]] = field(default_factory=list)
+    #: How many e-nodes what added, of the e-graphs over normal forms.
+    alternatives: Counter[str] = field(default_factory=Counter)
+    #: Why egglog was not entered; ``None`` once it was.
+    not_entered: str | None = NO_TIME
+    #: The phase that counts the time, and when which ended before.
+    phase: str = "normalise"
+    laps: list[tuple[str, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.laps = [("", self.started)]
+
+    def enter(self, phase: str) -> None:
+        """Count the time from now on as that of ``phase``."""
+        self.laps.append((self.phase, time.perf_counter()))
+        self.phase = phase
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Count the time here as that of ``phase``."""
+        before = self.phase
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by phase until now."""
+        self.enter(self.phase)
+        found: dict[str, float] = {}
+        since = self.laps[0][1]
+        for phase, until in self.laps:
+            found[phase] = found.get(phase, 0.0) + until - since
+            since = until
+        return {phase: seconds for phase, seconds in found.items() if phase}
+
+    def skip(self, why: str) -> None:
+        """Note why egglog is not entered, unless it was before."""
+        if self.not_entered is not None:
+            self.not_entered = why
+
+    def count(self, matches: Mapping[str, int], seconds: Mapping[str, float], rounds: tuple[Round, ...]) -> None:
+        """Count the matches and seconds of rules, and the rounds in which they ran."""
+        self.matches.update(matches)
+        for rule, spent in seconds.items():
+            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + spent
+        self.traces.append(rounds)
+
+    def trace(self, conjectures: int, own: Iterable[str]) -> Trace:
+        """What has been done until now, with rules of these names of the caller's own."""
+        seconds = self.rule_seconds
+        return Trace(
+            self.phases(),
+            {source: count for source, count in self.alternatives.items() if count},
+            conjectures,
+            tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
+            {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
+            tuple([name for name in own if name not in self.matches]),
+            self.not_entered,
+        )
+
+    @contextmanager
+    def off_the_clock(self) -> Iterator[None]:
+        """What does not count: it is done once per process."""
+        began = time.perf_counter()
+        try:
+            with self.during(""):
+                yield
+        finally:
+            self.started += time.perf_counter() - began
+
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.perf_counter() - self.started
+
+    def left(self, seconds: float) -> float:
+        """What is left of so much time."""
+        return max(0.0, seconds - self.seconds())
 
 
 def _ms(seconds: float) -> str:

@@ -26,9 +26,10 @@ from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
+from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.result import Result
-from eqsat.optimizer.saturation import SaturatingRun
+from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import Arithmetic, OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
@@ -64,7 +65,7 @@ class _Found:
 
 
 @dataclass
-class ModuloTheory(SaturatingRun):
+class ModuloTheory(Optimisation):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
     #: Whether the rules run; if not, normal forms are all there is.
@@ -156,7 +157,8 @@ class ModuloTheory(SaturatingRun):
         if self.with_rules and self._has_time():
             rules = self._relevant(self.order, modulo_theory=True)
             plain = builder.graph.copy()
-            found = self._modulo(builder, rules)
+            with self._blaming_facts():
+                found = run_rules(builder, rules, self.budget, self.spent, self.has_own_rules)
             if found.stop != "saturated":
                 self.stop = found.stop
             if any(r.matches for r in found.rounds) and self.extract != "tree":

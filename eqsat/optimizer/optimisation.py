@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -17,23 +15,23 @@ from typing import cast
 
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.trace import NO_TIME, Round, RuleUse, Trace
+from eqsat.egraph.trace import Spent
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.exact import exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
-from eqsat.lang.errors import ContradictionError
+from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief, buffers, is_index, topological, variables
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
+from eqsat.lang.ops import BITWISE, DIVISIONS, REDUCTIONS, UNINTERPRETED
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
-from eqsat.optimizer.relevant import is_shipped
+from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
@@ -41,93 +39,6 @@ from eqsat.theory.arithmetic import Work
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
-
-
-@dataclass
-class Spent:
-    """What a run has taken so far, together with the runs within it."""
-
-    started: float = field(default_factory=lambda: time.perf_counter())
-    rounds: int = 0
-    matches: Counter[str] = field(default_factory=Counter)
-    #: Of the rules that ran in egglog, the time of each.
-    rule_seconds: dict[str, float] = field(default_factory=dict)
-    #: Of the rounds of egglog, run by run.
-    traces: list[tuple[Round, ...]] = field(default_factory=list)
-    #: How many e-nodes what added, of the e-graphs over normal forms.
-    alternatives: Counter[str] = field(default_factory=Counter)
-    #: Why egglog was not entered; ``None`` once it was.
-    not_entered: str | None = NO_TIME
-    #: The phase that counts the time, and when which ended before.
-    phase: str = "normalise"
-    laps: list[tuple[str, float]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.laps = [("", self.started)]
-
-    def enter(self, phase: str) -> None:
-        """Count the time from now on as that of ``phase``."""
-        self.laps.append((self.phase, time.perf_counter()))
-        self.phase = phase
-
-    @contextmanager
-    def during(self, phase: str) -> Iterator[None]:
-        """Count the time here as that of ``phase``."""
-        before = self.phase
-        self.enter(phase)
-        try:
-            yield
-        finally:
-            self.enter(before)
-
-    def phases(self) -> dict[str, float]:
-        """Seconds by phase until now."""
-        self.enter(self.phase)
-        found: dict[str, float] = {}
-        since = self.laps[0][1]
-        for phase, until in self.laps:
-            found[phase] = found.get(phase, 0.0) + until - since
-            since = until
-        return {phase: seconds for phase, seconds in found.items() if phase}
-
-    def skip(self, why: str) -> None:
-        """Note why egglog is not entered, unless it was before."""
-        if self.not_entered is not None:
-            self.not_entered = why
-
-    def count(self, matches: Mapping[str, int], seconds: Mapping[str, float], rounds: tuple[Round, ...]) -> None:
-        """Count the matches and seconds of rules, and the rounds in which they ran."""
-        self.matches.update(matches)
-        for rule, spent in seconds.items():
-            self.rule_seconds[rule] = self.rule_seconds.get(rule, 0.0) + spent
-        self.traces.append(rounds)
-
-    def trace(self, conjectures: int, own: Iterable[str]) -> Trace:
-        """What has been done until now, with rules of these names of the caller's own."""
-        seconds = self.rule_seconds
-        return Trace(
-            self.phases(),
-            {source: count for source, count in self.alternatives.items() if count},
-            conjectures,
-            tuple([replace(r, run=run) for run, rounds in enumerate(self.traces, start=1) for r in rounds]),
-            {name: RuleUse(count, seconds.get(name)) for name, count in self.matches.items()},
-            tuple([name for name in own if name not in self.matches]),
-            self.not_entered,
-        )
-
-    @contextmanager
-    def off_the_clock(self) -> Iterator[None]:
-        """What does not count: it is done once per process."""
-        began = time.perf_counter()
-        try:
-            with self.during(""):
-                yield
-        finally:
-            self.started += time.perf_counter() - began
-
-    def seconds(self) -> float:
-        """How long it has taken."""
-        return time.perf_counter() - self.started
 
 
 @dataclass
@@ -189,6 +100,14 @@ class Optimisation(ABC):
         comes = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
         return (*rules, *REDUCE) if reduces and comes else rules
 
+    def _relevant(self, terms: Iterable[Expr], modulo_theory: bool) -> tuple[Rule, ...]:
+        """The rules worth running on an input of these terms; what is found once per process is off the clock."""
+        with_bits = any(term.op in BITWISE for term in terms)
+        with self.spent.off_the_clock():
+            if self.used is DEFAULT:
+                return relevant_of_default(modulo_theory, with_bits)
+            return relevant_rules(self.used, modulo_theory, with_bits)
+
     @cached_property
     def suspected(self) -> set[Expr]:
         """The terms of the input that contain a division whose divisor has a range with 0."""
@@ -228,6 +147,17 @@ class Optimisation(ABC):
     def _contradiction(self) -> ContradictionError:
         shown = ", ".join(brief(fact) for fact in self.facts)
         return ContradictionError(f"the constraints contradict each other: {shown}")
+
+    @contextmanager
+    def _blaming_facts(self) -> Iterator[None]:
+        """Of two values in one class say that the facts contradict each other, unless a rule may have united them."""
+        try:
+            yield
+        except UnsoundUnionError as error:
+            # what is shipped is proved: it is the constraints, or else a rule of the caller's
+            if not self.facts or self.has_own_rules:
+                raise
+            raise self._contradiction() from error
 
     def _check_divisors(self, contexts: Sequence[LinearArithmetic | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
@@ -269,7 +199,7 @@ class Optimisation(ABC):
         return False
 
     def _seconds_left(self) -> float:
-        return max(0.0, self.budget.seconds - self.spent.seconds())
+        return self.spent.left(self.budget.seconds)
 
     def _ends(self, share: float = 1) -> float:
         """When the time is up, or a share of it."""

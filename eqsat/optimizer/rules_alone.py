@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
@@ -14,8 +14,9 @@ from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const, term_count, topological
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
+from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.result import Result
-from eqsat.optimizer.saturation import SaturatingRun
+from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import without_dead_divisions
@@ -36,7 +37,7 @@ class _Group:
     stop: str = "time"
 
 
-class RulesAlone(SaturatingRun):
+class RulesAlone(Optimisation):
     """Optimisation by rules alone."""
 
     def run(self, engine: str) -> Result:
@@ -132,7 +133,9 @@ class RulesAlone(SaturatingRun):
             try:
                 builder, wanted = self._insert(theory, given)
                 rules = self._relevant((*self.order, *self.known), modulo_theory=False)
-                group.stop = self._modulo(builder, rules, left, max(nodes, 2 * term_count(given))).stop
+                budget = replace(self.budget, nodes=min(max(nodes, 2 * term_count(given)), self.budget.nodes))
+                with self._blaming_facts():
+                    group.stop = run_rules(builder, rules, budget, self.spent, self.has_own_rules, left).stop
                 choice, terms = self._chosen(builder, wanted)
             except OverdueError:
                 break

@@ -12,9 +12,9 @@ comparisons and quotients when they are done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, inf
 from operator import itemgetter
@@ -28,18 +28,13 @@ from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
-from eqsat.egraph.trace import NO_MATCH, NO_RULES, Round
+from eqsat.egraph.trace import NO_MATCH, NO_RULES, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
-from eqsat.lang.errors import UnsoundUnionError
-from eqsat.lang.expr import Expr
-from eqsat.lang.ops import BITWISE, DIVISIONS, OPS
+from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.reductions import ReductionRules
-from eqsat.optimizer.relevant import relevant_of_default, relevant_rules
-from eqsat.rules import DEFAULT
 from eqsat.theory.forms import LinearForm, literal, number
 
 
@@ -57,6 +52,41 @@ class Saturated:
 
     stop: str
     rounds: tuple[Round, ...]
+
+
+def run_rules(
+    builder: Builder,
+    rules: tuple[Rule, ...],
+    budget: Budget,
+    spent: Spent,
+    has_own_rules: bool = False,
+    seconds: float = inf,
+) -> Saturated:
+    """:func:`saturate` with these rules, where they can match, within what is left of the budget, and ``seconds``.
+
+    ``spent`` says how much that is, and counts what is done.
+    """
+    with _tables(rules, spent) as tables:
+        if not tables.can_match({node[0] for nodes in builder.graph.classes.values() for node in nodes}):
+            if builder.theory.is_canonical:
+                CongruentRemainders(builder).add()
+                builder.grow()
+            spent.skip(NO_MATCH if rules else NO_RULES)
+            return Saturated("saturated", ())
+        with spent.off_the_clock():
+            tables.start()
+        with spent.during("saturate"):
+            left = spent.left(budget.seconds)
+            # half of the time that is left is for choosing
+            least = max(left / 2, left - seconds)
+            found = saturate(
+                builder, tables, budget, lambda more: spent.left(budget.seconds) - more <= least, has_own_rules
+            )
+            if found.rounds:
+                spent.not_entered = None
+        spent.rounds += sum(r.number > 0 for r in found.rounds)
+        spent.count(tables.matches, tables.seconds, found.rounds)
+    return found
 
 
 def saturate(
@@ -265,64 +295,23 @@ def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
     return []
 
 
-class SaturatingRun(Optimisation):
-    """A run in which rules match in egglog."""
-
-    def _relevant(self, terms: Iterable[Expr], modulo_theory: bool) -> tuple[Rule, ...]:
-        """The rules worth running on an input of these terms; what is found once per process is off the clock."""
-        with_bits = any(term.op in BITWISE for term in terms)
-        with self.spent.off_the_clock():
-            if self.used is DEFAULT:
-                return relevant_of_default(modulo_theory, with_bits)
-            return relevant_rules(self.used, modulo_theory, with_bits)
-
-    @contextmanager
-    def _tables(self, rules: tuple[Rule, ...]) -> Iterator[Tables]:
-        """Tables for this thread alone, compiled outside the clock if none are free."""
-        free = _free_tables(rules)
-        with self.spent.off_the_clock():
-            # those of the process that this one was forked from are of no use
-            while free and free[-1].is_left:
-                free.pop()
-            tables = free.pop() if free else Tables(rules)
-        try:
-            yield tables
-        except Exception:
-            # unlike an interrupt, an error leaves them empty
-            free.append(tables)
-            raise
-        if not tables.is_worn:
-            free.append(tables)
-
-    def _modulo(self, builder: Builder, rules: tuple[Rule, ...], seconds: float = inf, nodes: float = inf) -> Saturated:
-        """Let the rules match in egglog all that a canonical e-graph has, within the budget and these bounds."""
-        with self._tables(rules) as tables:
-            if not tables.can_match({node[0] for nodes in builder.graph.classes.values() for node in nodes}):
-                if builder.theory.is_canonical:
-                    CongruentRemainders(builder).add()
-                    builder.grow()
-                self.spent.skip(NO_MATCH if rules else NO_RULES)
-                return Saturated("saturated", ())
-            with self.spent.off_the_clock():
-                tables.start()
-            with self.spent.during("saturate"):
-                # half of the time that is left is for choosing
-                least = max(self._seconds_left() / 2, self._seconds_left() - seconds)
-                budget = replace(self.budget, nodes=int(min(nodes, self.budget.nodes)))
-                try:
-                    found = saturate(
-                        builder, tables, budget, lambda more: self._seconds_left() - more <= least, self.has_own_rules
-                    )
-                except UnsoundUnionError as error:
-                    # what is shipped is proved: it is the constraints, or else a rule of the caller's
-                    if not self.facts or self.has_own_rules:
-                        raise
-                    raise self._contradiction() from error
-                if found.rounds:
-                    self.spent.not_entered = None
-            self.spent.rounds += sum(r.number > 0 for r in found.rounds)
-            self.spent.count(tables.matches, tables.seconds, found.rounds)
-        return found
+@contextmanager
+def _tables(rules: tuple[Rule, ...], spent: Spent) -> Iterator[Tables]:
+    """Tables for this thread alone, compiled outside the clock if none are free."""
+    free = _free_tables(rules)
+    with spent.off_the_clock():
+        # those of the process that this one was forked from are of no use
+        while free and free[-1].is_left:
+            free.pop()
+        tables = free.pop() if free else Tables(rules)
+    try:
+        yield tables
+    except Exception:
+        # unlike an interrupt, an error leaves them empty
+        free.append(tables)
+        raise
+    if not tables.is_worn:
+        free.append(tables)
 
 
 class Derived:

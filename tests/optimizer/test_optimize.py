@@ -21,12 +21,12 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, buffer, const, term_count, topological, var, variables
 from eqsat.lang.terms import written_sum
 from eqsat.lang.text import parse
+from eqsat.optimizer import rules_alone
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
-from eqsat.optimizer.saturation import SaturatingRun
 from eqsat.rules import DEFAULT
 from eqsat.theory.arithmetic import OverdueError
 
@@ -893,14 +893,14 @@ def test_an_answer_has_no_variable_of_other_roots_alone(roots, options):
 
 def test_the_result_counts_the_rounds_for_roots_that_were_optimised_alone(monkeypatch):
     rounds = []
-    saturate = SaturatingRun._modulo
+    run_rules = rules_alone.run_rules
 
     def counted(*args, **options):
-        found = saturate(*args, **options)
+        found = run_rules(*args, **options)
         rounds.append(sum(r.number > 0 for r in found.rounds))
         return found
 
-    monkeypatch.setattr(SaturatingRun, "_modulo", counted)
+    monkeypatch.setattr(rules_alone, "run_rules", counted)
     roots = ["(p*97 + 95 - k*2)//4", "(p*97 + 95 - k*2)%2 + k", "(p*97 + 95)%2"]
     assert optimize(roots, p=(-3, 9), k=(0, 3), theory=False).rounds == sum(rounds)
 
