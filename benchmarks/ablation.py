@@ -35,8 +35,7 @@ from eqsat.alternatives.providers import without as without_providers
 from eqsat.cli.cases import one_line
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import CostModel
+from eqsat.extract.cost import CostModel, cost_model
 from eqsat.lang.errors import CompileError
 from eqsat.optimizer import optimisation
 from eqsat.optimizer.modulo_theory import ModuloTheory

@@ -33,7 +33,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from eqsat.cli.cases import one_line
 from eqsat.cli.settings import Row
 from eqsat.codegen.libraries import cache_directory
-from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import cost_model
 from eqsat.lang.errors import CompileError
 
 ROOT = Path(__file__).parent.parent

@@ -1,11 +1,21 @@
 """What is cheap: frozen e-graphs as plain data, cost models, and extractors.
 
-``graph`` is the data, ``cost`` and ``calibrated`` the models, ``select`` and ``exact`` the extractors. Nothing here
-knows expressions or egglog.
+``graph`` is the data, ``cost`` the models, ``select`` and ``exact`` the extractors. Nothing here knows
+expressions or egglog.
 """
 
-from eqsat.extract.calibrated import Calibrated, cost_model
-from eqsat.extract.cost import COST_MODELS, GPU, CodeSize, CostModel, Latency, LoopAware, OpCount, Throughput
+from eqsat.extract.cost import (
+    COST_MODELS,
+    GPU,
+    Calibrated,
+    CodeSize,
+    CostModel,
+    Latency,
+    LoopAware,
+    OpCount,
+    Throughput,
+    cost_model,
+)
 from eqsat.extract.exact import Exact, exact
 from eqsat.extract.exchange import from_egraph_serialize, to_dot, to_egraph_serialize
 from eqsat.extract.graph import EGraph, Node

@@ -1,4 +1,4 @@
-"""Measure what operations take on this machine, for :class:`eqsat.extract.calibrated.Calibrated`.
+"""Measure what operations take on this machine, for :class:`eqsat.extract.cost.Calibrated`.
 
 A :class:`Probe` repeats one step, an operation to measure beside a few others, and is compiled at several lengths. The
 slope of its time over its length is free of what every evaluation takes once; the slopes of all probes together give
@@ -21,7 +21,7 @@ import numpy as np
 
 from eqsat.codegen.libraries import compiler_version
 from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, compile_many
-from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
+from eqsat.extract.cost import FIGURES, FORMAT, OPERATIONS, operation
 from eqsat.lang.expr import Expr, const, topological, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 
@@ -147,7 +147,7 @@ def kinds(roots: Sequence[Expr], variables: Iterable[Expr]) -> Counter[str]:
 
 
 def measure(repeats: int = 5, advance: Callable[[], object] = lambda: None) -> dict[str, dict[str, int]]:
-    """Picoseconds of each kind of operation, for each of :data:`eqsat.extract.calibrated.FIGURES`.
+    """Picoseconds of each kind of operation, for each of :data:`eqsat.extract.cost.FIGURES`.
 
     Everything is measured ``repeats`` times, in turn, so that a slow moment spoils no figure; medians count.
 

@@ -27,8 +27,7 @@ from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.engine import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import COST_MODELS, CostModel, PriceError
+from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, cost_model
 from eqsat.lang.costs import cost_of
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological

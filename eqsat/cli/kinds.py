@@ -17,7 +17,7 @@ from typing import Any
 from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, json_ends, number_text, variable
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
-from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import cost_model
 from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps

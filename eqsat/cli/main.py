@@ -43,8 +43,7 @@ from eqsat.cli.settings import Row, Settings
 from eqsat.cli.workers import run, run_on_cluster
 from eqsat.codegen.expressions import to_c
 from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
-from eqsat.extract.cost import COST_MODELS, LoopAware
+from eqsat.extract.cost import COST_MODELS, LoopAware, cost_model
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.infinity import is_finite

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from eqsat.egraph.rule import Rule, refuse_repeated
-from eqsat.extract.calibrated import globals_of
+from eqsat.extract.cost import globals_of
 from eqsat.rules import DEFAULT, FAMILIES
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from eqsat.cli.rulesets import rule_set
 from eqsat.egraph.engine import Budget
-from eqsat.extract.calibrated import cost_model
+from eqsat.extract.cost import cost_model
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 #: The answer to a case, as JSON data.

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from math import prod
 
-from eqsat.extract.calibrated import cost_model
 from eqsat.extract.cost import (
     COST_MODELS,
     CostModel,
     LoopAware,
     OpCount,
     checked,
+    cost_model,
     exact_multiplier,
     is_power_of_two,
     literal,

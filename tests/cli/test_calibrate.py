@@ -8,7 +8,7 @@ import pytest
 from eqsat.cli.calibrate import LENGTHS, PROBES, Program, calibrate, fit, kinds
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import compile_exprs
-from eqsat.extract.calibrated import FIGURES, OPERATIONS, Calibrated
+from eqsat.extract.cost import FIGURES, OPERATIONS, Calibrated
 from eqsat.lang.expr import var
 
 PROGRAMS = [(bits, chained) for bits in (32, 64) for chained in (False, True)]

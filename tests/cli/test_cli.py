@@ -20,7 +20,7 @@ import pytest
 import eqsat as package
 from eqsat.cli import main as cli
 from eqsat.egraph.rule import Rule
-from eqsat.extract.calibrated import FIGURES, OPERATIONS
+from eqsat.extract.cost import FIGURES, OPERATIONS
 from eqsat.optimizer.front import ENGINES, optimize
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.rules import DEFAULT

@@ -20,7 +20,7 @@ from eqsat.extract import (
     total_cost,
     tree,
 )
-from eqsat.extract.calibrated import FIGURES, FORMAT, OPERATIONS, operation
+from eqsat.extract.cost import FIGURES, FORMAT, OPERATIONS, operation
 from eqsat.lang.ops import OPS, OWN
 
 BYTE, SIGNED, WIDE, FREE = (0, 255), (-128, 127), (0, 2**40), (1, 99)

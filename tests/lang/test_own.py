@@ -13,7 +13,7 @@ from eqsat import Rule, operator, optimize, parse, var
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
 from eqsat.extract import OpCount
-from eqsat.extract.calibrated import OPERATIONS, Calibrated
+from eqsat.extract.cost import OPERATIONS, Calibrated
 from eqsat.lang.costs import cost_of
 from eqsat.prove.proof import check_rule, prove_rule
 from eqsat.rules import DEFAULT
