@@ -36,7 +36,7 @@ LAZY = {
         "eqsat.explain.derivation",
         "importlib.metadata",
     },
-    "eqsat.cli.corpus": {"eqsat.cli.kinds"},
+    "eqsat.cli.corpus": {"distributed", "eqsat.cli.kinds"},
     "eqsat.cli.experiment": {"matplotlib"},
     "eqsat.cli.files": {"rich"},
     "eqsat.cli.main": {
@@ -49,7 +49,6 @@ LAZY = {
         "eqsat.interop.mlir",
     },
     "eqsat.cli.rule_listing": {"eqsat.prove.proof"},
-    "eqsat.cli.workers": {"distributed"},
     "eqsat.extract.exact": {"highspy"},
     "eqsat.interop.inductor": {"sympy", "torch"},
     "eqsat.interop.sympy": {"sympy"},

@@ -24,7 +24,7 @@ import click
 from click.core import ParameterSource
 
 from eqsat.cli.cases import one_line, read_corpus, reason
-from eqsat.cli.corpus import Comparison, numbered_cases, record, rows_kept
+from eqsat.cli.corpus import Comparison, numbered_cases, record, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
     Terminated,
     content,
@@ -40,7 +40,6 @@ from eqsat.cli.files import (
 from eqsat.cli.rule_listing import details, fires_line, matched_in, proof_line, proved, rule_line, shown_in_detail
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
-from eqsat.cli.workers import run, run_on_cluster
 from eqsat.codegen.expressions import to_c
 from eqsat.egraph.engine import Budget
 from eqsat.extract.cost import COST_MODELS, LoopAware, cost_model

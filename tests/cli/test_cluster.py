@@ -27,7 +27,7 @@ def cluster():
 
 
 def test_rows_are_in_order_and_none_is_lost_when_workers_are_killed(cluster):
-    from eqsat.cli.workers import run_on_cluster
+    from eqsat.cli.corpus import run_on_cluster
 
     rows = []
     for row in run_on_cluster(LINES, Settings(), cluster.scheduler_address):
@@ -49,7 +49,7 @@ def test_the_command_line_gives_a_corpus_to_a_cluster(cluster, tmp_path):
 
 
 def test_without_a_scheduler_the_message_says_how_to_start_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("eqsat.cli.workers.PATIENCE", 1)
+    monkeypatch.setattr("eqsat.cli.corpus.PATIENCE", 1)
     (tmp_path / "in.jsonl").write_text(LINES[0])
     done = CliRunner().invoke(app, ["corpus", str(tmp_path / "in.jsonl"), "--scheduler", "tcp://127.0.0.1:1"])
     assert "no scheduler answers at tcp://127.0.0.1:1: start one by dask scheduler" in str(done.exception)

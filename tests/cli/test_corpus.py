@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from corpora import HAND, SAMPLE, SEEDS, cases
 
-from eqsat.cli import corpus, workers
+from eqsat.cli import corpus
 from eqsat.cli.cases import read_case
-from eqsat.cli.corpus import run_line
+from eqsat.cli.corpus import run, run_line
 from eqsat.cli.settings import Settings
-from eqsat.cli.workers import run
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.text import parse_program
@@ -139,7 +138,7 @@ def test_no_lines_no_rows():
 
 @pytest.mark.parametrize(("deaths", "jobs"), [(1, 2), (2, 1)])
 def test_a_worker_that_dies_costs_at_most_its_row_which_is_tried_twice(monkeypatch, deaths, jobs):
-    give, left = workers._Worker.give, [deaths]
+    give, left = corpus._Worker.give, [deaths]
 
     def kill_over(worker, task):
         if task and "killer" in str(task[1]) and left[0]:
@@ -148,7 +147,7 @@ def test_a_worker_that_dies_costs_at_most_its_row_which_is_tried_twice(monkeypat
             worker.process.join()
         give(worker, task)
 
-    monkeypatch.setattr(workers._Worker, "give", kill_over)
+    monkeypatch.setattr(corpus._Worker, "give", kill_over)
     names = ["good", "killer", "next", "last"]
     rows = list(run([GOOD.replace("good", name) for name in names], Settings(), jobs))
     assert [row["id"] for row in rows] == names
@@ -159,8 +158,8 @@ def test_a_worker_that_dies_costs_at_most_its_row_which_is_tried_twice(monkeypat
 
 def test_memory_of_workers_is_bounded():
     program = (
-        "from eqsat.cli import corpus, workers\n"
-        "workers._bound_memory(1024)\n"
+        "from eqsat.cli import corpus\n"
+        "corpus._bound_memory(1024)\n"
         "corpus.optimize = lambda *given, **options: bytearray(2**30)\n"
         f"print(corpus.run_line({GOOD!r}, 1, corpus.Settings())['error'])"
     )
