@@ -3,7 +3,7 @@
 A rule is one line (:class:`eqsat.egraph.rule.Rule`). :mod:`eqsat.egraph.program` is the encoding of the e-graph: sums,
 products, junctions and extremes are containers with an index over their members. :mod:`eqsat.egraph.matching` compiles
 rules to it, their left sides by :mod:`eqsat.egraph.left_sides`; :mod:`eqsat.egraph.tables` drives egglog with rows of
-plain data. The right sides of rules about reductions are built of terms (:mod:`eqsat.egraph.reductions`).
+plain data.
 
 Imports ``lang``.
 """

@@ -10,26 +10,48 @@ where the index is in its range, and elsewhere they need not be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import product
 from math import gcd
+from operator import or_
+from types import MappingProxyType
 
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.matching import Match, ReductionQuery
 from eqsat.egraph.patterns import (
     LITERALS,
     MEASURES,
+    Pattern,
     as_sum,
+    divided,
+    is_condition_letter,
     is_number,
     is_sum,
     is_within,
     letter_of,
     levels_around,
+    moved_letter,
     reductions_of,
 )
-from eqsat.egraph.reductions import RightSide, divisors, is_accepted
 from eqsat.extract.graph import Payload
-from eqsat.lang.expr import TRUE, Expr, any_var, const, index_level, is_index, term_count, topological, variables
+from eqsat.lang.expr import (
+    TRUE,
+    Expr,
+    any_var,
+    const,
+    divides_by_zero,
+    index_level,
+    is_index,
+    make,
+    refuse_capture,
+    replaced,
+    term_count,
+    topological,
+    variables,
+)
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
+from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, as_term, to_expr
 
@@ -262,3 +284,99 @@ def _captures(match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Exp
         if any(t.args[1] in around for t in parts if t.op in REDUCTIONS):
             return True
     return False
+
+
+def is_accepted(sets: VariableSets, term: Expr) -> bool:
+    """Whether a term that a rule makes may enter a graph.
+
+    Rules about divisions make all things of what divides by zero. An index that is bound in a term and free in it
+    too is one name for two things: what is known of one would be known of the other.
+    """
+    order = topological([term])
+    if len(order) > LIMITS.built_terms or any(map(divides_by_zero, order)):
+        return False
+    bound = reduce(or_, [sets.of(t.args[1]) for t in order if t.op in REDUCTIONS], 0)
+    return not bound & sets.of(term)
+
+
+def divisors(
+    pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
+) -> Iterator[dict[str, Expr]]:
+    """The literals that the terms of bodies divide what speaks of an index by, as a guard asks for them."""
+    asked = divided(pattern)
+    if not asked:
+        yield {}
+        return
+    indices = reduce(or_, map(sets.of, bound.values()))
+    choices = []
+    for letter, _ in asked:
+        divisions = [t for t in topological([letters[letter]]) if t.op in FLOORS and t.args[1].op == "const"]
+        choices.append(dict.fromkeys(t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)))
+    for chosen in product(*choices):
+        found = {name: number for (_, name), number in zip(asked, chosen, strict=True)}
+        # the left side may have said which
+        if all(letters.get(name, number) is number for name, number in found.items()):
+            yield found
+
+
+def _is_linear(term: Expr, indices: int, sets: VariableSets) -> bool:
+    """Whether a term is a sum with a multiple of one of the ``indices``: of other dividends digits say nothing."""
+    while term.op in SUMS or (term.op == "mul" and term.args[1].op == "const"):
+        held = [a for a in term.args if sets.of(a) & indices]
+        if len(held) != 1:
+            return False
+        (term,) = held
+    return term.op == "var" and is_index(term)
+
+
+class RightSide:
+    """The right side of a rule, built of one term for each letter.
+
+    ``bound`` are the indices of the left side by their levels in the pattern.
+    """
+
+    def __init__(
+        self, pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
+    ) -> None:
+        self.pattern, self.letters, self.bound, self.sets = pattern, letters, bound, sets
+        self.around = levels_around(pattern.left)
+        self.fresh = 0
+
+    def built(self, part: Expr, scope: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
+        """A part of the rule as a term, in reductions over the indices of ``scope``, by their levels.
+
+        Raises
+        ------
+        ValueError
+            If it speaks of another index of the left side, or is refused.
+        """
+        if is_condition_letter(part):
+            return self._letter(str(part.args[0].value), scope)
+        if part.op == "var":
+            return scope[index_level(part)] if is_index(part) else self._letter(str(part.value), scope)
+        if part.op == "load":
+            letter = moved_letter(part.args[0])
+            places = [self.built(place, scope) for place in part.args[1:]]
+            return self._letter(letter, dict(zip(self.around[letter], places, strict=True)))
+        if part.op in REDUCTIONS:
+            body, index, low, high = part.args
+            first, end = self.built(low, scope), self.built(high, scope)
+            # no name that a term has
+            own = any_var(f"#{self.fresh}", first.vmin, max(first.vmin, end.vmax - 1))
+            self.fresh += 1
+            return make(part.op, self.built(body, {**scope, index_level(index): own}), own, first, end)
+        return make(part.op, *[self.built(a, scope) for a in part.args]) if part.args else part
+
+    def _letter(self, letter: str, places: Mapping[int, Expr]) -> Expr:
+        """The term of a letter where the indices around it have these values."""
+        term = self.letters[letter]
+        images = {}
+        for level in self.around.get(letter, ()):
+            if self.sets.of(term) & self.sets.of(self.bound[level]):
+                if level not in places:
+                    raise ValueError(f"{letter} speaks of an index outside its reduction")
+                images[self.bound[level]] = places[level]
+        if not images:
+            return term
+        refuse_capture(term, images)
+        return replaced([term], images)[0]
