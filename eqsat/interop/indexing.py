@@ -199,8 +199,6 @@ class IndexingMap(Displayed):
             raise TypeError(f"a map is read from a text, not from {text!r}")
         refuse_long_text(text, "a map")
         head, _, domain = _FLAG.sub("", _unwrapped(text)).partition("domain:")
-        held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
-        domain = _END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split()))
         found = _MAP.fullmatch(" ".join(head.split()).strip(" ,"))
         if not found:
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
@@ -210,41 +208,25 @@ class IndexingMap(Displayed):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it names a variable twice")
         if words := AFFINE_WORDS.intersection(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
-        for name, ends in (ranges or {}).items():
-            if not isinstance(ends, Sequence) or len(ends) != 2:
-                raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
-        box: dict[str, tuple[int, int]] = {}
-        others = []
-        for item in split_list(domain):
-            part, interval = _text_and_interval(item)
-            if interval and part in written and part not in box:
-                box[part] = interval
-            else:
-                others.append(item)
-        bounds = {**dict.fromkeys(written, LIMITS[32]), **(ranges or {}), **box}
-        names = {name: var(name, min(bounds[name]), max(bounds[name])) for name in written}
-        constraints = [FALSE] if any(bounds[name][0] > bounds[name][1] for name in written) else []
-        constraints += [condition for item in others for condition in _read_conditions(item, names)]
-        runtime += [s for s in symbols if s in held]
+        items = split_list(_END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split())))
+        names, constraints = _read_domain(items, written, ranges or {})
+        held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
         reads = []
-        for name in runtime:
+        for name in [*runtime, *[s for s in symbols if s in held]]:
             hlo, of, at = held.get(name, (None, [], []))
             here = names | dict(zip(of, [names[d] for d in dims], strict=False))
             reads.append(RuntimeVariable(names[name], hlo, tuple(affine_term(index, here) for index in at)))
-        return cls(
-            tuple(names[d] for d in dims),
-            tuple(names[s] for s in symbols if s not in held),
-            tuple(affine_term(result, names) for result in results),
-            tuple(constraints),
-            tuple(reads),
-        )
+        variables = [tuple(names[n] for n in some) for some in (dims, [s for s in symbols if s not in held])]
+        terms = tuple(affine_term(result, names) for result in results)
+        return cls(variables[0], variables[1], terms, tuple(constraints), tuple(reads))
 
     def __str__(self) -> str:
         symbols = f"[{', '.join(map(str, self.symbols))}]" if self.symbols else ""
         runtime = f"{{{', '.join(str(r.variable) for r in self.runtime)}}}" if self.runtime else ""
         head = f"({', '.join(map(str, self.dims))}){symbols}{runtime} -> ({', '.join(map(affine_text, self.results))})"
         domain = [*((v, v.vmin, v.vmax) for v in self.variables), *_intervals(self.constraints)]
-        return f"{head}, domain: {', '.join(map(_interval_text, domain))}" if domain else head
+        texts = [affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]") for term, low, high in domain]
+        return f"{head}, domain: {', '.join(texts)}" if domain else head
 
     def _repr_latex_(self) -> str | None:
         def between(terms: Iterable[Expr]) -> list[Expr | str]:
@@ -366,23 +348,20 @@ class IndexingMap(Displayed):
         # the range of a runtime variable is that of the value, wherever the map is defined
         narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
-        for _ in range(INTEROP_LIMITS.rounds):
-            before, constraints = constraints, _simpler(constraints, options, until)
-            if constraints == [FALSE]:
-                return self._emptied()
-            try:
-                ranges = narrowed(narrow.values(), constraints, until)
-            except ContradictionError:
-                # which the conditions did not show before the time was up
-                return self._emptied()
-            narrow = {given: ranges[v] for given, v in narrow.items()}
-            constraints = replaced(constraints, ranges)
-            if constraints == before or time.perf_counter() > until:
-                break
         terms = self.terms
         try:
+            for _ in range(INTEROP_LIMITS.rounds):
+                before, constraints = constraints, _simpler(constraints, options, until)
+                if constraints == [FALSE]:
+                    return self._emptied()
+                ranges = narrowed(narrow.values(), constraints, until)
+                narrow = {given: ranges[v] for given, v in narrow.items()}
+                constraints = replaced(constraints, ranges)
+                if constraints == before or time.perf_counter() > until:
+                    break
             found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
         except ContradictionError:
+            # which the conditions did not show before the time was up
             return self._emptied()
         cheapest = self._with(dict(zip(terms, found, strict=True)), constraints)
         return replace(
@@ -445,6 +424,27 @@ def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
         return item, None
     low, high = found.groups()[1:]
     return found[1].strip(), (-INFINITY if low == "-inf" else int(low), INFINITY if high == "inf" else int(high))
+
+
+def _read_domain(
+    items: Iterable[str], written: Sequence[str], ranges: Mapping[str, tuple[int, int]]
+) -> tuple[dict[str, Expr], list[Expr]]:
+    """The variables of a map by name, with their ranges, and what else its domain says."""
+    for name, ends in ranges.items():
+        if not isinstance(ends, Sequence) or len(ends) != 2:
+            raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
+    box: dict[str, tuple[int, int]] = {}
+    others = []
+    for item in items:
+        part, interval = _text_and_interval(item)
+        if interval and part in written and part not in box:
+            box[part] = interval
+        else:
+            others.append(item)
+    bounds = {**dict.fromkeys(written, LIMITS[32]), **ranges, **box}
+    names = {name: var(name, min(bounds[name]), max(bounds[name])) for name in written}
+    empty = [FALSE] if any(bounds[name][0] > bounds[name][1] for name in written) else []
+    return names, [*empty, *[condition for item in others for condition in _read_conditions(item, names)]]
 
 
 def _read_conditions(item: str, names: Mapping[str, Expr]) -> list[Expr]:
@@ -751,8 +751,3 @@ def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
 
 def _numbered(given: Iterable[Expr], prefix: str, taken: set[str]) -> dict[Expr, Expr]:
     return {v: var(name, v.vmin, v.vmax) for v, name in zip(given, numbered(prefix, taken), strict=False)}
-
-
-def _interval_text(interval: Interval) -> str:
-    term, low, high = interval
-    return affine_text(term) + ("" if term.is_bool else f" in [{low}, {high}]")

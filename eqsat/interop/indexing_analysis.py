@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from typing import Literal, cast
 
 from eqsat.interop import relations
-from eqsat.interop.hlo import Computation, Instruction, Shape, integers
+from eqsat.interop.hlo import Computation, Instruction, integers
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
@@ -108,7 +108,7 @@ class _Analysis:
     """Maps in one direction, of each called computation once."""
 
     def __init__(self, direction: Direction, simplify: Callable[[IndexingMap], IndexingMap]) -> None:
-        self.direction = direction
+        self.is_forward = direction == "output_to_input"
         self.simplify = simplify
         self.known: dict[tuple[Computation, int], Maps] = {}
 
@@ -134,7 +134,7 @@ class _Analysis:
             for number in range(len(user.shapes)):
                 reached = maps.get((user, number), ())
                 for position, operand_output, steps in self.steps(user, number) if reached else ():
-                    composed = [self._joined(m, step) for m in reached for step in steps]
+                    composed = [m.then(s) if self.is_forward else s.then(m) for m in reached for s in steps]
                     key = user.operands[position], operand_output
                     maps[key] = self._merged(maps.get(key, ()), composed)
         for parameter in computation.parameters:
@@ -149,23 +149,23 @@ class _Analysis:
             return
         for position, relation in enumerate(related(user, output)):
             if relation is not None:
-                step = relation.to_operand if self.direction == "output_to_input" else relation.to_output
-                yield position, _selected(user), [step]
+                yield position, _selected(user), [relation.to_operand if self.is_forward else relation.to_output]
 
     def _steps_of_call(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
         called = user.called
         if called is None:
             raise ValueError(f"{user!r} calls nothing: give its computation as calls=name")
         given, wanted = [i.shapes for i in user.operands], [p.shapes for p in called.parameters]
-        if [_sizes(s) for s in (*given, user.shapes)] != [_sizes(s) for s in (*wanted, called.root.shapes)]:
+        here, there = [
+            [[s.sizes for s in of] for of in shapes]
+            for shapes in ([*given, user.shapes], [*wanted, called.root.shapes])
+        ]
+        if here != there:
             raise ValueError(f"{user!r}: its operands and result do not have the shapes of {called.name!r}")
         if (called, output) not in self.known:
             self.of_computation(called, output)
         for position, maps in self.known[called, output].items():
             yield position, 0, [_seen_from(user, m) for m in maps]
-
-    def _joined(self, reached: IndexingMap, step: IndexingMap) -> IndexingMap:
-        return reached.then(step) if self.direction == "output_to_input" else step.then(reached)
 
     def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
         """``known``, and those of ``maps`` that are none of these and read anything, simplified."""
@@ -191,13 +191,11 @@ def _selected(user: Instruction) -> int:
 
 def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
     """A map of a called computation whose runtime values are named as the caller knows them."""
-
-    def renamed(source: Instruction) -> Instruction:
-        if source.number is not None:
-            return call.operands[source.number]
-        return replace(source, text=f"{source} in {call.name}")
-
-    runtime = [replace(r, hlo=renamed(cast(Instruction, r.hlo))) for r in given.runtime]
+    runtime = []
+    for r in given.runtime:
+        source = cast(Instruction, r.hlo)
+        within = replace(source, text=f"{source} in {call.name}")
+        runtime.append(replace(r, hlo=within if source.number is None else call.operands[source.number]))
     return replace(given, runtime=tuple(runtime))
 
 
@@ -242,10 +240,6 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     return list(found)
 
 
-def _sizes(shapes: Sequence[Shape]) -> list[tuple[int, ...]]:
-    return [shape.sizes for shape in shapes]
-
-
 def _operand_sizes(i: Instruction) -> list[tuple[int, ...]]:
     return [operand.shapes[0].sizes for operand in i.operands]
 
@@ -256,10 +250,6 @@ def _elementwise(i: Instruction) -> list[Relation]:
     return [
         relations.scalar(sizes) if takes_scalars and not own else relations.identity(own) for own in _operand_sizes(i)
     ]
-
-
-def _broadcast(i: Instruction) -> list[Relation]:
-    return [relations.broadcasted(_operand_sizes(i)[0], i.shapes[0].sizes, i.dimensions("dimensions", ()))]
 
 
 def _bitcast(i: Instruction) -> list[Relation]:
@@ -275,10 +265,6 @@ def _slice(i: Instruction) -> list[Relation]:
         raise ValueError("write slice={[start:limit:stride], ...}")
     starts, limits, strides = zip(*[(*part, 1)[:3] for part in parts], strict=True) if parts else ((), (), ())
     return [relations.sliced(_operand_sizes(i)[0], starts, limits, strides)]
-
-
-def _concatenate(i: Instruction) -> list[Relation]:
-    return relations.concatenated(_operand_sizes(i), i.dimension("dimensions"))
 
 
 def _pad(i: Instruction) -> list[Relation]:
@@ -409,13 +395,16 @@ def _padding(text: str) -> tuple[list[int], list[int], list[int]]:
 OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = {
     **dict.fromkeys(_ELEMENTWISE.split(), (-1, _elementwise)),
     "get-tuple-element": (1, lambda i: [relations.identity(i.operands[0].shapes[_selected(i)].sizes)]),
-    "broadcast": (1, _broadcast),
+    "broadcast": (
+        1,
+        lambda i: [relations.broadcasted(_operand_sizes(i)[0], i.shapes[0].sizes, i.dimensions("dimensions", ()))],
+    ),
     "transpose": (1, lambda i: [relations.transposed(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
     "reverse": (1, lambda i: [relations.reversed_along(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
     "reshape": (1, lambda i: [relations.reshaped(_operand_sizes(i)[0], i.shapes[0].sizes)]),
     "bitcast": (1, _bitcast),
     "slice": (1, _slice),
-    "concatenate": (-1, _concatenate),
+    "concatenate": (-1, lambda i: relations.concatenated(_operand_sizes(i), i.dimension("dimensions"))),
     "pad": (2, _pad),
     "reduce": (-2, _reduce),
     "reduce-window": (-2, _reduce_window),

@@ -40,6 +40,7 @@ __all__ = [
 
 #: What one kernel may use. Time is not to run out: the answer would depend on how busy the machine is.
 BUDGET = Budget(nodes=4000, seconds=2.0, rounds=12)
+_SEARCH: dict[str, Any] = {"extract": "tree", "budget": BUDGET, "branches": "lazy", "unknown_divisors": "keep"}
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 #: Inductor's classes that divide, and those of them whose C++ truncates: their operands must not be negative.
 _DIVIDING = frozenset({"FloorDiv", "CleanDiv", "ModularIndexing", "Mod", "PythonMod"})
@@ -83,16 +84,12 @@ class Printed:
             return self.simple
         if op == "mul":
             return 0 if any(abs(literal(x) or 0) == 1 for x in operands) else self.multiply
-        if op == "floordiv":
-            if operands[1][0] < 0:
-                # Inductor's simplifier takes divisors for positive
-                return self.other
-            return self.quotient_by_variable if literal(operands[1]) is None else self.quotient_by_constant
-        if op == "mod":
-            if operands[0][0] < 0:
-                # that of C++ truncates
-                return self.other
-            divisor = literal(operands[1])
+        divisor = literal(operands[-1])
+        # Inductor's simplifier takes divisors for positive
+        if op == "floordiv" and operands[1][0] >= 0:
+            return self.quotient_by_variable if divisor is None else self.quotient_by_constant
+        # that of C++ truncates
+        if op == "mod" and operands[0][0] >= 0:
             if divisor is None:
                 return self.remainder_by_variable
             return self.remainder_by_power_of_two if is_power_of_two(divisor) else self.remainder_by_constant
@@ -226,13 +223,9 @@ def _divisions(index: Any) -> int:
 
 def _classes(index: Any) -> set[str]:
     """The names of the classes in an expression, integers left out."""
-    found, stack = set(), [index]
-    while stack:
-        e = stack.pop()
-        if not (isinstance(e, int) or getattr(e, "is_Integer", False)):
-            found.add(type(e).__name__)
-            stack += e.args
-    return found
+    import sympy
+
+    return {type(e).__name__ for e in sympy.preorder_traversal(index) if not isinstance(e, int) and not e.is_Integer}
 
 
 def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem, dict[Any, Any]]:
@@ -295,34 +288,24 @@ def _solved(problem: _Problem) -> list[Any]:
     """An answer for each index: a cheaper one, or why it stays."""
     ranges = dict(problem.ranges)
     facts = [fact for fact in problem.facts if _is_read(fact)]
-    answers: list[Any] = [None if _is_read(index) else "class" for index in problem.indices]
-    places = [n for n, answer in enumerate(answers) if answer is None]
+    answers: list[Any] = ["" if _is_read(index) else "class" for index in problem.indices]
+    places = [place for place, answer in enumerate(answers) if not answer]
     reading = from_sympy([problem.indices[place] for place in places], ranges, facts)
-    for place, term in zip(list(places), reading.terms, strict=True):
-        if _sign_is_in_doubt(problem.indices[place], term):
-            answers[place] = "sign"
-            places.remove(place)
+    for place, term in zip(places, reading.terms, strict=True):
+        answers[place] = "sign" if _sign_is_in_doubt(problem.indices[place], term) else ""
+    places = [place for place in places if not answers[place]]
     if not places:
         return answers
     indices = [problem.indices[place] for place in places]
     if len(indices) < len(reading.terms):
         # what is known by reading the others does not count
         reading = from_sympy(indices, ranges, facts)
-    result = optimize(
-        reading.terms,
-        constraints=reading.constraints,
-        cost=Printed(),
-        extract="tree",
-        budget=BUDGET,
-        branches="lazy",
-        unknown_divisors="keep",
-    )
+    result = optimize(reading.terms, constraints=reading.constraints, cost=Printed(), **_SEARCH)
     names = {**_inductors_classes(), **reading.names}
     for place, index, term in zip(places, indices, result.exprs, strict=True):
-        if result.stop == "time":
-            answers[place] = "time"
-            continue
         try:
+            if result.stop == "time":
+                raise Kept("time")
             answers[place] = _cheaper(index, to_sympy(term, names), ranges, facts, problem.on_processor)
         except Kept as reason:
             answers[place] = str(reason)
@@ -379,12 +362,9 @@ def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]
         raise Kept("costs no less")
     if _sign_is_in_doubt(new, after):
         raise Kept("sign")
-    largest = _largest(after)
-    if isinstance(largest, Infinity):
-        # under sizes without bounds 64 bits are taken to be enough, as PyTorch does; 32 are not
-        if not on_processor:
-            raise Kept("width")
-    elif largest > max(_largest(before), _INT64 if on_processor else _INT32):
+    largest, most = _largest(after), _INT64 if on_processor else _INT32
+    # under sizes without bounds 64 bits are taken to be enough, as PyTorch does; 32 are not
+    if not (on_processor if isinstance(largest, Infinity) else largest <= max(_largest(before), most)):
         raise Kept("width")
     return new
 

@@ -56,10 +56,7 @@ class Relation:
         taken = tuple(d.vmax + 1 for d in following.to_output.dims)
         if self.output_sizes != taken:
             raise ValueError(f"an operation gives sizes {list(self.output_sizes)}, and the next takes {list(taken)}")
-        return Relation(
-            following.to_operand.then(self.to_operand),
-            self.to_output.then(following.to_output),
-        )
+        return Relation(following.to_operand.then(self.to_operand), self.to_output.then(following.to_output))
 
 
 def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
@@ -162,12 +159,8 @@ def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None)
         raise ValueError(f"padding between elements cannot be negative: {list(interior)}")
     loops, steps = _loops(sizes), [between + 1 for between in interior]
     output = [(n - 1) * step + 1 + a + b for n, step, a, b in zip(sizes, steps, low, high, strict=True)]
-    return _related(
-        [i.times(step).shifted(before) for i, step, before in zip(loops, steps, low, strict=True)],
-        output,
-        loops,
-        sizes,
-    )
+    placed = [i.times(step).shifted(before) for i, step, before in zip(loops, steps, low, strict=True)]
+    return _related(placed, output, loops, sizes)
 
 
 @_of_integers

@@ -341,19 +341,17 @@ def _short_loop(tree: Tree) -> Tree | None:
 
 def _ended(tree: Tree) -> Tree | None:
     """Loops that end together; those without or with one value have nothing to end."""
-    if len(tree.args) == 1:
-        return replace(tree, args=(_used(tree.args[0]),))
-    if len(tree.args) != 2 or tree.args[1].op != "[]":
-        raise ValueError(
-            f"{shortened(str(tree), 80)} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
-        )
-    inner, ranges = tree.args
-    if inner.op == "END" and len(inner.args) == 2:
-        return node("END", inner.args[0], node("[]", *inner.args[1].args, *ranges.args))
-    live = [r for r in ranges.args if _is_long(r)]
-    if not live:
-        return _used(inner)
-    return node("END", _used(inner), node("[]", *live))
+    match tree.args:
+        case (value,):
+            return replace(tree, args=(_used(value),))
+        case (Tree("END", (value, inner)), Tree("[]", ranges)):
+            return node("END", value, node("[]", *inner.args, *ranges))
+        case (value, Tree("[]", ranges)):
+            live = [r for r in ranges if _is_long(r)]
+            return node("END", _used(value), node("[]", *live)) if live else _used(value)
+    raise ValueError(
+        f"{shortened(str(tree), 80)} is no END: it takes what ends and a list of ranges, as END(x, [r0, r1])"
+    )
 
 
 def _is_long(tree: Tree) -> bool:
@@ -363,31 +361,38 @@ def _is_long(tree: Tree) -> bool:
 
 def _reduced(tree: Tree) -> Tree | None:
     """A reduction over what its value varies along; a large one of an array, over axes, in two stages."""
-    if len(tree.args) == 3 and tree.args[1].op == "[]":
-        inner, ranges, op = tree.args
-        if any(_extent(r) == 0 for r in ranges.args) and op.text in _REDUCED:
-            return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity))
-        if inner.op == "REDUCE" and len(inner.args) == 3 and inner.args[1].op == "[]" and inner.args[2] == op:
-            return node("REDUCE", inner.args[0], node("[]", *inner.args[1].args, *ranges.args), op)
-        spoken_of = _spoken_of(inner, set(map(_name, ranges.args)))
-        long = [r for r in ranges.args if _is_long(r)]
-        same = [r for r in long if spoken_of is not None and _extent(r) and _name(r) not in spoken_of]
-        live = [r for r in long if r not in same or op.text not in _REPEATED]
-        found = node("REDUCE", inner, node("[]", *live), op) if live else inner
-        repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in same])
-        return node(repeated, found, node("CONST", leaf(count))) if repeated and count > 1 else found
-    if len(tree.args) in (2, 3):
-        return _in_two_stages(tree)
-    return None
+    match tree.args:
+        case (Tree("REDUCE", (value, Tree("[]", inner), same)), Tree("[]", ranges), op) if same == op:
+            found = node("REDUCE", value, node("[]", *inner, *ranges), op)
+        case (value, Tree("[]", ranges), op):
+            found = _over_what_varies(value, ranges, op)
+        case (data, axes, *operator) if len(operator) < 2:
+            return _in_two_stages(data, axes, operator)
+        case _:
+            return None
+    if op.text in _REDUCED and any(_extent(r) == 0 for r in ranges):
+        return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity))
+    return found
 
 
-def _in_two_stages(tree: Tree) -> Tree | None:
-    data, axes = _SHAPED.fullmatch(tree.args[0].text), _AXES.fullmatch(tree.args[1].text)
-    if not data or not axes:
+def _over_what_varies(value: Tree, ranges: Sequence[Tree], op: Tree) -> Tree:
+    """A reduction over the ranges that its value speaks of; what is equal along the others is taken so often."""
+    spoken_of = _spoken_of(value, set(map(_name, ranges)))
+    long = [r for r in ranges if _is_long(r)]
+    same = [r for r in long if spoken_of is not None and _extent(r) and _name(r) not in spoken_of]
+    live = [r for r in long if r not in same or op.text not in _REPEATED]
+    found = node("REDUCE", value, node("[]", *live), op) if live else value
+    repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in same])
+    return node(repeated, found, node("CONST", leaf(count))) if repeated and count > 1 else found
+
+
+def _in_two_stages(data: Tree, axes: Tree, operator: Sequence[Tree]) -> Tree | None:
+    array, listed = _SHAPED.fullmatch(data.text), _AXES.fullmatch(axes.text)
+    if not array or not listed:
         return None
-    shape, over = [[int(n) for n in found.split(",")] for found in (data[2], axes[1])]
+    shape, over = [[int(n) for n in text.split(",")] for text in (array[2], listed[1])]
     found = two_stages(shape, over)
-    return None if found is None else in_stages(data[1], found, *tree.args[2:])
+    return None if found is None else in_stages(array[1], found, *operator)
 
 
 def in_stages(name: str, found: TwoStages, *operator: Tree) -> Tree:
@@ -399,41 +404,44 @@ def in_stages(name: str, found: TwoStages, *operator: Tree) -> Tree:
 
 def _stored(tree: Tree) -> Tree | None:
     """Stores that end their loops one inside the other end them together."""
-    if len(tree.args) == 2 and tree.args[0].op == "STORE" and len(tree.args[0].args) == 3:
-        buffer, value, inner = tree.args[0].args
-        if inner.op != "[]" or tree.args[1].op != "[]":
+    match tree.args:
+        case (Tree("STORE", (buffer, value, Tree("[]", inner))), Tree("[]", ranges)):
+            return node("STORE", buffer, value, node("[]", *inner, *ranges))
+        case (Tree("STORE", (_, _, _)), _):
             raise ValueError(
                 f"{shortened(str(tree), 80)} is no STORE: stores one inside the other take lists of ranges, as "
                 f"STORE(STORE(b, v, [r0]), [r1])"
             )
-        return node("STORE", buffer, value, node("[]", *inner.args, *tree.args[1].args))
     return None
 
 
 def _buffered(tree: Tree) -> Tree | None:
-    if not tree.args:
-        raise ValueError("BUFFERIZE() stores nothing: it takes a value and a list of ranges, as BUFFERIZE(x, [r0])")
-    value = tree.args[0]
-    if value.op == "CONST":
-        return value
-    if len(tree.args) != 2:
-        return value if value.op == "BUFFERIZE" and len(tree.args) == 1 else None
-    ranges = tree.args[1]
-    if value.op == "BUFFERIZE" and len(value.args) == 2:
-        # what is stored is the value, whether it has been stored before or not, unless that would free a range of it
-        agree = all(r in ranges.args for r in value.args[1].args) and ranges.op == value.args[1].op == "[]"
-        return node("BUFFERIZE", value.args[0], ranges) if agree else None
-    spoken_of = _spoken_of(value, set(map(_name, ranges.args)))
-    extents = {r: _extent(r) for r in ranges.args}
+    match tree.args:
+        case ():
+            raise ValueError("BUFFERIZE() stores nothing: it takes a value and a list of ranges, as BUFFERIZE(x, [r0])")
+        case (Tree("CONST") as value, *_) | (Tree("BUFFERIZE") as value,):
+            return value
+        case (Tree("BUFFERIZE", (value, inner)), ranges):
+            # what is stored is the value, whether it was stored before or not, unless that would free a range of it
+            agree = ranges.op == inner.op == "[]" and set(inner.args) <= set(ranges.args)
+            return node("BUFFERIZE", value, ranges) if agree else None
+        case (value, ranges):
+            return _along_what_varies(value, ranges.args)
+    return None
+
+
+def _along_what_varies(value: Tree, ranges: Sequence[Tree]) -> Tree | None:
+    """A buffer without the axes along which its value is one; then expanded along these."""
+    spoken_of = _spoken_of(value, set(map(_name, ranges)))
+    extents = {r: _extent(r) for r in ranges}
     live = [r for r, n in extents.items() if n is None or (n != 1 and (spoken_of is None or _name(r) in spoken_of))]
     if len(live) == len(extents):
         return None
     # without any axis left the buffer stays: a kernel must store something
-    kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges.args if r in live]))
-    sizes = [str(r if extents[r] is None else extents[r]) for r in ranges.args]
-    inserted = [size if r in live else "1" for r, size in zip(ranges.args, sizes, strict=True)]
-    reshaped = node("RESHAPE", kept, node("[]", *map(leaf, inserted)))
-    return node("EXPAND", reshaped, node("[]", *map(leaf, sizes)))
+    kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges if r in live]))
+    sizes = [leaf(r if extents[r] is None else extents[r]) for r in ranges]
+    inserted = [size if r in live else leaf(1) for r, size in zip(ranges, sizes, strict=True)]
+    return node("EXPAND", node("RESHAPE", kept, node("[]", *inserted)), node("[]", *sizes))
 
 
 def _name(tree: Tree) -> str:
@@ -455,14 +463,14 @@ def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
 
 
 def _indexed(tree: Tree) -> Tree | None:
-    if len(tree.args) < 2:
-        return None
-    array, index = tree.args[:2]
-    if array.op == "CONST":
-        return array
-    if array.op == "BUFFERIZE" and len(array.args) == 2 and array.args[1] == index:
-        return array.args[0]
-    return replace(tree, args=(array, _used(index), *tree.args[2:]))
+    match tree.args:
+        case (Tree("CONST") as array, _, *_):
+            return array
+        case (Tree("BUFFERIZE", (value, ranges)), index, *_) if ranges == index:
+            return value
+        case (array, index, *others):
+            return replace(tree, args=(array, _used(index), *others))
+    return None
 
 
 #: What each operation becomes; ``None``, or an equal tree, if it stays.

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from eqsat.egraph.engine import Budget
@@ -101,7 +102,7 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
 
     if not _DROP_IN.is_installed or options != _DROP_IN.options:
         codegen.to_program_cache.clear()
-    _DROP_IN.install([Seam(codegen, "graph_rewrite", _rewriting(tinygrad))], options, after)
+    _DROP_IN.install([Seam(codegen, "graph_rewrite", partial(_rewriting, tinygrad))], options, after)
     parallel.value = 0
 
 
@@ -164,17 +165,14 @@ class _InLoops:
         return price + (_WIDE if is_wide else 0)
 
 
-def _rewriting(tinygrad: Any) -> Callable[[Any], Any]:
+def _rewriting(tinygrad: Any, original: Any) -> Any:
     """What takes the place of tinygrad's ``graph_rewrite``."""
 
-    def wrapped(original: Any) -> Any:
-        def rewrite(sink: Any, *arguments: Any, **options: Any) -> Any:
-            found = original(sink, *arguments, **options)
-            return _improved(tinygrad, found) if options.get("name") == PASS else found
+    def rewrite(sink: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(sink, *arguments, **options)
+        return _improved(tinygrad, found) if options.get("name") == PASS else found
 
-        return rewrite
-
-    return wrapped
+    return rewrite
 
 
 def _improved(tinygrad: Any, sink: Any) -> Any:
@@ -206,11 +204,8 @@ def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Ex
     """Terms that cost less, of tinygrad's operations alone, or why they stay."""
     model, budget = _DROP_IN.options
     cost = _InLoops(model)
-    places = [
-        place
-        for place, term in enumerate(terms)
-        if not _HOISTED.issuperset(t.op for t in topological([term]) if t.args)
-    ]
+    operators = [{t.op for t in topological([term]) if t.args} for term in terms]
+    places = [place for place, own in enumerate(operators) if not own <= _HOISTED]
     if not places:
         return "sums and products alone"
     chosen, when = [terms[place] for place in places], [gates[place] for place in places]
@@ -232,10 +227,8 @@ def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Ex
         known = sets.of(term) | (0 if gate is None else sets.of(gate))
         if sets.of(found) & ~known:
             return "other variables"
-    whole = list(terms)
-    for place, found in zip(places, answer, strict=True):
-        whole[place] = found
-    return tuple(whole)
+    found_at = dict(zip(places, answer, strict=True))
+    return tuple([found_at.get(place, term) for place, term in enumerate(terms)])
 
 
 def _is_power_of_two(value: object) -> bool:
@@ -330,13 +323,10 @@ class _Kernel:
         #: By an operation and its operand which root that is.
         self._places: dict[tuple[Any, int], int] = {}
         roots: dict[tuple[Any, Any], int] = {}
-        for u in self._order:
-            if u.op in holders and u not in self._inner:
-                gated = u.op is ops.WHERE and u.src[2].is_invalid
-                for at, s in enumerate(u.src):
-                    if self._inner.get(s, False):
-                        gate = u.src[0] if gated and at == 1 else None
-                        self._places[u, at] = roots.setdefault((s, gate), len(roots))
+        outer = [u for u in self._order if u.op in holders and u not in self._inner]
+        for u, at, s in [(h, at, s) for h in outer for at, s in enumerate(h.src) if self._inner.get(s, False)]:
+            is_gated = at == 1 and u.op is ops.WHERE and u.src[2].is_invalid
+            self._places[u, at] = roots.setdefault((s, u.src[0] if is_gated else None), len(roots))
         if not roots:
             raise Kept("no index expressions")
         self._leaves: dict[str, Any] = {}
