@@ -1,23 +1,22 @@
 """What a theory answers, and its tables: all that the parts of one know of each other.
 
-A part is a class of lemmas that gives some of the answers declared here, or a module of functions of a theory; each
-asks the others through :class:`Arithmetic` alone. None has tables of its own: all are here, by what makes them stale,
-so that a further fact drops what was found without it. Theories that stem from one share its :class:`Work`, how much
-more they do to say more, and its :class:`Witnesses`, which show at once that something can hold, so that no proof of
-the contrary is tried.
+A part is a class of lemmas that gives some of the answers declared here, by three subjects, or a module of functions of
+a theory; each asks the others through :class:`Arithmetic` alone. None has tables of its own: all are here, by what
+makes them stale, so that a further fact drops what was found without it. Theories that stem from one share its
+:class:`Work`, how much more they do to say more, and its :class:`Witnesses`, which show at once that something can
+hold, so that no proof of the contrary is tried.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,124 @@ _FAR = 2**40
 _DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
-class Arithmetic(ABC):
+class NormalForms(Protocol):
+    """Normal forms of terms, and what operators make of normal forms."""
+
+    def form(self, root: Expr) -> LinearForm:
+        """The normal form of an integer term."""
+
+    def condition(self, root: Expr) -> Expr:
+        """The normal form of a bool term, as a term."""
+
+    def atom(self, term: Expr) -> LinearForm:
+        """The form of an atom just made: what it is known to equal, or itself."""
+
+    def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
+        """The product of two forms."""
+
+    def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
+        """The normal form of ``x // divisor``."""
+
+    def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
+        """The normal form of ``x // n`` for a positive integer ``n``."""
+
+    def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
+        """The normal form of ``x % divisor``."""
+
+    def truncated(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
+        """The normal form of ``tdiv(x, divisor)``."""
+
+    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
+        """The normal form of the ``min`` or ``max`` of forms."""
+
+    def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
+        """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
+
+    def at_least_zero(self, form: LinearForm) -> Expr:
+        """The normal form of ``form >= 0``."""
+
+    def equal_zero(self, form: LinearForm) -> Expr:
+        """The normal form of ``form == 0``."""
+
+    def negate(self, condition: Expr) -> Expr:
+        """The complement of a condition in normal form."""
+
+    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
+        """``and`` or ``or`` over conditions in normal form."""
+
+    def in_context(self, junction: Expr) -> Expr:
+        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler."""
+
+    def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
+        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
+
+    def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
+        """``whole`` and ``rest`` of ``x = f*whole + rest``, with a factor ``f`` of its terms, and ``0 <= rest < f``."""
+
+
+class Values(Protocol):
+    """What is known of values: bounds, signs, and quotients read as divisions."""
+
+    def range(self, atom: Expr) -> Bounds:
+        """Inclusive bounds of an atom under the facts."""
+
+    def bounds(self, form: LinearForm) -> Bounds:
+        """The tightest bounds known."""
+
+    def plain_bounds(self, form: LinearForm) -> Bounds:
+        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
+
+    def alignment(self, form: LinearForm) -> tuple[int, int]:
+        """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
+
+    def divisions(self, atom: Expr) -> tuple[Division, ...]:
+        """The ways to read an atom as a quotient, or as a divisor times its quotient."""
+
+    def divisions_in(self, form: LinearForm, atom: Expr) -> Iterator[Division]:
+        """The divisions of ``atom`` whose dividends ``form`` holds."""
+
+    def is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
+        """Whether ``0 <= x < divisor`` was proved."""
+
+    def is_never_negative(self, form: LinearForm) -> bool:
+        """Whether ``form >= 0`` was proved."""
+
+    def is_nonzero(self, form: LinearForm) -> bool:
+        """Whether the form is known never to be zero."""
+
+    def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
+        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
+
+    def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
+        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
+
+    def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
+        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
+
+
+class Assumptions(Protocol):
+    """What holds, and the theories that know more."""
+
+    def assuming(self, fact: Expr) -> Self | None:
+        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+
+    def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
+        """As :meth:`assuming`, for several facts at once, and not remembered."""
+
+    def equations(self, outside: Self | None = None) -> list[LinearForm]:
+        """Sums that are known to be zero, but for those that are so ``outside`` too."""
+
+    def is_defined(self, term: Expr) -> bool:
+        """Whether no divisor in ``term``, wherever it stands, can be zero."""
+
+    def excludes(self, condition: Expr) -> bool:
+        """Whether what is known contradicts ``condition``."""
+
+    def every_point(self, terms: Iterable[Expr]) -> Points | None:
+        """All points of the variables of ``terms`` at which the facts hold; ``None`` if that are too many."""
+
+
+class Arithmetic(NormalForms, Values, Assumptions):
     """A theory: its answers under known facts, and its tables.
 
     One with more facts is a child, which takes over what its parent knows.
@@ -143,8 +259,7 @@ class Arithmetic(ABC):
 
     def inner(self, term: Expr) -> LinearForm:
         """The form of an operand of an atom, which is in normal form already."""
-        found = self._inner.get(term)
-        if found is None:
+        if (found := self._inner.get(term)) is None:
             found = self._inner[term] = read(term)
         return found
 
@@ -159,15 +274,13 @@ class Arithmetic(ABC):
 
     def gaps(self, atom: Expr) -> tuple[LinearForm, ...]:
         """The operands of a minimum, 0 among them."""
-        found = self._gaps.get(atom)
-        if found is None:
+        if (found := self._gaps.get(atom)) is None:
             found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
         return found
 
     def _minima_in_gaps(self, atom: Expr) -> frozenset[Expr]:
         """The minima that the operands of a minimum are sums of."""
-        found = self._nested.get(atom)
-        if found is None:
+        if (found := self._nested.get(atom)) is None:
             found = self._nested[atom] = frozenset([a for gap in self.gaps(atom) for a in gap.terms if a.op == "min"])
         return found
 
@@ -199,8 +312,7 @@ class Arithmetic(ABC):
         found, stack = 0, [form]
         while stack and found + len(stack) <= most:
             part = stack.pop()
-            atom = self.outer_minimum(part)
-            if atom is None:
+            if (atom := self.outer_minimum(part)) is None:
                 found += 1
             else:
                 stack += self.cases(part, atom)
@@ -233,14 +345,6 @@ class Arithmetic(ABC):
 
     # normal forms of terms
 
-    @abstractmethod
-    def form(self, root: Expr) -> LinearForm:
-        """The normal form of an integer term."""
-
-    @abstractmethod
-    def condition(self, root: Expr) -> Expr:
-        """The normal form of a bool term, as a term."""
-
     def value(self, term: Expr) -> LinearForm | Expr:
         """The normal form of any term: equal for terms that are known to be equal."""
         return self.condition(term) if term.is_bool else self.form(term)
@@ -249,150 +353,6 @@ class Arithmetic(ABC):
         """Take ``form``, which equals ``term``, for its normal form."""
         self.forms[term] = form
         self.traversed.add(term)
-
-    # bounds, and quotients read as divisions
-
-    @abstractmethod
-    def range(self, atom: Expr) -> Bounds:
-        """Inclusive bounds of an atom under the facts."""
-
-    @abstractmethod
-    def bounds(self, form: LinearForm) -> Bounds:
-        """The tightest bounds known."""
-
-    @abstractmethod
-    def plain_bounds(self, form: LinearForm) -> Bounds:
-        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
-
-    @abstractmethod
-    def alignment(self, form: LinearForm) -> tuple[int, int]:
-        """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
-
-    @abstractmethod
-    def divisions(self, atom: Expr) -> tuple[Division, ...]:
-        """The ways to read an atom as a quotient, or as a divisor times its quotient."""
-
-    @abstractmethod
-    def divisions_in(self, form: LinearForm, atom: Expr) -> Iterator[Division]:
-        """The divisions of ``atom`` whose dividends ``form`` holds."""
-
-    # facts
-
-    @abstractmethod
-    def assuming(self, fact: Expr) -> Self | None:
-        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
-
-    @abstractmethod
-    def inside(self, term: Expr) -> Self | None:
-        """What is known in the body of a reduction; ``None`` if its range is empty."""
-
-    @abstractmethod
-    def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
-        """As :meth:`assuming`, for several facts at once, and not remembered."""
-
-    @abstractmethod
-    def atom(self, term: Expr) -> LinearForm:
-        """The form of an atom just made: what it is known to equal, or itself."""
-
-    @abstractmethod
-    def equations(self, outside: Self | None = None) -> list[LinearForm]:
-        """Sums that are known to be zero, but for those that are so ``outside`` too."""
-
-    @abstractmethod
-    def is_nonzero(self, form: LinearForm) -> bool:
-        """Whether the form is known never to be zero."""
-
-    @abstractmethod
-    def is_never_negative(self, form: LinearForm) -> bool:
-        """Whether ``form >= 0`` was proved."""
-
-    @abstractmethod
-    def is_defined(self, term: Expr) -> bool:
-        """Whether no divisor in ``term``, wherever it stands, can be zero."""
-
-    @abstractmethod
-    def excludes(self, condition: Expr) -> bool:
-        """Whether what is known contradicts ``condition``."""
-
-    @abstractmethod
-    def every_point(self, terms: Iterable[Expr]) -> Points | None:
-        """All points of the variables of ``terms`` at which the facts hold; ``None`` if that are too many."""
-
-    # operators on normal forms
-
-    @abstractmethod
-    def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
-        """The product of two forms."""
-
-    @abstractmethod
-    def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``x // divisor``."""
-
-    @abstractmethod
-    def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
-        """The normal form of ``x // n`` for a positive integer ``n``."""
-
-    @abstractmethod
-    def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``x % divisor``."""
-
-    @abstractmethod
-    def truncated(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``tdiv(x, divisor)``."""
-
-    @abstractmethod
-    def is_proper_remainder(self, x: LinearForm, divisor: LinearForm) -> bool:
-        """Whether ``0 <= x < divisor`` was proved."""
-
-    @abstractmethod
-    def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
-        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
-
-    @abstractmethod
-    def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
-        """``whole`` and ``rest`` of ``x = f*whole + rest``, with a factor ``f`` of its terms, and ``0 <= rest < f``."""
-
-    @abstractmethod
-    def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
-        """The normal form of the ``min`` or ``max`` of forms."""
-
-    @abstractmethod
-    def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
-        """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
-
-    # conditions
-
-    @abstractmethod
-    def at_least_zero(self, form: LinearForm) -> Expr:
-        """The normal form of ``form >= 0``."""
-
-    @abstractmethod
-    def equal_zero(self, form: LinearForm) -> Expr:
-        """The normal form of ``form == 0``."""
-
-    @abstractmethod
-    def negate(self, condition: Expr) -> Expr:
-        """The complement of a condition in normal form."""
-
-    @abstractmethod
-    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
-        """``and`` or ``or`` over conditions in normal form."""
-
-    @abstractmethod
-    def in_context(self, junction: Expr) -> Expr:
-        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler."""
-
-    @abstractmethod
-    def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
-        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
-
-    @abstractmethod
-    def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
-        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
-
-    @abstractmethod
-    def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
-        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
 
 
 def is_negative(condition: Expr) -> bool:

@@ -8,6 +8,7 @@ down only. An operator splits at the places from which, or up to which, at most 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
 
@@ -24,8 +25,7 @@ from eqsat.theory.limits import LIMITS
 
 def known_bits(theory: Arithmetic, form: LinearForm) -> KnownBits:
     """What is known of the bits of a form: by its bounds, by what divides it, and by those of its addends."""
-    found = theory.bits.get(form)
-    if found is None:
+    if (found := theory.bits.get(form)) is None:
         found = KnownBits.within(*theory.bounds(form))
         if form.terms:
             # the lowest bits are those of the constant
@@ -60,13 +60,12 @@ def _bits_of_atom(theory: Arithmetic, atom: Expr) -> KnownBits:
         members = [_bits_of_operand(theory, member) for member in chain_members(atom, atom.op)]
         theory.nested_bits -= 1
         return found.meet(reduce(lambda x, y: x.joined(atom.op, y), members))
-    if atom.op in ("floordiv", "mod") and theory.nested_bits < LIMITS.nested_bits and atom.args[1].op == "const":
-        n = atom.args[1].vmin
-        if n > 0 and n & (n - 1) == 0:
-            inside = _bits_of_operand(theory, atom.args[0])
-            if atom.op == "floordiv":
-                return found.meet(inside.shifted(1 - n.bit_length()))
-            return found.meet(KnownBits(inside.ones & (n - 1), inside.possible & (n - 1)))
+    n = atom.args[1].vmin if atom.op in ("floordiv", "mod") and atom.args[1].op == "const" else 0
+    if theory.nested_bits < LIMITS.nested_bits and n > 0 and n & (n - 1) == 0:
+        inside = _bits_of_operand(theory, atom.args[0])
+        if atom.op == "floordiv":
+            return found.meet(inside.shifted(1 - n.bit_length()))
+        return found.meet(KnownBits(inside.ones & (n - 1), inside.possible & (n - 1)))
     return found
 
 
@@ -91,13 +90,10 @@ def bitwise(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> Linear
         for form, bits, by in ((x, one, other), (y, other, one)):
             if (bits.possible & ~by.ones if op == "bitand" else by.possible & ~bits.ones) == 0:
                 return form
-    inverse = _inverse(y)
-    if inverse is not None:
+    if (inverse := _inverse(y)) is not None:
         return _with_inverse(theory, op, x, inverse)
-    if not y.terms:
-        found = _with_literal(theory, op, x, y.constant, one.possible)
-        if found is not None:
-            return found
+    if not y.terms and (found := _with_literal(theory, op, x, y.constant, one.possible)) is not None:
+        return found
     return _split(theory, op, x, y, one.possible, other.possible)
 
 
@@ -114,8 +110,7 @@ def _with_inverse(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> 
     """A bit operator of ``x`` and ``-1 - y``, which has the bits of ``y`` inverted."""
     if op == "bitxor":
         return bitwise(theory, op, x, y).times(-1).shifted(-1)
-    inverse = _inverse(x)
-    if inverse is not None:
+    if (inverse := _inverse(x)) is not None:
         # of two inverted operands the other operator
         other = "bitor" if op == "bitand" else "bitand"
         return bitwise(theory, other, inverse, y).times(-1).shifted(-1)
@@ -165,8 +160,7 @@ def _places(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int,
     both = one & other
     start = _lowest(one) if not y.terms and op == "bitxor" else _lowest(both)
     end = both.bit_length() if both > 0 else None
-    edges = _edges(theory, op, x, y)
-    if edges:
+    if edges := _edges(theory, op, x, y):
         starts = [start, *sorted([place for place in edges if place < start], reverse=True)]
         start = next((place for place in starts if _is_whole(theory, x, y, place, None)), 0)
     if edges and end is not None:
@@ -193,27 +187,11 @@ def _is_whole(theory: Arithmetic, x: LinearForm, y: LinearForm, start: int, end:
 
 def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: int | None) -> LinearForm:
     """A bit operator of operands that share their bits, up to ``most``, as an atom; nested ones are one."""
-    counts: dict[LinearForm, int] = {}
-    literal: int | None = None
     stack = [*operands]
     if sum([len(chain_members(to_expr(form), op)) for form in stack]) > LIMITS.bit_operands:
         return theory.atom(chained(op, map(to_expr, stack)))
-    while stack:
-        form = stack.pop()
-        single = form.single()
-        inverse = _inverse_within(theory, form, most) if op == "bitxor" and form.terms else None
-        if single is not None and single.op == op:
-            stack += map(theory.inner, single.args)
-        elif inverse is not None:
-            stack += [inverse, number(-1 if most is None else most)]
-        elif form.terms:
-            counts[form] = counts.get(form, 0) + 1
-        elif literal is None:
-            literal = form.constant
-        else:
-            literal = int(OPS[op].evaluate(literal, form.constant))
-    members = [form for form, count in counts.items() if op != "bitxor" or count % 2]
-    if not members:
+    counts, literal = _operands(theory, op, stack, most)
+    if not (members := [form for form, count in counts.items() if op != "bitxor" or count % 2]):
         return number(literal or 0)
     if op == "bitxor" and literal is not None:
         if literal == most or literal < 0:
@@ -229,15 +207,36 @@ def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: i
     return theory.atom(reduce(lambda x, y: make(op, x, y), terms))
 
 
+def _operands(
+    theory: Arithmetic, op: str, stack: list[LinearForm], most: int | None
+) -> tuple[Counter[LinearForm], int | None]:
+    """How often an operator has which operands, of nested ones theirs, and the literal that is among them."""
+    counts = Counter[LinearForm]()
+    literals: list[int] = []
+    while stack:
+        form = stack.pop()
+        single = form.single()
+        inverse = _inverse_within(theory, form, most) if op == "bitxor" and form.terms else None
+        if single is not None and single.op == op:
+            stack += map(theory.inner, single.args)
+        elif inverse is not None:
+            stack += [inverse, number(-1 if most is None else most)]
+        elif form.terms:
+            counts[form] += 1
+        else:
+            literals.append(form.constant)
+    return counts, reduce(lambda x, y: int(OPS[op].evaluate(x, y)), literals) if literals else None
+
+
 def _inverse_within(theory: Arithmetic, form: LinearForm, most: int | None) -> LinearForm | None:
     """What a form has the bits inverted of, up to ``most``, or all."""
     if most is None:
         return _inverse(form)
-    if form.constant == most and list(form.terms.values()) == [-1]:
-        inverse = form.times(-1).shifted(most)
-        low, high = theory.bounds(inverse)
-        return inverse if low >= 0 and high <= most else None
-    return None
+    if form.constant != most or list(form.terms.values()) != [-1]:
+        return None
+    inverse = form.times(-1).shifted(most)
+    low, high = theory.bounds(inverse)
+    return inverse if low >= 0 and high <= most else None
 
 
 def _inverse(form: LinearForm) -> LinearForm | None:

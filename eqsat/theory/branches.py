@@ -30,8 +30,7 @@ def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
     yes, no = term.args[1:]
     if is_negative(condition):
         condition, yes, no = theory.negate(condition), no, yes
-    extreme = _as_extreme(theory, condition, theory.forms[yes], theory.forms[no])
-    if extreme is not None:
+    if (extreme := _as_extreme(theory, condition, theory.forms[yes], theory.forms[no])) is not None:
         return extreme
     x, y = _branch(theory, yes, condition), _branch(theory, no, theory.negate(condition))
     if x is None or y is None:
@@ -42,8 +41,7 @@ def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
 def selection_of(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
     key = (condition, x, y)
-    found = theory.selections.get(key)
-    if found is None:
+    if (found := theory.selections.get(key)) is None:
         found = theory.selections[key] = _selection(theory, condition, x, y)
     return found
 
@@ -117,12 +115,10 @@ def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearFo
     # the first branch is where this is never negative
     gap = theory.inner(condition.args[1]).plus(theory.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
     step = x.constant - y.constant
-    rounded_up = rounding_up(theory, gap, common, step)
-    if rounded_up is not None:
+    if (rounded_up := rounding_up(theory, gap, common, step)) is not None:
         # the second branch is that of what is divisible, or the first is
         return (y if gap.constant else x).plus(rounded_up)
-    period = _rounded_by(gap, common, step)
-    if not period:
+    if not (period := _rounded_by(gap, common, step)):
         atom, k = next(iter(gap.terms.items()))
         scale = common.terms.get(atom, 0) // k
         if scale < 0:
@@ -256,8 +252,7 @@ def _branch(theory: Arithmetic, term: Expr, condition: Expr) -> LinearForm | Non
 def _form_assuming(theory: Arithmetic, inside: Arithmetic, term: Expr) -> LinearForm:
     """The form of ``term`` under ``inside``, which knows more, without quotients that only that knows to be sums."""
     form = inside.form(term)
-    equations = inside.equations(theory)
-    if not equations:
+    if not (equations := inside.equations(theory)):
         return form
     written = to_expr(form)
     plain = without_quotients(written, equations)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
+from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import (
@@ -67,9 +68,7 @@ class Conditions(Arithmetic):
         return make("eq" if same else "ne", x, y)
 
     def at_least_zero(self, form: LinearForm) -> Expr:
-        """The normal form of ``form >= 0``."""
-        found = self._comparisons.get(form)
-        if found is None:
+        if (found := self._comparisons.get(form)) is None:
             found = self._comparisons[form] = self._at_least_zero(form)
         return found
 
@@ -80,20 +79,16 @@ class Conditions(Arithmetic):
                 return TRUE
             if high < 0:
                 return FALSE
-            if self.has_minima[0]:
-                split = self._split_comparison(form)
-                if split is not None:
-                    return split
+            if self.has_minima[0] and (split := self._split_comparison(form)) is not None:
+                return split
             smaller = self._clear_comparison(form)
             if smaller is None and high == 0:
                 smaller = self._moved_end(form)
             if smaller is None:
-                found = self._where_of_literals(form)
-                if found is None:
-                    found = self._split_selection(form)
-                if found is None:
-                    found = self._decided(form)
-                return _literal(form) if found is None else found
+                for read in (self._where_of_literals, self._split_selection, self._decided):
+                    if (found := read(form)) is not None:
+                        return found
+                return _literal(form)
             form = smaller
 
     def _split_selection(self, form: LinearForm) -> Expr | None:
@@ -107,11 +102,8 @@ class Conditions(Arithmetic):
         if any(a.op in ("where", "min") for branch in branches for a in branch.terms):
             return None
         holds = atom.args[0]
-        there = [
-            self.junction("and", [given, self.at_least_zero(branch)])
-            for given, branch in zip((holds, self.negate(holds)), branches, strict=True)
-        ]
-        split = self.junction("or", there)
+        given = zip((holds, self.negate(holds)), map(self.at_least_zero, branches), strict=True)
+        split = self.junction("or", [self.junction("and", both) for both in given])
         return split if self.simplicity.size(split) < self.simplicity.size(_literal(form)) else None
 
     def _where_of_literals(self, form: LinearForm) -> Expr | None:
@@ -131,15 +123,13 @@ class Conditions(Arithmetic):
             return None
         if form not in self._decisions:
             fails = form.times(-1).shifted(-1)
-            self._decisions[form] = (
-                TRUE if self.is_never_negative(form) else FALSE if self.is_never_negative(fails) else None
-            )
+            decided = TRUE if self.is_never_negative(form) else FALSE if self.is_never_negative(fails) else None
+            self._decisions[form] = decided
         return self._decisions[form]
 
     def _moved_end(self, form: LinearForm) -> LinearForm | None:
         """``A % n >= n - 1``, or ``A % n <= 0``, is an equation: with the constant of ``A`` moved across."""
-        moved = self._moved_remainder(form)
-        if moved is None:
+        if (moved := self._moved_remainder(form)) is None:
             return None
         low, high = self.bounds(moved)
         return moved.times(-1) if low == 0 else moved if high == 0 else None
@@ -186,14 +176,12 @@ class Conditions(Arithmetic):
         """A sum of non-negative terms is at least 1, or at most 0, whatever their positive coefficients."""
         sign = 1 if form.constant == -1 else -1 if form.constant == 0 else 0
         coefficients = [sign * c for c in form.terms.values()]
-        if not sign or min(coefficients) <= 0 or max(coefficients) == 1:
-            return None
-        if any(self.range(a)[0] < 0 for a in form.terms):
+        is_positive = sign and min(coefficients) > 0 and max(coefficients) > 1
+        if not is_positive or any(self.range(a)[0] < 0 for a in form.terms):
             return None
         return LinearForm(dict.fromkeys(form.terms, sign), form.constant)
 
     def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
-        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
         if quotient not in self._lower_values:
             self._lower_values[quotient] = self._lower_value(quotient)
         return self._lower_values[quotient]
@@ -213,7 +201,6 @@ class Conditions(Arithmetic):
         return None if condition is TRUE or condition is FALSE else (condition, low)
 
     def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
-        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
         low, high = self.bounds(form)
         if low == high or not self._has_none_between(form, low, high):
             return None
@@ -223,8 +210,7 @@ class Conditions(Arithmetic):
     def _has_none_between(self, form: LinearForm, low: int, high: int) -> bool:
         """Whether a form between ``low`` and ``high`` is one of them."""
         content = form.content()
-        atom = self.outer_minimum(form)
-        if atom is not None:
+        if (atom := self.outer_minimum(form)) is not None:
             end, *others = sorted(self.cases(form, atom), key=lambda case: len(case.terms))
             if end.terms or len(others) > 1:
                 return False
@@ -239,7 +225,6 @@ class Conditions(Arithmetic):
         return high - low == content and (low - form.constant) % content == 0
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
-        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
         form = self.difference(comparison)
         if form is None or comparison.op == "eq":
             return ZERO, ZERO
@@ -247,9 +232,7 @@ class Conditions(Arithmetic):
         return form if high == 0 else ZERO, form.shifted(1) if low == -1 else ZERO
 
     def equal_zero(self, form: LinearForm) -> Expr:
-        """The normal form of ``form == 0``."""
-        content = form.content()
-        if not content:
+        if not (content := form.content()):
             return FALSE if form.constant else TRUE
         if form.constant % content or self.is_nonzero(form):
             return FALSE
@@ -261,20 +244,16 @@ class Conditions(Arithmetic):
             low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
-        if self.has_minima[0]:
-            split = self._split_equation(form)
-            if split is not None:
-                return split
-        moved = self._moved_remainder(form)
-        if moved is not None:
+        if self.has_minima[0] and (split := self._split_equation(form)) is not None:
+            return split
+        if (moved := self._moved_remainder(form)) is not None:
             return self.equal_zero(moved)
         # at an end of its range equality is a comparison, which may simplify further
         if low == 0:
             return self.at_least_zero(form.times(-1))
         if high == 0:
             return self.at_least_zero(form)
-        found = self._equal_by_parts(form)
-        if found is not None:
+        if (found := self._equal_by_parts(form)) is not None:
             return found
         if self._never_zero(form):
             return FALSE
@@ -298,8 +277,7 @@ class Conditions(Arithmetic):
                     return self.junction("and", [self.equal_zero(part) for part in parts])
         product = form.single()
         if product is None or product.op != "mul":
-            by_factor = self.by_factor(form) or self.by_factor(form.times(-1))
-            if by_factor is None:
+            if (by_factor := self.by_factor(form) or self.by_factor(form.times(-1))) is None:
                 return None
             return self.junction("and", [self.equal_zero(part) for part in by_factor])
         return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
@@ -314,8 +292,7 @@ class Conditions(Arithmetic):
     def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
         for quotient, coefficient in form.terms.items():
-            n = literal_divisor(quotient)
-            if not n:
+            if not (n := literal_divisor(quotient)):
                 continue
             dividend = self.inner(quotient.args[0])
             scale, uneven = divmod(-coefficient, n)
@@ -338,26 +315,19 @@ class Conditions(Arithmetic):
         sign = 1 if form.terms[atom] > 0 else -1
         cases = self.cases(form, atom)
         equal = [self.equal_zero(case) for case in cases]
-        for one, other in permutations(range(len(equal)), 2) if equal.count(FALSE) == len(equal) - 2 else ():
-            if (
-                FALSE not in (equal[one], equal[other])
-                and self.junction("and", [equal[one], equal[other]]) == equal[one]
-            ):
+        possible = [place for place, e in enumerate(equal) if e is not FALSE]
+        for one, other in permutations(possible) if len(possible) == 2 else ():
+            if self.junction("and", [equal[one], equal[other]]) == equal[one]:
                 # the other case says enough
-                equal[one] = FALSE
+                possible = [other]
                 break
-        if len(equal) - equal.count(FALSE) > 1:
-            return None
-        others = [self.at_least_zero(c.times(sign)) for c, e in zip(cases, equal, strict=True) if e is FALSE]
-        return (
-            self.junction("and", [*(e for e in equal if e is not FALSE), *others])
-            if len(others) < len(cases)
-            else FALSE
-        )
+        if len(possible) != 1:
+            return None if possible else FALSE
+        others = [self.at_least_zero(case.times(sign)) for place, case in enumerate(cases) if place not in possible]
+        return self.junction("and", [equal[possible[0]], *others])
 
     def negate(self, condition: Expr) -> Expr:
-        found = self._complements.get(condition)
-        if found is None:
+        if (found := self._complements.get(condition)) is None:
             found = self._complements[condition] = self._complement(condition)
         return found
 
@@ -378,8 +348,7 @@ class Conditions(Arithmetic):
         if len(members) < 2:
             return next(iter(members), unit)
         key = (op, frozenset(members))
-        found = self._junctions.get(key)
-        if found is None:
+        if (found := self._junctions.get(key)) is None:
             if key in self._joining:
                 # a selection by this very junction is asked about while it is made
                 return chained(op, members)
@@ -392,12 +361,8 @@ class Conditions(Arithmetic):
 
     def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:
         merged = self._merge_intervals(op, list(members))
-        if merged is None:
+        if merged is None or not set(merged).isdisjoint(map(self.negate, merged)):
             return zero
-        found = set(merged)
-        for member in merged:
-            if self.negate(member) in found:
-                return zero
         for read in (join_digits, join_order, Conditions._read_assuming_others):
             kept = read(self, op, merged)
             if kept != merged:
@@ -430,20 +395,18 @@ class Conditions(Arithmetic):
     def _merge_intervals(self, op: str, members: list[Expr]) -> list[Expr] | None:
         """Comparisons of one form with constants, merged; ``None`` if together they decide the junction."""
         others: list[Expr] = []
-        of_form: dict[Expr, list[Expr]] = {}
+        of_form: dict[Expr, list[Expr]] = defaultdict(list)
         for member in members:
             literal = next((a for a in member.args if a.op == "const"), None) if member.op in _COMPLEMENT else None
             if literal is None:
                 others.append(member)
             else:
-                of_form.setdefault(member.args[literal is member.args[0]], []).append(member)
+                of_form[member.args[literal is member.args[0]]].append(member)
         for form, comparisons in of_form.items():
-            if len(comparisons) > 1:
-                merged = self._merge_comparisons(op, form, comparisons)
-                if merged is None:
-                    return None
-                comparisons = merged
-            others += comparisons
+            merged = self._merge_comparisons(op, form, comparisons) if len(comparisons) > 1 else comparisons
+            if merged is None:
+                return None
+            others += merged
         return others
 
     def _merge_comparisons(self, op: str, form: Expr, comparisons: list[Expr]) -> list[Expr] | None:
@@ -452,44 +415,29 @@ class Conditions(Arithmetic):
         Comparisons by order become one interval ``[low, high)``: under "and" all of them hold inside, under "or" none.
         """
         all_hold = op == "and"
-        low: int | None = None
-        high: int | None = None
-        points: dict[str, set[int]] = {"eq": set(), "ne": set()}
-        for comparison in comparisons:
-            value = next(a for a in comparison.args if a.op == "const").vmin
-            if comparison.op in points:
-                points[comparison.op].add(value)
-            elif (comparison.op == "le") == all_hold:
-                low = value if low is None else max(low, value)
-            else:
-                high = value if high is None else min(high, value)
+        low, high, points = _interval_and_points(comparisons, all_hold)
         # under "and" an equation decides the other comparisons, under "or" an inequation does
-        decisive, exceptions = (points["eq"], points["ne"]) if all_hold else (points["ne"], points["eq"])
-        if decisive:
-            value = min(decisive)
-            inside = (low is None or low <= value) and (high is None or value < high)
-            if len(decisive) > 1 or not inside or value in exceptions:
-                return None
-            return [make("eq" if all_hold else "ne", form, const(value))]
+        decisive, exception = ("eq", "ne") if all_hold else ("ne", "eq")
+        exceptions = points[exception]
+        if points[decisive]:
+            value, *others = points[decisive]
+            is_decided = others or not low <= value < high or value in exceptions
+            return None if is_decided else [make(decisive, form, const(value))]
         # an exception at an end of the interval moves that end
-        while low is not None and low in exceptions:
+        while low in exceptions:
             exceptions.remove(low)
             low += 1
-        while high is not None and high - 1 in exceptions:
+        while high - 1 in exceptions:
             high -= 1
             exceptions.remove(high)
-        if low is not None and high is not None:
-            if low >= high:
-                return None
-            if all_hold and low + 1 == high:
-                return [self.equal_zero(self.form(form).shifted(-low))]
-        kept = [make("ne" if all_hold else "eq", form, const(value)) for value in sorted(exceptions)]
+        if low >= high:
+            return None
+        if all_hold and low + 1 == high:
+            return [self.equal_zero(self.form(form).shifted(-low))]
+        kept = [make(exception, form, const(value)) for value in sorted(exceptions)]
         least, below = (low, high) if all_hold else (high, low)
-        if least is not None:
-            kept.append(make("le", const(least), form))
-        if below is not None:
-            kept.append(make("lt", form, const(below)))
-        return kept
+        kept += [make("le", const(least), form)] if is_finite(least) else []
+        return [*kept, make("lt", form, const(below))] if is_finite(below) else kept
 
     def _drop_implied(self, op: str, members: list[Expr]) -> list[Expr]:
         """Drop the members, and parts of members, that the others decide."""
@@ -499,14 +447,12 @@ class Conditions(Arithmetic):
         places = self._by_variable(kept)
         # nothing is decided once the time is up
         for place, member in enumerate(list(kept)) if not self.late_or_raise() else ():
-            others = self._deciding(member, kept, places)
-            if not others:
+            if not (others := self._deciding(member, kept, places)):
                 continue
             if member.op in _COMPLEMENT:
                 if self._is_open(member, others):
                     continue
-                theory = self.assuming_all(others)
-                if theory is None:
+                if (theory := self.assuming_all(others)) is None:
                     return [FALSE]
                 found = member if theory is self else theory.condition(member)
                 if found is FALSE:
@@ -546,8 +492,7 @@ class Conditions(Arithmetic):
         for member in sorted(members, key=lambda m: m.key):
             if member.op not in _COMPLEMENT or not _has_quotient(member):
                 continue
-            others = self._deciding(member, members, places)
-            if not others:
+            if not (others := self._deciding(member, members, places)):
                 continue
             theory = self.assuming_all(others if op == "and" else [self.negate(m) for m in others])
             simpler = member if theory is None else theory.condition(member)
@@ -577,6 +522,22 @@ class Conditions(Arithmetic):
                     return []
                 found.append(fact)
         return found
+
+
+def _interval_and_points(comparisons: Iterable[Expr], all_hold: bool) -> tuple[int, int, dict[str, set[int]]]:
+    """The interval in which comparisons of a form with literals hold, or that they leave out, and its exceptions."""
+    low: int = -INFINITY
+    high: int = INFINITY
+    points: dict[str, set[int]] = {"eq": set(), "ne": set()}
+    for comparison in comparisons:
+        value = next(a for a in comparison.args if a.op == "const").vmin
+        if comparison.op in points:
+            points[comparison.op].add(value)
+        elif (comparison.op == "le") == all_hold:
+            low = max(low, value)
+        else:
+            high = min(high, value)
+    return low, high, points
 
 
 def _bits(of: int) -> Iterator[int]:

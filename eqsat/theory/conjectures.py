@@ -133,30 +133,23 @@ class _Parts:
         composed: set[Expr] = set()
         partial: set[Expr] = set()
         for place, term in enumerate(topological(roots)):
-            below = 0
-            for arg in term.args:
-                below |= self._below[arg]
+            below = reduce(or_, [self._below[arg] for arg in term.args], 0)
             if term.op == "var":
                 below = self._variables[term] = 1 << place
             elif term.op == "floordiv":
                 below |= 1 << place
                 self._quotients |= 1 << place
             self._below[term] = below
-            if not composed.isdisjoint(term.args):
+            is_chain, is_atom = term.op in ("and", "or"), term.op in _ATOMS and not term.is_bool
+            same = {a for a in term.args if a.op == term.op} if is_chain else set()
+            partial |= same
+            nests = is_chain and any(a.op in ("and", "or") for a in term.args if a not in same)
+            if is_atom or nests or not composed.isdisjoint(term.args):
                 composed.add(term)
-            if term.op in ("and", "or"):
-                partial.update(a for a in term.args if a.op == term.op)
-                if any(a.op in ("and", "or") and a.op != term.op for a in term.args):
-                    composed.add(term)
-            if term.op in _ATOMS and not term.is_bool:
-                composed.add(term)
-            if term in undefined:
-                continue
-            if term.is_bool:
-                if term in composed and (term.op in ("and", "or") or term.op in COMPARISONS):
-                    conditions.append(term)
-            elif term.op in _ATOMS:
+            if is_atom and term not in undefined:
                 self.atoms.append(term)
+            if (is_chain or (term.is_bool and term.op in COMPARISONS)) and term in composed and term not in undefined:
+                conditions.append(term)
         # which members of a chain stand together is a matter of order: it is read whole
         partial.difference_update(roots)
         self.conditions = [c for c in conditions if c not in partial]
@@ -239,18 +232,15 @@ class _Conjecturer:
         self.decide = _Decider(members)
         simplicity = Simplicity()
         self.size = simplicity.size
-        self.atoms, self.conditions = (
-            sorted(terms, key=simplicity.__getitem__) for terms in (parts.atoms, parts.conditions)
-        )
+        self.atoms, self.conditions = [sorted(of, key=simplicity.__getitem__) for of in (parts.atoms, parts.conditions)]
         self.chains = {c: chain_members(c, c.op) for c in self.conditions if c.op in ("and", "or")}
         self.sums = [found for found in sums if all(_name(v) in points for v in found.names)]
         self.affine: set[Expr] = set()
         terms = [*self.atoms, *self.conditions, *(found.nested for found in self.sums)]
         terms += [member for chain in self.chains.values() for member in chain]
         count = len(next(iter(points.values())))
-        self.values = dict(
-            zip(terms, [np.broadcast_to(x, count) for x in evaluate(terms, points, total=True)], strict=True)
-        )
+        values = [np.broadcast_to(x, count) for x in evaluate(terms, points, total=True)]
+        self.values = dict(zip(terms, values, strict=True))
 
     def conjecture_combinations(self, solved: Mapping[Expr, LinearForm], names: Sequence[Expr], complete: bool) -> None:
         """Sums, then atoms, that are integer combinations of variables and of simpler atoms.
@@ -285,8 +275,7 @@ class _Conjecturer:
         """
         simplest: dict[bytes, Expr] = {}
         for condition in self.conditions:
-            same = _constant(self.values[condition])
-            if same is None:
+            if (same := _constant(self.values[condition])) is None:
                 same = simplest.setdefault(self.values[condition].tobytes(), condition)
             if same is not condition:
                 self._prove(condition, same)
@@ -302,8 +291,7 @@ class _Conjecturer:
 
     def _prove(self, before: Expr, after: Expr | None) -> bool:
         """Keep a conjecture if it is one and can be proved; whether it was."""
-        proved = self._is_proved(before, after)
-        if proved:
+        if proved := self._is_proved(before, after):
             self.asserted.conjectures.append(Conjecture(before, cast(Expr, after), tuple(self.members)))
         return proved
 
@@ -363,13 +351,11 @@ def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
 def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:
     """The members of a chain that the others do not imply at the points, the largest dropped first."""
     kept = list(members)
+    # of a disjunction, that its members fail
+    holds = {member: values[member] if op == "and" else ~values[member] for member in kept}
     for member in sorted(kept, key=lambda m: (-size(m), m.key)):
-        others = [values[m] for m in kept if m is not member]
-        if others and op == "and":
-            implied = not (np.logical_and.reduce(others) & ~values[member]).any()
-        else:
-            implied = bool(others) and not (values[member] & ~np.logical_or.reduce(others)).any()
-        if implied:
+        others = [holds[m] for m in kept if m is not member]
+        if others and not (np.logical_and.reduce(others) & ~holds[member]).any():
             kept.remove(member)
     return kept
 
@@ -503,9 +489,8 @@ def _as_remainders(
         there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
         # the others hold at the points, and so there
         valid = (points[_name(v)] < v.vmax) & all_hold([m for m in members if mentions(m, v)], there)
-        for found, changed in zip(
-            stepped, evaluate([found.nested for found in stepped], there, total=True), strict=True
-        ):
+        values_there = evaluate([found.nested for found in stepped], there, total=True)
+        for found, changed in zip(stepped, values_there, strict=True):
             if not left[found].add(v, (changed - left[found].values)[valid]):
                 del left[found]
     for found, steps in left.items():
@@ -556,8 +541,7 @@ def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
     for term in topological(roots):
         if term.op == "floordiv" and term.args[1].op == "const" and term.args[1].vmin > 1:
             dividend, n = read(term.args[0]), term.args[1].vmin
-            remainder = constant_remainder(dividend, n)
-            if remainder is not None:
+            if (remainder := constant_remainder(dividend, n)) is not None:
                 yield Conjecture(to_expr(dividend.plus(atom_form(term), -n)), const(remainder), ())
 
 

@@ -109,10 +109,7 @@ def without_dead_divisions(roots: Sequence[Expr], theory: Arithmetic) -> list[Ex
 def settled(roots: Sequence[Expr], theory: Arithmetic) -> list[Expr]:
     """``roots`` with zero in place of the divisions by zero that are never evaluated.
 
-    Raises
-    ------
-    ValueError
-        If one is evaluated for all that ``theory`` knows.
+    Raises ``ValueError`` if one is evaluated for all that ``theory`` knows.
 
     >>> from eqsat.lang.expr import replaced, var
     >>> from eqsat.theory.linear import LinearArithmetic
@@ -156,8 +153,7 @@ class AllowedDivisions:
 
     def has(self, dividend: LinearForm, divisor: LinearForm) -> bool:
         """Whether an answer may divide so."""
-        found = self._never_zero.get(divisor)
-        if found is None:
+        if (found := self._never_zero.get(divisor)) is None:
             found = _is_nonzero(to_expr(divisor), self.theory)
             if found or not self.theory.late_or_raise():
                 self._never_zero[divisor] = found

@@ -65,8 +65,7 @@ def join_digits(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
         if lower not in equations:
             continue
         form = equations.get(upper) or _zero_where(theory, upper, equations[lower])
-        joined = form and _without_digit(theory, equations[lower], form)
-        if joined is not None:
+        if (joined := form and _without_digit(theory, equations[lower], form)) is not None:
             both = theory.equal_zero(joined)
             rest = [m for m, c in zip(members, conjoined, strict=True) if c is not lower and c is not upper]
             return [*rest, both if op == "and" else theory.negate(both)]

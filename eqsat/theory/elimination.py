@@ -7,7 +7,9 @@ Nothing here knows what an atom is, except its range. The work is bounded, so ``
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import product
 from math import gcd
 
 from eqsat.lang.expr import Expr
@@ -112,8 +114,7 @@ class Rows:
         """Solve an equation, a row whose opposite is one too, for an atom with coefficient 1 or -1."""
         for direction, constant in self._rows.items():
             opposite = direction.times(-1)
-            other = self._rows.get(opposite)
-            if other is None:
+            if (other := self._rows.get(opposite)) is None:
                 continue
             if constant + other < 0:
                 raise ClashError
@@ -136,10 +137,10 @@ class Rows:
 
     def _cheapest(self) -> Expr:
         """The atom whose elimination leaves the fewest rows."""
-        signs: dict[Expr, list[int]] = {}
+        signs: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         for direction in self._rows:
             for atom, coefficient in direction.terms.items():
-                signs.setdefault(atom, [1, 1])[coefficient < 0] += 1
+                signs[atom][coefficient < 0] += 1
         return min(signs, key=lambda a: (signs[a][0] * signs[a][1] - sum(signs[a]), a.key))
 
     def _eliminate(self, atom: Expr) -> None:
@@ -149,15 +150,13 @@ class Rows:
         above = [LinearForm({atom: -1}, high)] if is_finite(high) else []
         rest: dict[LinearForm, int] = {}
         for direction, constant in self._rows.items():
-            coefficient = direction.terms.get(atom, 0)
-            if not coefficient:
+            if not (coefficient := direction.terms.get(atom, 0)):
                 rest[direction] = constant
             else:
                 (below if coefficient > 0 else above).append(LinearForm(direction.terms, constant))
         self._rows = rest
         self.combined += len(below) * len(above)
-        for lower in below:
-            for upper in above:
-                up, down = lower.terms[atom], -upper.terms[atom]
-                common = gcd(up, down)
-                self._add(lower.times(down // common).plus(upper, up // common))
+        for lower, upper in product(below, above):
+            up, down = lower.terms[atom], -upper.terms[atom]
+            common = gcd(up, down)
+            self._add(lower.times(down // common).plus(upper, up // common))

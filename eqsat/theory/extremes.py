@@ -35,11 +35,9 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
     if len(kept) == 1:
         return kept[0]
     key = frozenset(kept)
-    found = theory.minima.get(key)
-    if found is None:
-        found = (
-            None if late else _distributed(theory, kept) or _outside_quotients(theory, kept) or _paired(theory, kept)
-        )
+    if (found := theory.minima.get(key)) is None:
+        laws = () if late else (_distributed, _outside_quotients, _paired)
+        found = next((form for law in laws if (form := law(theory, kept)) is not None), None)
         if found is None:
             found = _simplified(theory, _sum_of(theory, kept))
             found = _through_selection(theory, kept, found) or found
@@ -84,8 +82,7 @@ def _is_above(theory: Arithmetic, x: LinearForm, y: LinearForm, thorough: bool) 
 def _distributed(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
     """``min(max(x, y), max(x, z))`` is ``max(x, min(y, z))``."""
     groups = [[m.times(-1) for m in _members(theory, [form.times(-1)])] for form in kept]
-    common = [m for m in groups[0] if all(m in group for group in groups[1:])]
-    if not common:
+    if not (common := [m for m in groups[0] if all(m in group for group in groups[1:])]):
         return None
     rests = [[m for m in group if m not in common] for group in groups]
     if not all(rests):
@@ -181,8 +178,7 @@ def _simplified(theory: Arithmetic, form: LinearForm) -> LinearForm:
 
 def _with_fewer(theory: Arithmetic, form: LinearForm, inside: bool = False) -> Iterator[tuple[LinearForm, int]]:
     """``form`` with one operand of its minimum dropped, at any depth, and the sign of the change that makes."""
-    atom = theory.outer_minimum(form)
-    if atom is None:
+    if (atom := theory.outer_minimum(form)) is None:
         return
     sign = 1 if form.terms[atom] > 0 else -1
     cases = theory.cases(form, atom)

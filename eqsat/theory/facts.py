@@ -158,8 +158,7 @@ class Facts(Arithmetic):
 
     def _read_also(self, atom: Expr) -> None:
         """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
-        n = literal_divisor(atom)
-        if n:
+        if n := literal_divisor(atom):
             dividend = self.form(atom.args[0])
             division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
             for part in self.equal[atom].terms:
@@ -167,7 +166,6 @@ class Facts(Arithmetic):
                     self.readings[part] = [*self.readings.get(part, ()), division]
 
     def atom(self, term: Expr) -> LinearForm:
-        """The form of an atom just made: what it is known to equal, or itself."""
         known = self.equal.get(term)
         if known is None or term in self._replacing:
             return atom_form(term)
@@ -178,7 +176,6 @@ class Facts(Arithmetic):
         return form
 
     def equations(self, outside: Self | None = None) -> list[LinearForm]:
-        """Sums that are known to be zero, but for those that are so ``outside`` too."""
         known = outside.directions if outside is not None else []
         points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
         return [direction.shifted(-value) for direction, (value, _) in points]
@@ -203,8 +200,7 @@ class Facts(Arithmetic):
         if low > high:
             raise ContradictionError("the facts contradict each other")
         self._forget()
-        atom = direction.single()
-        if atom is not None:
+        if (atom := direction.single()) is not None:
             self.narrowed[atom] = (low, high)
             self._narrow_numerator(atom, low, high)
         else:
@@ -267,9 +263,8 @@ class Facts(Arithmetic):
             if atom.op in ("var", "load") and abs(coefficient) == 1 and atom not in self.solved:
                 rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
                 with_itself = [a for a in rest.terms if mentions(a, atom)]
-                if rest.terms and (
-                    all(self._quotient_of(a, atom) for a in with_itself) or self._is_multiple(rest, atom, with_itself)
-                ):
+                is_solved = all(self._quotient_of(a, atom) for a in with_itself)
+                if rest.terms and (is_solved or self._is_multiple(rest, atom, with_itself)):
                     low, _ = self.range(atom)
                     self.solved[atom] = rest
                     self._forget()
@@ -301,12 +296,9 @@ class Facts(Arithmetic):
 
     def _quotient_of(self, atom: Expr, variable: Expr) -> bool:
         """Whether ``atom`` is a quotient whose numerator has ``variable`` as a plain term."""
-        return (
-            atom.op == "floordiv"
-            and atom.args[1].op == "const"
-            and self.inner(atom.args[0]).terms.get(variable) in (1, -1)
-            and not any(a is not variable and mentions(a, variable) for a in self.inner(atom.args[0]).terms)
-        )
+        terms = self.inner(atom.args[0]).terms if atom.op == "floordiv" and atom.args[1].op == "const" else {}
+        is_plain = terms.get(variable) in (1, -1)
+        return is_plain and not any(a is not variable and mentions(a, variable) for a in terms)
 
     def _is_multiple(self, form: LinearForm, variable: Expr, atoms: Sequence[Expr]) -> bool:
         """Whether ``atoms``, the terms of ``form`` with the variable, are ``A//d*d``, of an ``A`` with it as a term."""
@@ -337,7 +329,6 @@ class Facts(Arithmetic):
                 self._assume_nonzero(self.inner(factor))
 
     def is_nonzero(self, form: LinearForm) -> bool:
-        """Whether the form is known never to be zero."""
         low, high = self.bounds(form)
         if low > 0 or high < 0 or _without_content(form) in self.nonzero:
             return True
@@ -350,7 +341,6 @@ class Facts(Arithmetic):
         return form.constant % content != 0 or self.is_nonzero(form.divided(content))
 
     def is_defined(self, term: Expr) -> bool:
-        """Whether no divisor in ``term``, wherever it stands, can be zero."""
         divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
         return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors)
 
@@ -361,8 +351,7 @@ class Facts(Arithmetic):
         """
         if self.late_or_raise():
             return False
-        points = self.every_point([condition])
-        if points is not None:
+        if (points := self.every_point([condition])) is not None:
             return not evaluate([condition], points, total=True)[0].any()
         try:
             type(self)([condition, *self.holding()])
@@ -402,7 +391,6 @@ class Facts(Arithmetic):
         return self.children[fact]
 
     def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
-        """As :meth:`assuming`, for several facts at once, and not remembered."""
         if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.late_or_raise():
             return self
         self.work.contexts -= 1

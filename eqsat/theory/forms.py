@@ -55,8 +55,7 @@ class LinearForm:
             return LinearForm(self.terms, self.constant + scale * other.constant) if other.constant else self
         terms = self.terms.copy()
         for atom, coefficient in other.terms.items():
-            total = terms.get(atom, 0) + scale * coefficient
-            if total:
+            if total := terms.get(atom, 0) + scale * coefficient:
                 terms[atom] = total
             else:
                 del terms[atom]
@@ -70,9 +69,8 @@ class LinearForm:
         for other in others:
             for atom, coefficient in other.terms.items():
                 terms[atom] = terms.get(atom, 0) + coefficient
-        return LinearForm(
-            {atom: k for atom, k in terms.items() if k}, self.constant + sum([other.constant for other in others])
-        )
+        constant = self.constant + sum([other.constant for other in others])
+        return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
 
     def times(self, scale: int) -> LinearForm:
         """``scale * self``."""
@@ -92,7 +90,7 @@ class LinearForm:
 
     def sorted_terms(self) -> list[tuple[Expr, int]]:
         """The terms in the fixed order on atoms."""
-        return sorted(self.terms.items(), key=_atom_order)
+        return sorted(self.terms.items(), key=lambda item: (item[0].key, item[1]))
 
     def sign(self) -> int:
         """1 or -1, opposite for opposite forms: the sign of the smallest coefficient."""
@@ -127,15 +125,6 @@ class LinearForm:
         return len(self.terms) + bool(self.constant)
 
 
-def _reading_order(item: tuple[Expr, int]) -> tuple[bool, int, int]:
-    """Positive terms first, large strides first: the way an address is written."""
-    return item[1] < 0, -abs(item[1]), item[0].key
-
-
-def _atom_order(item: tuple[Expr, int]) -> tuple[int, int]:
-    return item[0].key, item[1]
-
-
 ZERO = LinearForm({}, 0)
 
 
@@ -153,7 +142,8 @@ def atom_form(atom: Expr) -> LinearForm:
 def to_expr(form: LinearForm) -> Expr:
     """The form as a term, the same for equal forms."""
     total: Expr | None = None
-    for atom, coefficient in sorted(form.terms.items(), key=_reading_order):
+    # positive terms first, large strides first: the way an address is written
+    for atom, coefficient in sorted(form.terms.items(), key=lambda item: (item[1] < 0, -abs(item[1]), item[0].key)):
         if total is None:
             total = atom if coefficient == 1 else make("mul", atom, const(coefficient))
         elif coefficient == 1:

@@ -22,9 +22,7 @@ class Intervals(Arithmetic):
     """Bounds of atoms and of forms, and quotients read as divisions; all answers are memoised."""
 
     def range(self, atom: Expr) -> Bounds:
-        """Inclusive bounds of an atom under the facts."""
-        found = self._ranges.get(atom)
-        if found is None:
+        if (found := self._ranges.get(atom)) is None:
             if self.parent is not None and not self.variables.of(atom) & self.touched:
                 found = self.parent.range(atom)
             else:
@@ -64,18 +62,18 @@ class Intervals(Arithmetic):
             rest, power = rest.args[0], power + 1
         if rest is last:
             return _power_bounds(self.range(last), power + 1)
-        return _product_bounds(self.range(rest), _power_bounds(self.range(last), power))
+        of_rest, of_power = self.range(rest), _power_bounds(self.range(last), power)
+        corners = [x * y for x in of_rest for y in of_power]
+        return min(corners), max(corners)
 
     def plain_bounds(self, form: LinearForm) -> Bounds:
-        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
         if self.has_minima[0] and any(a.op == "min" for a in form.terms) and self.has_time_for(form):
             return self._bounds_by_cases(form)
         return self._independent_bounds(form)
 
     def _bounds_by_cases(self, form: LinearForm, most_cases: int = LIMITS.bounds_cases) -> Bounds:
         """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
-        found = self._by_cases.get(form)
-        if found is None:
+        if (found := self._by_cases.get(form)) is None:
             low, high = self._independent_bounds(form)
             atom = self.outer_minimum(form)
             each = most_cases // len(self.gaps(atom)) if atom is not None else 0
@@ -152,8 +150,7 @@ class Intervals(Arithmetic):
                     ends = (scale * (1 - n) * (least < 0), scale * (n - 1) * (most > 0))
                     yield low + min(ends), high + max(ends)
             for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
-                scale = scale_of(division.dividend, form)
-                if scale:
+                if scale := scale_of(division.dividend, form):
                     rest = form.plus(division.remainder, -scale)
                     if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
                         low, high = bounds(rest, depth - 1)
@@ -182,17 +179,16 @@ class Intervals(Arithmetic):
         """Sums that facts bound, each alone and all together, and what is left beside them."""
         rest, total_low, total_high, taken = form, 0, 0, 0
         for direction, (least, most) in self.directions:
-            scale = scale_of(direction, form)
-            if scale:
+            if scale := scale_of(direction, form):
                 low, high = self.bounds(form.plus(direction, -scale), depth - 1)
-                corners = (scale * least, scale * most)
-                yield low + min(corners), high + max(corners)
+                ends = sorted((scale * least, scale * most))
+                yield low + ends[0], high + ends[1]
             scale = scale_of(direction, rest)
             smaller = rest.plus(direction, -scale)
             if scale and len(smaller.terms) < len(rest.terms):
-                corners = (scale * least, scale * most)
+                ends = sorted((scale * least, scale * most))
                 rest, taken = smaller, taken + 1
-                total_low, total_high = total_low + min(corners), total_high + max(corners)
+                total_low, total_high = total_low + ends[0], total_high + ends[1]
         if taken > 1:
             low, high = self.plain_bounds(rest)
             yield low + total_low, high + total_high
@@ -204,8 +200,7 @@ class Intervals(Arithmetic):
 
         ``A // (b*m)`` is also ``(A//b) // m``; the coefficients of ``A`` and the factors of ``atom`` suggest which.
         """
-        found = self._divisions.get(atom)
-        if found is None:
+        if (found := self._divisions.get(atom)) is None:
             # what asks for the divisions of this atom while they are being found sees the plain one
             found = self._divisions[atom] = self._flat_division(atom)
             nested = self._in_depth(atom, self._divisions, self.divisions, lambda a: tuple(self._nested_divisions(a)))
@@ -251,9 +246,8 @@ class Intervals(Arithmetic):
                 self._open += 1
                 try:
                     if self.quotient_by(form, m) == atom_form(quotient):
-                        self._pairs[pair] = Division(
-                            form, number(m), form.plus(LinearForm({quotient: m}, 0), -1), m - 1
-                        )
+                        rest = form.plus(LinearForm({quotient: m}, 0), -1)
+                        self._pairs[pair] = Division(form, number(m), rest, m - 1)
                 finally:
                     self._open -= 1
         return self._pairs[pair]
@@ -310,8 +304,3 @@ def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:
     low, high = bounds
     ends = sorted((low**exponent, high**exponent))
     return (0 if exponent % 2 == 0 and low < 0 < high else ends[0]), ends[1]
-
-
-def _product_bounds(one: Bounds, other: Bounds) -> Bounds:
-    corners = [x * y for x in one for y in other]
-    return min(corners), max(corners)

@@ -28,8 +28,7 @@ class ExtremeOver(Reducer):
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
         if full is TRUE:
             return self._of_some(body)
-        inside = self.theory.assuming(full)
-        if inside is not None:
+        if (inside := self.theory.assuming(full)) is not None:
             found = replace(self, theory=inside)._of_some(body)
             if self.is_free(found) and not any(a.op in REDUCTIONS for a in found.terms):
                 return selected(self.theory, full, found, number(REDUCTIONS[self.op].identity))
@@ -51,8 +50,7 @@ class ExtremeOver(Reducer):
     def _of_moving(self, body: LinearForm) -> LinearForm:
         """As :meth:`_of_some`, for a body that changes with the index in every addend."""
         slope, last = self._slope(body), self.over.high.shifted(-1)
-        found = self._of_selection(body)
-        if found is not None:
+        if (found := self._of_selection(body)) is not None:
             return found
         if slope is not None:
             return self._at(body, last if (slope > 0) == (self.op == "max_over") else self.over.low)
@@ -83,8 +81,7 @@ class ExtremeOver(Reducer):
     def _of_selection(self, body: LinearForm) -> LinearForm | None:
         """An extreme of ``where(c, x, y)`` over some values of the index, where ``y`` does not speak of it."""
         theory = self.theory
-        selection = selection_in(body)
-        if selection is None:
+        if (selection := selection_in(body)) is None:
             return None
         condition, *branches = selection
         if self.is_free(condition):
@@ -94,12 +91,10 @@ class ExtremeOver(Reducer):
             condition, x, y = theory.negate(condition), y, x
         if not self.is_free(y):
             return None
-        holding = self.holding(condition)
-        if holding is None:
+        if (holding := self.holding(condition)) is None:
             return None
         somewhere = theory.at_least_zero(holding.shifted(-1))
-        there = theory.assuming(somewhere)
-        if there is None:
+        if (there := theory.assuming(somewhere)) is None:
             return y
         inside = replace(self, theory=there)
         best = x if self.is_free(x) else inside.over_part(self.op, condition, x, y)
@@ -122,15 +117,13 @@ class ExtremeOver(Reducer):
     def _slope(self, body: LinearForm) -> int | None:
         """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""
         theory, slopes = self.theory, {0}
-        minimum = theory.outer_minimum(body)
-        if minimum is not None:
+        if (minimum := theory.outer_minimum(body)) is not None:
             if theory.operand_count(body, LIMITS.nested_operands) > LIMITS.nested_operands:
                 return None
             each = {self._slope(case) for case in theory.cases(body, minimum)} | slopes
             return None if None in each or len(each) > 2 else sum(cast(set[int], each))
         for atom, coefficient in body.terms.items():
-            slope = self._slope_of(atom)
-            if slope is None:
+            if (slope := self._slope_of(atom)) is None:
                 return None
             slopes.add(slope if coefficient > 0 else -slope)
         return None if len(slopes) > 2 else sum(slopes)

@@ -51,10 +51,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
     facts : iterable of bool Expr
         Conditions known to hold wherever the terms are evaluated.
 
-    Raises
-    ------
-    ValueError
-        If the facts contradict each other.
+    Raises ``ValueError`` if the facts contradict each other.
 
     >>> from eqsat.lang.expr import var
     >>> i, j = var("i", 0, 7), var("j", 0, 31)
@@ -68,11 +65,9 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
     selection = selection_of
 
     def form(self, root: Expr) -> LinearForm:
-        """The normal form of an integer term."""
         return self.forms.get(root) or self._traverse(root).forms[root]
 
     def condition(self, root: Expr) -> Expr:
-        """The normal form of a bool term, as a term."""
         found = self.conditions.get(root)
         return self._traverse(root).conditions[root] if found is None else found
 
@@ -133,7 +128,6 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return found
 
     def alignment(self, form: LinearForm) -> tuple[int, int]:
-        """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
         content = form.content()
         return content, form.constant % content if content else form.constant
 
@@ -170,10 +164,8 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             return number(term.vmin)
         if op == "add":
             return self._sum(term)
-        step = _INTEGER_STEPS.get(op)
-        if step is not None:
-            written = _decided_by_bounds(op, *args)
-            if written is not None:
+        if (step := _INTEGER_STEPS.get(op)) is not None:
+            if (written := _decided_by_bounds(op, *args)) is not None:
                 return forms[written[0]].shifted(written[1])
             return step(self, forms[args[0]], forms[args[1]])
         if op == "var":
@@ -211,12 +203,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             return TRUE if term.vmin else FALSE
         if term.op == "buffer":
             return term
-        if term.op in FLOATS:
-            result = term
-        elif term.op == "load":
-            result = self._loaded(term)
-        else:
-            result = self._of_operands(term)
+        result = term if term.op in FLOATS else self._loaded(term) if term.op == "load" else self._of_operands(term)
         return self.known.get(result, result)
 
     def _of_operands(self, term: Expr) -> Expr:
@@ -244,8 +231,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         low, high = self.range(term)
         if low == high:
             return number(low)
-        solved = self.solved.get(term)
-        if solved is None:
+        if (solved := self.solved.get(term)) is None:
             return atom_form(term)
         return combination([(self.atom(atom), k) for atom, k in solved.terms.items()], solved.constant)
 

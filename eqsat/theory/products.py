@@ -17,8 +17,7 @@ class ProductOver(Reducer):
     """Products over a range."""
 
     def of(self, body: LinearForm) -> LinearForm:
-        found = self._of_selection(body)
-        if found is not None:
+        if (found := self._of_selection(body)) is not None:
             return found
         trips = self.trips()
         if trips.terms or trips.constant > LIMITS.exponent:
@@ -62,8 +61,7 @@ class ProductOver(Reducer):
     def _of_selection(self, body: LinearForm) -> LinearForm | None:
         """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of nothing but zeros and ones."""
         theory = self.theory
-        selection = selection_in(body)
-        if selection is None:
+        if (selection := selection_in(body)) is None:
             return None
         condition, *branches = selection
         x, y = [theory.inner(arg) for arg in branches]
@@ -71,16 +69,14 @@ class ProductOver(Reducer):
             zeros = self.holding(condition)
             return None if zeros is None else selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
         if (x, y) == (_ONE, ZERO):
-            ones = self.holding(condition)
-            if ones is None:
+            if (ones := self.holding(condition)) is None:
                 return None
             return selected(theory, theory.equal_zero(self.trips().plus(ones, -1)), _ONE, ZERO)
         if x == _ONE:
             condition, x, y = theory.negate(condition), y, x
         if y != _ONE:
             return None
-        value = equated(theory, self.index, condition)
-        if value is not None:
+        if (value := equated(theory, self.index, condition)) is not None:
             return self._at_only(value, condition, x)
         return self.over_part("prod_over", condition, x, y)
 

@@ -6,7 +6,9 @@ Each numbered step of :class:`Quotients` is an identity of floor division, check
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import pairwise
+from itertools import product as cartesian
 from math import gcd
 
 from eqsat.lang.expr import Expr, const, make, shift_amount
@@ -16,6 +18,7 @@ from eqsat.theory.forms import (
     ZERO,
     LinearForm,
     atom_form,
+    combination,
     common_factors,
     factors,
     literal_divisor,
@@ -40,29 +43,24 @@ class Quotients(Arithmetic):
     """Products, quotients and remainders of forms in normal form."""
 
     def times(self, x: LinearForm, y: LinearForm) -> LinearForm:
-        """The product of two forms."""
         if not y.terms:
             return x.times(y.constant)
         if not x.terms:
             return y.times(x.constant)
         if x.addends() * y.addends() > LIMITS.product_terms:
             return self._uninterpreted("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
-        total = ZERO.shifted(x.constant * y.constant)
-        if x.constant:
-            total = total.plus(LinearForm(y.terms, 0), x.constant)
-        if y.constant:
-            total = total.plus(LinearForm(x.terms, 0), y.constant)
-        for atom, coefficient in x.terms.items():
-            for other, scale in y.terms.items():
-                gap = self.gap(atom) if atom is other and atom.op == "min" else None
-                if gap is not None:
-                    # min(d, 0) is d or 0, so its square is d times itself
-                    total = total.plus(self.times(gap, atom_form(atom)), coefficient * scale)
-                    continue
+        total = y.shifted(-y.constant).times(x.constant).plus(x, y.constant)
+        for (atom, coefficient), (other, scale) in cartesian(x.terms.items(), y.terms.items()):
+            gap = self.gap(atom) if atom is other and atom.op == "min" else None
+            if gap is not None:
+                # min(d, 0) is d or 0, so its square is d times itself
+                monomial = self.times(gap, atom_form(atom))
+            elif atom is other and self.range(atom) == (0, 1):
                 # 0 and 1 are their squares
-                is_bit = atom is other and self.range(atom) == (0, 1)
-                monomial = atom_form(atom) if is_bit else self._monomial([*factors(atom), *factors(other)])
-                total = total.plus(monomial, coefficient * scale)
+                monomial = atom_form(atom)
+            else:
+                monomial = self._monomial([*factors(atom), *factors(other)])
+            total = total.plus(monomial, coefficient * scale)
         return total
 
     def _monomial(self, parts: list[Expr]) -> LinearForm:
@@ -70,8 +68,7 @@ class Quotients(Arithmetic):
         scale = 1
         for _ in range(LIMITS.equal_products if self.equal_products else 0):
             for equal in self.equal_products:
-                left = without(parts, equal.parts)
-                if left is not None:
+                if (left := without(parts, equal.parts)) is not None:
                     parts, scale = [*left, *equal.others], scale * equal.scale
                     break
             else:
@@ -93,7 +90,6 @@ class Quotients(Arithmetic):
         return x
 
     def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``x // divisor``."""
         if not divisor.terms:
             n = divisor.constant
             if n == 0:
@@ -111,11 +107,9 @@ class Quotients(Arithmetic):
         return self._uninterpreted("floordiv", x, divisor)
 
     def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
-        """The normal form of ``x // n`` for a positive integer ``n``."""
         if n == 1:
             return x
-        found = self._quotients.get((x, n))
-        if found is None:
+        if (found := self._quotients.get((x, n))) is None:
             found = self._quotients[(x, n)] = self._quotient_by(x, n)
         return found
 
@@ -138,10 +132,8 @@ class Quotients(Arithmetic):
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
             # as A//2 - A it would be two quotients
             return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
-        if self.has_minima[0]:
-            selected = self._quotient_of_cases(x, n)
-            if selected is not None:
-                return selected
+        if self.has_minima[0] and (selected := self._quotient_of_cases(x, n)) is not None:
+            return selected
         if whole.terms or whole.constant:
             return whole.plus(self.quotient_by(residue, n))
         return self._residue_quotient(residue, n)
@@ -158,9 +150,8 @@ class Quotients(Arithmetic):
             # the halves of a number add up to it: (A + 1)//2 + A//2 = A
             even = x.shifted(-1)
             return even.plus(self.quotient_by(even, 2), -1)
-        digits = self._quotient_in_digits(x, n) or self._pinned(x, n)
-        if digits is not None:
-            return digits
+        if (known := self._quotient_in_digits(x, n) or self._pinned(x, n)) is not None:
+            return known
         # one sign for all: x//n is -((n - 1 - x)//n)
         if all(c < 0 for c in x.terms.values()):
             return self.quotient_by(x.times(-1).shifted(n - 1), n).times(-1)
@@ -169,8 +160,7 @@ class Quotients(Arithmetic):
         if common > 1:
             return self.quotient_by(x.divided(common), n // common)
         # 4. floors compose
-        composed = self._composed(x, number(n))
-        if composed is not None:
+        if (composed := self._composed(x, number(n))) is not None:
             return composed
         # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
         for f in common_divisors(x, n):
@@ -179,17 +169,14 @@ class Quotients(Arithmetic):
                 low, high = self.bounds(rest)
                 if low // f == high // f:
                     return self.quotient_by(multiples.shifted(low // f), n // f)
-        # 6. so do terms that never carry into the floor of the largest
         if len(x.terms) > 1:
+            # 6. so do terms that never carry into the floor of the largest
             largest = self._without_small_terms(x, n)
-            if largest is not None:
-                return self.quotient_by(largest, n)
-        # 7. one atom with few values may give an affine quotient, or one by a smaller divisor
-        if len(x.terms) == 1:
-            simpler = self._by_enumeration(x, n)
-            if simpler is not None:
-                return simpler
-        return self._uninterpreted("floordiv", x, number(n))
+            found = None if largest is None else self.quotient_by(largest, n)
+        else:
+            # 7. one atom with few values may give an affine quotient, or one by a smaller divisor
+            found = self._by_enumeration(x, n)
+        return self._uninterpreted("floordiv", x, number(n)) if found is None else found
 
     def _pinned(self, x: LinearForm, n: int) -> LinearForm | None:
         """``x // n`` is ``e`` where facts say that ``e*n <= x < e*n + n``."""
@@ -277,14 +264,12 @@ class Quotients(Arithmetic):
         return form
 
     def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
-        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
         digits: dict[Expr, LinearForm] = {}
         for quotient, _ in x.sorted_terms():
             if not literal_divisor(quotient):
                 continue
             for division in self.divisions_in(x, quotient):
-                scale = scale_of(division.dividend, x)
-                if not scale:
+                if not (scale := scale_of(division.dividend, x)):
                     continue
                 rest = x.plus(division.remainder, -scale)
                 if len(rest.terms) < len(x.terms):
@@ -321,14 +306,12 @@ class Quotients(Arithmetic):
     def _symbolic_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         if self._laws > LIMITS.laws or (self._laws > LIMITS.late_quotients and self.late_or_raise()):
             raise _EndlessError
-        corners = self._corner_quotient(x, divisor)
-        if corners is not None:
+        if (corners := self._corner_quotient(x, divisor)) is not None:
             return corners
         if not x.terms and not x.constant:
             return ZERO
         positive = self.bounds(divisor)[0] > 0
-        shorter = self._divide_out(x, divisor)
-        if shorter is not None:
+        if (shorter := self._divide_out(x, divisor)) is not None:
             multiple, rest = shorter
             return multiple.plus(self.quotient(rest, divisor))
         composed = self._composed(x, divisor) if positive else None
@@ -337,8 +320,7 @@ class Quotients(Arithmetic):
         if len(divisor.terms) == 1 and not divisor.constant:
             ((monomial, scale),) = divisor.terms.items()
             return self._monomial_quotient(x, monomial, scale)
-        stepwise = self._quotient_by_parts(x, divisor)
-        if stepwise is not None:
+        if (stepwise := self._quotient_by_parts(x, divisor)) is not None:
             return stepwise
         # k*divisor + r with r in [0, divisor) is k
         for ratio in dict.fromkeys([scale_of(divisor, x), 0]):
@@ -397,17 +379,12 @@ class Quotients(Arithmetic):
         """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
         whole, rest = partition_by(self._as_multiples(x, monomial) if self.equal_products else x, monomial, scale)
         divisor = LinearForm({monomial: scale}, 0)
-        if not rest.terms and not rest.constant:
-            return whole
-        if self.is_proper_remainder(rest, divisor):
+        if rest == ZERO or self.is_proper_remainder(rest, divisor):
             return whole
         reduced, smaller = self._reduced(rest, monomial, scale)
         if smaller != divisor:
             return whole.plus(self.quotient(reduced, smaller))
-        stepwise = self._quotient_by_parts(rest, divisor)
-        if stepwise is not None:
-            return whole.plus(stepwise)
-        return whole.plus(self._uninterpreted_quotient(rest, divisor))
+        return whole.plus(self._quotient_by_parts(rest, divisor) or self._uninterpreted_quotient(rest, divisor))
 
     def _uninterpreted_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """``x // divisor`` as an atom; ``-1 - (-1-x)//n`` of what only subtracts and may be below zero."""
@@ -428,10 +405,7 @@ class Quotients(Arithmetic):
             if all(self.bounds(part)[0] > 0 for part in others):
                 quotient = self.quotient(x, first)
                 if not self._divides_anew(quotient, x):
-                    last = number(1)
-                    for part in others:
-                        last = self.times(last, part)
-                    return self.quotient(quotient, last)
+                    return self.quotient(quotient, reduce(self.times, others))
         return None
 
     @staticmethod
@@ -515,10 +489,7 @@ class Quotients(Arithmetic):
         by = shift_amount(to_expr(amount))
         if not x.constant and all(a.op == "shl" and a.args[1] is by for a in x.terms):
             # whole multiples of the power
-            total = number(0)
-            for shifted, coefficient in x.terms.items():
-                total = total.plus(self.inner(shifted.args[0]), coefficient)
-            return total
+            return combination([(self.inner(shifted.args[0]), k) for shifted, k in x.terms.items()], 0)
         return self._uninterpreted_shift("shr", x, amount)
 
     def _uninterpreted_shift(self, op: str, x: LinearForm, amount: LinearForm) -> LinearForm:

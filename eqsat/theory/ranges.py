@@ -49,7 +49,6 @@ class Reducer(ABC):
 
     @property
     def index(self) -> Expr:
-        """The index of the range."""
         return self.over.index
 
     def is_free(self, *parts: LinearForm | Expr) -> bool:
@@ -85,8 +84,7 @@ class Reducer(ABC):
 
     def over_part(self, op: str, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """The reduction of ``where(condition, x, y)`` over the part of the range that ``condition`` leaves."""
-        solved = solved_for(self.theory, self.index, condition)
-        if solved is None:
+        if (solved := solved_for(self.theory, self.index, condition)) is None:
             return None
         part = self.part(solved.first, solved.beyond)
         inside = to_expr(x) if solved.rest is TRUE else make("where", solved.rest, to_expr(x), to_expr(y))
@@ -148,8 +146,7 @@ def solved_for(theory: Arithmetic, variable: Expr, condition: Expr) -> Solved | 
     beyond: LinearForm | None = None
     rest: list[Expr] = []
     for member in chain_members(condition, "and"):
-        bounds = _bounds_on(theory, variable, member)
-        if bounds is None:
+        if (bounds := _bounds_on(theory, variable, member)) is None:
             rest.append(member)
             continue
         least, limit = bounds
@@ -166,8 +163,7 @@ def _bounds_on(
     theory: Arithmetic, variable: Expr, comparison: Expr
 ) -> tuple[LinearForm | None, LinearForm | None] | None:
     """What one comparison says: ``first <= variable < beyond``, either of which may be missing."""
-    gap = theory.difference(comparison)
-    if gap is None:
+    if (gap := theory.difference(comparison)) is None:
         return None
     if comparison.op == "eq":
         # a quotient has a value from one bound of its dividend to another
@@ -192,12 +188,10 @@ def in_range(theory: Arithmetic, over: Range, value: LinearForm) -> list[Expr]:
 
 
 def reduction(op: str, body: Expr, over: Range) -> Expr:
-    """A reduction as a term."""
     return make(op, body, over.index, to_expr(over.low), to_expr(over.high))
 
 
 def has_reductions(form: LinearForm) -> bool:
-    """Whether any reduction is left."""
     return any(term.op in REDUCTIONS for term in topological(form.terms))
 
 

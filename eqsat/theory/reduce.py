@@ -29,8 +29,7 @@ def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
         # what is known of an index here is not about the one of that name which the reduction binds
         return theory.parent.form(term)
     over = Range(index, theory.forms[low], theory.forms[high])
-    inside = assuming_in(theory, over)
-    if inside is None:
+    if (inside := assuming_in(theory, over)) is None:
         return number(REDUCTIONS[term.op].identity)
     normal = inside.form(_in_order(inside, body, over))
     try:

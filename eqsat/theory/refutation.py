@@ -59,8 +59,7 @@ def never_negative(theory: Arithmetic, form: LinearForm) -> bool:
         return True
     if not is_coupled(theory, form):
         return False
-    by_factor = theory.by_factor(form)
-    if by_factor is not None:
+    if (by_factor := theory.by_factor(form)) is not None:
         return never_negative(theory, by_factor[0])
     if theory.multiplied < LIMITS.multiplied_quotients:
         theory.multiplied += 1
@@ -169,9 +168,7 @@ def _extend(theory: Arithmetic, case: _Case, alternative: Alternative) -> None:
             if op == "ne":
                 case.choices.append([([above.shifted(-1)], []), ([below.shifted(-1)], [])])
             else:
-                case.rows.append(above.shifted(-1) if op == "lt" else above)
-                if op == "eq":
-                    case.rows.append(below)
+                case.rows += [above, below] if op == "eq" else [above.shifted(-1) if op == "lt" else above]
 
 
 def _close(theory: Arithmetic, case: _Case) -> None:
@@ -207,23 +204,13 @@ def _define(theory: Arithmetic, case: _Case, atom: Expr) -> None:
         case.rows += gaps
         case.choices.append([([gap.times(-1)], []) for gap in gaps])
     elif op == "where":
-        condition = atom.args[0]
-        gaps = [theory.inner(a).plus(itself, -1) for a in atom.args[1:]]
-        case.choices.append(
-            [
-                ([gap, gap.times(-1)], [holds])
-                for gap, holds in zip(gaps, (condition, theory.negate(condition)), strict=True)
-            ]
-        )
+        branches = zip(atom.args[1:], (atom.args[0], theory.negate(atom.args[0])), strict=True)
+        equal = [(theory.inner(branch).plus(itself, -1), holds) for branch, holds in branches]
+        case.choices.append([([gap, gap.times(-1)], [holds]) for gap, holds in equal])
     elif op == "tdiv" and atom.args[1].op == "const":
         dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
-        rest = dividend.plus(itself, -n)
-        case.choices.append(
-            [
-                ([dividend, rest, rest.times(-1).shifted(n - 1)], []),
-                ([dividend.times(-1), rest.times(-1), rest.shifted(n - 1)], []),
-            ]
-        )
+        pairs = [(form, form.plus(of, -n)) for form, of in ((dividend, itself), (dividend.times(-1), itself.times(-1)))]
+        case.choices.append([([form, rest, rest.times(-1).shifted(n - 1)], []) for form, rest in pairs])
     elif op == "mul":
         rows = [*_product_rows(theory, atom), *_scaled_facts(theory, atom)]
         case.rows += rows

@@ -8,9 +8,10 @@ or in what bounds decide. Everything else is left to the rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
 from math import gcd
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, make, shift_amount
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, factors, number, product, to_expr
@@ -94,31 +95,21 @@ class StructuralArithmetic(LinearArithmetic):
         if op != "bitxor":
             others = list(dict.fromkeys(others))
         if literals:
-            literal = literals[0].vmin
-            for other in literals[1:]:
-                literal = OPS[op].bounds((literal, literal), (other.vmin, other.vmin))[0]
-            others.append(to_expr(number(literal)))
-        if len(others) == 1:
-            return self.inner(others[0])
-        chain = others[0]
-        for member in others[1:-1]:
-            chain = make(op, chain, member)
-        return self._made(op, chain, others[-1])
+            known = reduce(OPS[op].bounds, [(literal.vmin, literal.vmin) for literal in literals])
+            others.append(const(known[0]))
+        *first, last = others
+        return self._made(op, reduce(partial(make, op), first), last) if first else self.inner(last)
 
     def quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The form of ``x // divisor``."""
         return self._made("floordiv", to_expr(x), to_expr(divisor))
 
     def quotient_by(self, x: LinearForm, n: int) -> LinearForm:
-        """The form of ``x // n``."""
         return self.quotient(x, number(n))
 
     def extreme(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
-        """The form of the ``min`` or ``max`` of forms."""
         return self._chain(op, operands)
 
     def selection(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
-        """The form of ``where(condition, x, y)``."""
         return self._made("where", condition, to_expr(x), to_expr(y))
 
     # conditions
@@ -156,7 +147,6 @@ class StructuralArithmetic(LinearArithmetic):
         return make(op, x, y)
 
     def negate(self, condition: Expr) -> Expr:
-        """The complement of a condition."""
         return opposite(condition)
 
     def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
@@ -168,12 +158,10 @@ class StructuralArithmetic(LinearArithmetic):
         return chained(op, members) if members else unit
 
     def at_least_zero(self, form: LinearForm) -> Expr:
-        """The condition ``form >= 0``."""
         result = self._compared("le", to_expr(number(0)), to_expr(form))
         return self.known.get(result, result)
 
     def equal_zero(self, form: LinearForm) -> Expr:
-        """The condition ``form == 0``."""
         result = self._compared("eq", to_expr(form), to_expr(number(0)))
         return self.known.get(result, result)
 
@@ -195,7 +183,6 @@ class StructuralArithmetic(LinearArithmetic):
                 self._alignments.clear()
 
     def alignment(self, form: LinearForm) -> tuple[int, int]:
-        """A number and what is left of all values of a form modulo it; 0 and the value of a literal."""
         modulus, rest = 0, form.constant
         for atom, k in form.terms.items():
             of_atom, left = self._aligned(atom)
@@ -206,8 +193,7 @@ class StructuralArithmetic(LinearArithmetic):
         return modulus, rest % modulus if modulus else rest
 
     def _aligned(self, atom: Expr) -> tuple[int, int]:
-        found = self._alignments.get(atom)
-        if found is None:
+        if (found := self._alignments.get(atom)) is None:
             found = self._alignments[atom] = self.residues.get(atom) or self._alignment_of(atom)
         return found
 

@@ -82,9 +82,8 @@ class SumOver(Reducer):
 
     def _of_selection(self, inside: Sequence[Expr]) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` times the other factors: split by what ``c`` says of the index."""
-        theory, index = self.theory, self.index
-        choice = next((part for part in inside if part.op == "where"), None)
-        if choice is None:
+        theory = self.theory
+        if (choice := next((part for part in inside if part.op == "where"), None)) is None:
             return None
         others = _without(inside, choice)
         condition, *branches = with_plain_condition(choice).args
@@ -92,20 +91,23 @@ class SumOver(Reducer):
         if condition.op == "or" or (x == ZERO and condition.op in ("lt", "le")):
             condition, x, y = theory.negate(condition), y, x
         members = chain_members(condition, "and")
-        same = [member for member in members if self.is_free(member)]
-        if same:
+        if same := [member for member in members if self.is_free(member)]:
             varying = theory.junction("and", [member for member in members if member not in same])
             there = x if varying is TRUE else atom_form(make("where", varying, to_expr(x), to_expr(y)))
             sums = [self._again(body, self.over) for body in (there, y)]
             return selected(theory, theory.junction("and", same), *sums)
-        value = equated(theory, index, condition)
-        if value is not None:
+        if (value := equated(theory, self.index, condition)) is not None:
             return self._gathered(value, choice, others, y)
-        solved = solved_for(theory, index, condition)
-        if solved is not None and solved.rest is not TRUE and y != ZERO and self.is_free(y):
+        return self._of_bounded(condition, x, y)
+
+    def _of_bounded(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+        """A sum of ``where(c, x, y)`` by the part of the range that ``c`` leaves, if it bounds the index."""
+        solved = solved_for(self.theory, self.index, condition)
+        is_partial = solved is not None and solved.rest is not TRUE and y != ZERO
+        if is_partial and self.is_free(y):
             apart = atom_form(make("where", condition, to_expr(x.plus(y, -1)), const(0)))
             return self._again(apart, self.over).plus(self._repeated(y))
-        if solved is None or (solved.rest is not TRUE and y != ZERO):
+        if solved is None or is_partial:
             return self._of_residues(condition, x, y) or self._of_alternatives(condition, x, y)
         if solved.rest is not TRUE:
             x = atom_form(make("where", solved.rest, to_expr(x), const(0)))
@@ -113,8 +115,7 @@ class SumOver(Reducer):
         if self.is_free(y):
             everywhere = self._repeated(y)
             return self._again(x.plus(y, -1), part).plus(everywhere)
-        total = self._again(x, part)
-        return total.plus(self._outside(y, solved.first, solved.beyond))
+        return self._again(x, part).plus(self._outside(y, solved.first, solved.beyond))
 
     def _multiplied(self, term: Expr, others: Sequence[Expr]) -> LinearForm:
         return self.theory.times(self.theory.inner(term), product_form(others))
@@ -164,8 +165,7 @@ class SumOver(Reducer):
 
     def _of_residues(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
-        compared = self.theory.difference(condition)
-        if compared is None:
+        if (compared := self.theory.difference(condition)) is None:
             return None
         for quotient, coefficient in compared.terms.items():
             n = literal_divisor(quotient)
@@ -221,8 +221,7 @@ class SumOver(Reducer):
         if low >= 0 and high < n:
             return self._of_steps(residue.plus(shift, -1), n, x, y)
         some = theory.junction("and", [theory.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
-        inside = theory.assuming(some)
-        if inside is None:
+        if (inside := theory.assuming(some)) is None:
             return None
         found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)
         return selected(theory, some, found, self._repeated(y))
@@ -303,8 +302,7 @@ class SumOver(Reducer):
 
     def _of_extreme(self, inside: Sequence[Expr]) -> LinearForm | None:
         """A sum of a smaller or larger value: it is one operand up to where it becomes the other."""
-        extreme = next((part for part in inside if part.op in ("min", "max")), None)
-        if extreme is None:
+        if (extreme := next((part for part in inside if part.op in ("min", "max")), None)) is None:
             return None
         one, other = [self.theory.inner(arg) for arg in extreme.args]
         first = self.theory.at_least_zero(other.plus(one, -1) if extreme.op == "min" else one.plus(other, -1))
