@@ -256,18 +256,19 @@ class _Search:
             return ()
         together = self.costs(self.found)
         changed = [place for place, (old, new) in enumerate(zip(before, together, strict=True)) if old != new]
+        least = sum(together[place] for place in changed)
         kept = list(self.found)
         for each in reversed(self.found):
             # what others do as well is left out, the latest first
             rest = [other for other in kept if other is not each]
-            if sum(self.costs(rest, changed)) <= sum(together[place] for place in changed):
+            if sum(self.costs(rest, changed)) <= least:
                 kept = rest
         ranked = []
         for each in kept:
             alone = self.costs([each], changed)
             saved = [before[place] - new for place, new in zip(changed, alone, strict=True)]
             rest = [other for other in kept if other is not each]
-            needed = sum(self.costs(rest, changed)) - sum(together[place] for place in changed)
+            needed = sum(self.costs(rest, changed)) - least
             ranked.append(replace(each, alone=sum(saved), needed=needed, cases=sum(s > 0 for s in saved)))
         return tuple(sorted(ranked, key=lambda each: (-each.alone, -each.needed)))
 

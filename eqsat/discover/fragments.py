@@ -86,10 +86,7 @@ def _pairs(root: Expr) -> Iterator[Expr]:
     members = _members(root, op)
     if 2 < len(members) <= MOST_MEMBERS:
         for (one, plus), (other, also) in combinations(members, 2):
-            if plus == also:
-                yield make(op, one, other)
-            else:
-                yield make("sub", *((one, other) if plus else (other, one)))
+            yield make(op if plus == also else "sub", *((one, other) if plus or not also else (other, one)))
 
 
 def _members(root: Expr, op: str) -> Sequence[tuple[Expr, bool]]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations, islice, permutations, product
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -62,21 +64,16 @@ def generalise(example: Example, name: str) -> Generalised | None:
     >>> rule.left, rule.right, rule.when
     ('x%c', 'x', '0 <= vmin(x) and vmax(x) < c')
     """
-    for keep in _kept_literals(example):
-        found = _Generaliser(example, keep, name).rule()
-        if found is not None:
-            return found
-    return None
+    found = (_Generaliser(example, keep, name).rule() for keep in _kept_literals(example))
+    return next((rule for rule in found if rule is not None), None)
 
 
 def _kept_literals(example: Example) -> Iterator[frozenset[int]]:
     """Which literals stay as they are: none, the smallest, all."""
-    literals = _literals_of(example.left)
-    yield from dict.fromkeys(
-        [frozenset[int](), *[frozenset([n for n in literals if n in few]) for few in ((0, 1, -1), (0, 1, -1, 2, -2))]]
-    )
+    literals = frozenset(_literals_of(example.left))
+    yield from dict.fromkeys([frozenset[int](), literals & {0, 1, -1}, literals & {0, 1, -1, 2, -2}])
     if literals:
-        yield frozenset(literals)
+        yield literals
 
 
 def _literals_of(term: Expr) -> dict[int, None]:
@@ -118,8 +115,7 @@ class _Generaliser:
         points = _Points(self, facts)
         # the divisors of a pattern may not be zero: those are excused
         for _ in range(MOST_REFUTED):
-            guarded = self._best(left, facts, points)
-            if guarded is None:
+            if (guarded := self._best(left, facts, points)) is None:
                 return None
             right, guard = guarded
             rule = Rule(self.name, _text(left), _text(right), " and ".join(_text(fact) for fact in guard))
@@ -139,8 +135,7 @@ class _Generaliser:
             if right is left:
                 continue
             bad = ((value != points.value(right)) | ~points.defined(right)) & ~excused
-            chosen = _weakest(holds, bad)
-            if chosen is None:
+            if (chosen := _weakest(holds, bad)) is None:
                 continue
             coverage = float(_all(holds, chosen).mean()) / _WORTH ** len(chosen)
             if best is None or coverage > best[0]:
@@ -238,16 +233,13 @@ class _Points:
             return random.integers(low, high + 1, POINTS)
 
         for letter in of.literals:
-            self.values[letter] = mixed(
-                (1, of.values[letter]), (4, between(-6, 12)), (2, between(1, 9)), (1, between(-40, 70))
-            )
-        for fact in facts:
+            ways = [(4, between(-6, 12)), (2, between(1, 9)), (1, between(-40, 70))]
+            self.values[letter] = mixed((1, of.values[letter]), *ways)
+        for letter, other in [(str(f.args[0].value), f.args[1]) for f in facts if f.op == "eq"]:
             # literals that others determine
-            if fact.op == "eq" and fact.args[0].op == "var" and str(fact.args[0].value) in of.literals:
-                letter = str(fact.args[0].value)
-                if {str(v.value) for v in variables([fact.args[1]])} <= of.literals.keys():
-                    determined = evaluate([fact.args[1]], self.values, total=True)[0]
-                    self.values[letter] = mixed((1, self.values[letter]), (1, determined))
+            if letter in of.literals and {str(v.value) for v in variables([other])} <= of.literals.keys():
+                determined = evaluate([other], self.values, total=True)[0]
+                self.values[letter] = mixed((1, self.values[letter]), (1, determined))
         literals = [self.values[letter] for letter in of.literals]
         highest: NDArray[np.int64] | None = None
         for term in of.terms:
@@ -257,14 +249,10 @@ class _Points:
             low = mixed((4, 0), (2, example[0]), (2, between(-20, 20)), (1, between(-3, 3)), *near, *multiples)
             if highest is not None:
                 low = mixed((3, low), (1, highest + between(0, 1)))
-            ends = [(1, literal - 1 - low) for literal in literals] + [
-                (0.5, 2 * literal - 1 - low) for literal in literals
-            ]
-            wide = mixed(
-                (2, between(0, 1)), (2, between(0, 8)), (1, between(0, 60)), (1, example[1] - example[0]), *ends
-            )
-            high = low + np.clip(wide, 0, 10_000)
-            highest = high
+            ends = [(1 / k, k * literal - 1 - low) for k in (1, 2) for literal in literals]
+            small = [(2, between(0, 1)), (2, between(0, 8)), (1, between(0, 60))]
+            extents = mixed(*small, (1, example[1] - example[0]), *ends)
+            high = highest = low + np.clip(extents, 0, 10_000)
             inside = low + (random.random(POINTS) * (high - low + 1)).astype(np.int64)
             self.values |= {f"vmin_{name}": low, f"vmax_{name}": high, name: mixed((1, low), (1, high), (3, inside))}
         for p in "pqr":
@@ -290,11 +278,8 @@ class _Points:
 
     def defined(self, term: Expr) -> Bits:
         """Where no divisor is zero."""
-        found = np.ones(len(self.values["p"]), dtype=bool)
-        for t in topological([term]):
-            if t.op in DIVISIONS:
-                found &= self.value(t.args[1]) != 0
-        return found
+        divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+        return reduce(and_, [self.value(divisor) != 0 for divisor in divisors], np.ones(len(self.values["p"]), bool))
 
 
 def _all(holds: NDArray[np.bool_], chosen: Sequence[int]) -> Bits:

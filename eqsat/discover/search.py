@@ -474,7 +474,6 @@ class Pool:
         return [(int(rows[i]), int(at[rows[i]])) for i in _cheapest(total, budget, 8)]
 
     def term(self, at: int, pools: Sequence[Pool]) -> Expr:
-        """The term of a row."""
         if at < len(self.leaves):
             return self.leaves[at]
         code, *operands = map(int, self.made[at])

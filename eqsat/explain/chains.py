@@ -8,7 +8,7 @@ exact quotients computed. So one move is one application of one law, tidied up.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache, partial, reduce
 from heapq import heappop, heappush
 from itertools import count
@@ -199,18 +199,14 @@ class Laws(Matcher):
     def read(self, term: Expr) -> Expr:
         """The term as read.
 
-        Raises
-        ------
-        ValueError
-            If it divides by zero where it is never evaluated.
+        Raises ``ValueError`` if it divides by zero where it is never evaluated.
         """
         return rebuild([term], lambda part, args: self._operator(part.op, args) if args else part)[0]
 
     def _operator(self, op: str, args: tuple[Expr, ...]) -> Expr:
         """An operator on terms as read."""
         key: tuple[str | Expr, ...] = (op, *args)
-        found = self._read.get(key)
-        if found is None:
+        if (found := self._read.get(key)) is None:
             found = canonical(op, *args)
             if found.op == "not" and found.args[0].op == "lt":
                 low, high = found.args[0].args
@@ -264,22 +260,8 @@ class Laws(Matcher):
         yield from self._residues(term)
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
-        if term.op in ("lt", "eq") and not term.args[0].is_bool:
-            yield "sides", _on_one_side(term)
-        if term.op in ("min", "max"):
-            yield from self._shifted(term)
-            yield from _scaled(term)
-        if term.op in REDUCTIONS and not term.element and all(end.op == "const" for end in term.args[2:]):
-            yield from _written_out(term)
-        if term.op == "where":
-            yield from self._dead_branches(term)
-        if term.op in ("and", "or"):
-            yield from self._implied_members(term)
-        if term.op == "and":
-            yield from self._given_members(term)
-        if term.op == "where" and term.is_bool and {*term.args[1:]} == {TRUE, FALSE}:
-            condition = term.args[0]
-            yield "choice", condition if term.args[1] is TRUE else canonical("not", condition)
+        for law in _BY_OPERATOR.get(term.op, ()):
+            yield from law(self, term)
         if term.is_bool and term.args:
             decided = self.theory.condition(term)
             if decided is TRUE or decided is FALSE:
@@ -323,13 +305,22 @@ class Laws(Matcher):
         neutral = TRUE if term.op == "and" else FALSE
         members = sorted(chain_members(term, term.op), key=lambda m: m.key)
         for member in members:
-            rest = neutral
-            for other in members:
-                rest = canonical(term.op, rest, other) if other is not member else rest
+            rest = reduce(partial(canonical, term.op), [m for m in members if m is not member], neutral)
             known = self.theory.condition(rest)
             inside = self.theory.assuming(known if neutral is TRUE else self.theory.negate(known))
             if inside is not None and inside.condition(member) is neutral:
                 yield "implied", rest
+
+
+def _sides(comparison: Expr) -> Iterator[tuple[str, Expr]]:
+    if not comparison.args[0].is_bool:
+        yield "sides", _on_one_side(comparison)
+
+
+def _choice(selection: Expr) -> Iterator[tuple[str, Expr]]:
+    condition, *branches = selection.args
+    if selection.is_bool and {*branches} == {TRUE, FALSE}:
+        yield "choice", condition if branches[0] is TRUE else canonical("not", condition)
 
 
 def _scaled(extreme: Expr) -> Iterator[tuple[str, Expr]]:
@@ -353,14 +344,25 @@ def _on_one_side(comparison: Expr) -> Expr:
 
 def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
     body, index, low, high = reduction.args
-    steps = range(low.vmin, high.vmin)
-    if 0 < len(steps) <= MAX_STEPS:
+    steps = range(low.vmin, high.vmin) if low.op == high.op == "const" else ()
+    if 0 < len(steps) <= MAX_STEPS and not reduction.element:
         try:
             values = [instantiate(body, index, const(step)) for step in steps]
         except ValueError:
             # it would divide by zero, so it is never evaluated
             return
         yield "unroll", reduce(partial(make, REDUCTIONS[reduction.op].combine), values)
+
+
+#: The laws, beside those that are rules, for terms with an operator.
+_BY_OPERATOR: dict[str, tuple[Callable[[Laws, Expr], Iterator[tuple[str, Expr]]], ...]] = {
+    **dict.fromkeys(("lt", "eq"), (lambda laws, term: _sides(term),)),
+    **dict.fromkeys(("min", "max"), (Laws._shifted, lambda laws, term: _scaled(term))),
+    **dict.fromkeys(REDUCTIONS, (lambda laws, term: _written_out(term),)),
+    "where": (Laws._dead_branches, lambda laws, term: _choice(term)),
+    "and": (Laws._implied_members, Laws._given_members),
+    "or": (Laws._implied_members,),
+}
 
 
 def _sum(form: LinearForm) -> Expr:

@@ -12,7 +12,7 @@ the conditions around it hold. The steps are made on the input one by one, and w
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -22,16 +22,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.explain.chains import READINGS, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
-from eqsat.lang.expr import (
-    Expr,
-    ExprLike,
-    brief,
-    make,
-    rebuild,
-    substitute,
-    variables,
-    with_operands,
-)
+from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, variables, with_operands
 from eqsat.lang.traversal import topological_until
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
@@ -59,12 +50,7 @@ def explain(
     seconds : float
         About how long it may take. What is not derived by then is one coarse step per root.
 
-    Raises
-    ------
-    UnsoundStepError
-        If the sides of a step differ.
-    ValueError
-        If there are less than 0 seconds.
+    Raises ``UnsoundStepError`` if the sides of a step differ, ``ValueError`` if there are less than 0 seconds.
 
     >>> from eqsat.optimizer.front import optimize
     >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
@@ -96,9 +82,9 @@ class _Explainer:
 
     def run(self) -> Explanation:
         result = self.result
-        members: dict[Expr | None, list[int]] = {}
+        members: dict[Expr | None, list[int]] = defaultdict(list)
         for index, gate in enumerate(result.gates):
-            members.setdefault(gate, []).append(index)
+            members[gate].append(index)
         plans = [Plan(self.task, gate, indices) for gate, indices in members.items()]
         links = [link for plan in plans for link in plan.links]
         self._spare_laws(links)
@@ -137,11 +123,15 @@ class _Explainer:
                 self._take(rest, plan, roots, made)
         for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
             if before is not after:
-                law = "never" if plan.theory is None else coarse_law(plan.theory, before, after)
-                check = self._check(plan.gate, (), law, [(before, after)])
-                if check.kind == "exhaustive" and not check.points:
-                    law = "never"
-                self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
+                self._make_at_once(plan, index, before, after)
+
+    def _make_at_once(self, plan: Plan, index: int, before: Expr, after: Expr) -> None:
+        """Make one coarse step on a root."""
+        law = "never" if plan.theory is None else coarse_law(plan.theory, before, after)
+        check = self._check(plan.gate, (), law, [(before, after)])
+        if check.kind == "exhaustive" and not check.points:
+            law = "never"
+        self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
 
     def _take(self, link: Link, plan: Plan, roots: _Roots, made: dict[Expr, Expr]) -> None:
         """Take the steps of a link on the roots, and remember them in ``made``."""
@@ -221,10 +211,9 @@ class _Roots:
             return self._exchange({before: after})
         first = given[0]
         conditions = [first, first.args[0]] if first.op == "not" else [first]
-        selections = [user for condition in conditions for user in self._users.get(condition, ())]
-        found = {
-            s: replaced_within(s, before, after, tuple(given)) for s in selections if branch_under(s.op, s.args, first)
-        }
+        users = [user for condition in conditions for user in self._users.get(condition, ())]
+        selections = [user for user in users if branch_under(user.op, user.args, first)]
+        found = {s: replaced_within(s, before, after, tuple(given)) for s in selections}
         return self._exchange({old: new for old, new in found.items() if old is not new})
 
     def _exchange(self, new: dict[Expr, Expr]) -> list[int]:

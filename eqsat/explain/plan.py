@@ -46,12 +46,7 @@ class Attempt(NamedTuple):
 
 
 #: One after the other; nine searches of ten that succeed look at less than 30 states.
-ATTEMPTS = (
-    Attempt(True, False, 40),
-    Attempt(False, False, 40),
-    Attempt(False, True, 40),
-    Attempt(False, False, 150),
-)
+ATTEMPTS = (Attempt(True, False, 40), Attempt(False, False, 40), Attempt(False, True, 40), Attempt(False, False, 150))
 #: For what may do without simplifying operands first.
 AT_ONCE = (Attempt(False, False, 12),)
 
@@ -99,8 +94,7 @@ class Link:
                     return True
                 continue
             self.laws.deep = attempt.deep
-            moves = Search(self.laws, start, goal, deadline).run(attempt.states)
-            if moves is not None:
+            if (moves := Search(self.laws, start, goal, deadline).run(attempt.states)) is not None:
                 self.law, self.moves, self.uninterpreted = "", moves, uninterpreted
                 return True
         return False
@@ -152,7 +146,6 @@ class Task:
         return self.started + share * self.seconds
 
     def is_late(self, share: float) -> bool:
-        """Whether a share of the time is over."""
         return time.perf_counter() > self.until(share)
 
 
@@ -351,8 +344,7 @@ def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tu
     found: list[tuple[Expr, Expr]] = []
     quotients = {a for term in topological(roots) if term.op in DIVISIONS for a in theory.form(term).terms}
     for quotient in sorted((a for a in quotients if a.op == "floordiv"), key=lambda a: a.key):
-        below = theory.lower_value(quotient)
-        if below is not None:
+        if (below := theory.lower_value(quotient)) is not None:
             condition, low = below
             risen = condition.op == "lt"
             selection = make("where", condition if risen else theory.negate(condition), const(0), const(1))
@@ -384,15 +376,14 @@ def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr
 
     What others use too is an operand.
     """
-    chained = (
-        _is_sum if _is_sum(term) else (lambda part: part.op == term.op) if term.op in CHAINED else (lambda _: False)
-    )
+    is_sum, is_chain = _is_sum(term), term.op in CHAINED
     nodes: list[Expr] = []
     operands: list[Expr] = []
     stack = [term]
     while stack:
         part = stack.pop()
-        if part is term or (users[part] == 1 and chained(part)):
+        goes_on = _is_sum(part) if is_sum else is_chain and part.op == term.op
+        if part is term or (users[part] == 1 and goes_on):
             nodes.append(part)
             stack.extend(reversed(part.args))
         else:

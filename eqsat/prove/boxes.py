@@ -59,10 +59,7 @@ class UndecidedError(Exception):
 def confirmed(conditions: Sequence[Expr], point: Point) -> Point:
     """``point``, if all ``conditions`` hold there.
 
-    Raises
-    ------
-    UndecidedError
-        If one does not: who claims the point has made up a value that the language determines.
+    Raises ``UndecidedError`` if one does not: who claims the point has made up a value that the language determines.
     """
     if all(bool(holds) for holds in evaluate(conditions, point, total=True)):
         return point
@@ -112,42 +109,55 @@ def _narrowed(variable: Expr, ranges: Mapping[str, tuple[int, int]]) -> Expr:
 
 def _folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
     """The operator of ``term`` on other operands, in plainer operators where bounds and literals allow it."""
-    if not args:
-        return term
-    op, x, y = term.op, args[0], args[-1]
-    if op == "where" and x.vmin == x.vmax:
-        return args[1] if x.vmin else args[2]
-    if op in ("and", "or"):
-        for decided, other in ((x, y), (y, x)):
-            if decided.vmin == decided.vmax:
-                return other if bool(decided.vmin) == (op == "and") else decided
-    if op in ("min", "max") and (x.vmax <= y.vmin or y.vmax <= x.vmin):
-        return x if (x.vmax <= y.vmin) == (op == "min") else y
-    if op in BITWISE:
-        literal, other = (x, y) if x.op == "const" else (y, x)
-        if literal.op == "const" and other.op != "const":
-            return _with_bits(op, other, literal.vmin)
-    if op in SHIFTS and y.op == "const":
-        power = const(1 << y.vmin)
-        return x * power if op == "shl" else x // power
-    if op in ("tdiv", "tmod") and y.op == "const":
-        quotient = _truncated(x, y.vmin)
-        return quotient if op == "tdiv" else x - quotient * y
-    if op == "mod" and y.op == "const" and x.vmin // y.vmin == x.vmax // y.vmin:
-        bucket = x.vmin // y.vmin
-        return x - bucket * y.vmin if bucket else x
-    if op in SHIFTS:
+    folds = _FOLDS.get(term.op)
+    found = folds(term.op, *args) if folds else None
+    return found if found is not None else make(term.op, *args) if args else term
+
+
+def _selected(op: str, condition: Expr, x: Expr, y: Expr) -> Expr | None:
+    return None if condition.vmin != condition.vmax else x if condition.vmin else y
+
+
+def _joined(op: str, x: Expr, y: Expr) -> Expr | None:
+    for decided, other in ((x, y), (y, x)):
+        if decided.vmin == decided.vmax:
+            return other if bool(decided.vmin) == (op == "and") else decided
+    return None
+
+
+def _extreme(op: str, x: Expr, y: Expr) -> Expr | None:
+    is_ordered = x.vmax <= y.vmin or y.vmax <= x.vmin
+    return None if not is_ordered else x if (x.vmax <= y.vmin) == (op == "min") else y
+
+
+def _with_bits(op: str, x: Expr, y: Expr) -> Expr | None:
+    """A bit operator with a literal: ``x | c`` is ``x + c - (x & c)``, and ``x ^ c`` less that once more."""
+    literal, other = (x, y) if x.op == "const" else (y, x)
+    if literal.op != "const" or other.op == "const":
+        return None
+    common = _masked(other, literal.vmin)
+    return common if op == "bitand" else other + literal.vmin - (common if op == "bitor" else common * 2)
+
+
+def _shifted(op: str, x: Expr, y: Expr) -> Expr:
+    if y.op != "const":
         # in plainer operators an amount may have wider bounds
         return make(op, x, shift_amount(y))
-    return make(op, *args)
+    return x * const(1 << y.vmin) if op == "shl" else x // const(1 << y.vmin)
 
 
-def _with_bits(op: str, x: Expr, literal: int) -> Expr:
-    """A bit operator on ``x`` and a literal: ``x | c`` is ``x + c - (x & c)``, and ``x ^ c`` less that once more."""
-    common = _masked(x, literal)
-    if op == "bitand":
-        return common
-    return x + literal - (common if op == "bitor" else common * 2)
+def _divided_toward_zero(op: str, x: Expr, y: Expr) -> Expr | None:
+    if y.op != "const":
+        return None
+    quotient = _truncated(x, y.vmin)
+    return quotient if op == "tdiv" else x - quotient * y
+
+
+def _remainder(op: str, x: Expr, y: Expr) -> Expr | None:
+    if y.op != "const" or x.vmin // y.vmin != x.vmax // y.vmin:
+        return None
+    bucket = x.vmin // y.vmin
+    return x - bucket * y.vmin if bucket else x
 
 
 def _masked(x: Expr, mask: int) -> Expr:
@@ -171,6 +181,18 @@ def _truncated(x: Expr, d: int) -> Expr:
         return -_truncated(x, -d)
     up, down = -(-x // d), x // d
     return down if x.vmin >= 0 else up if x.vmax <= 0 else where(x < 0, up, down)
+
+
+#: How each operator is folded; ``None`` where neither bounds nor literals allow it.
+_FOLDS: dict[str, Callable[..., Expr | None]] = {
+    "where": _selected,
+    **dict.fromkeys(("and", "or"), _joined),
+    **dict.fromkeys(("min", "max"), _extreme),
+    **dict.fromkeys(BITWISE, _with_bits),
+    **dict.fromkeys(SHIFTS, _shifted),
+    **dict.fromkeys(("tdiv", "tmod"), _divided_toward_zero),
+    "mod": _remainder,
+}
 
 
 def is_linear(term: Expr) -> bool:
@@ -254,9 +276,7 @@ def _step(term: Expr, operands: list[tuple[int, int]], variable: Expr) -> tuple[
 
 
 def find_in_boxes(
-    conditions: Sequence[Expr],
-    seconds: float,
-    decide: Callable[[Sequence[Expr], float], Point | None] | None = None,
+    conditions: Sequence[Expr], seconds: float, decide: Callable[[Sequence[Expr], float], Point | None] | None = None
 ) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none: the domain is split until its parts are easy.
 
@@ -265,10 +285,7 @@ def find_in_boxes(
     decide : callable
         Asked about a part before that is split further, with the seconds it may take; may raise UndecidedError.
 
-    Raises
-    ------
-    UndecidedError
-        If ``seconds`` pass first.
+    Raises ``UndecidedError`` if ``seconds`` pass first.
 
     >>> from eqsat import var
     >>> x = var("x", -2**31, 2**31 - 1)
@@ -282,8 +299,7 @@ def find_in_boxes(
     stack: list[Ranges] = [{}]
     while stack:
         ranges = stack.pop()
-        left = restricted(conditions, ranges)
-        if left is None:
+        if (left := restricted(conditions, ranges)) is None:
             continue
         inputs = variables(left)
         try:
@@ -388,8 +404,7 @@ def _boxes(ranges: list[tuple[int, int]], limit: int) -> Iterator[list[tuple[int
         inner = prod(last - first + 1 for first, last in ranges[index + 1 :])
         rows = min(high - low + 1, max(1, limit // inner))
         pieces.append([(start, min(start + rows - 1, high)) for start in range(low, high + 1, rows)])
-    for box in product(*pieces):
-        yield list(box)
+    return map(list, product(*pieces))
 
 
 def _open_mesh(axes: Sequence[Expr], box: Sequence[tuple[int, int]]) -> Points:

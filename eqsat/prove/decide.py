@@ -7,7 +7,7 @@ to its end: then nothing is known. A point is believed only if evaluation agrees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from time import monotonic
@@ -33,10 +33,7 @@ Z3_LARGEST = 2**32 - 1
 def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none, by z3 (the extra ``check``).
 
-    Raises
-    ------
-    UndecidedError
-        If z3 is not installed or does not decide in ``seconds``.
+    Raises ``UndecidedError`` if z3 is not installed or does not decide in ``seconds``.
 
     >>> from eqsat import var
     >>> x, n = var("x", 0, 2**40), var("n", 1, 2**40)
@@ -76,10 +73,7 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
 def find_by_cases(conditions: Sequence[Expr], seconds: float) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none: isl decides part by part of the domain.
 
-    Raises
-    ------
-    UndecidedError
-        If isl is not installed, or ``seconds`` pass first.
+    Raises ``UndecidedError`` if isl is not installed, or ``seconds`` pass first.
 
     >>> from eqsat import var
     >>> x, n, y = var("x", 0, 2**40), var("n", 1, 20), var("y", 0, 20)
@@ -128,10 +122,7 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
     methods : sequence of str
         Names of :data:`METHODS` to try, in this order; by default all.
 
-    Raises
-    ------
-    ValueError
-        If a method is none of them.
+    Raises ``ValueError`` if a method is none of them.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 2**40), var("y", 0, 2**40)
@@ -162,13 +153,16 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
                 continue
             used.add(method)
             del reasons[index]
-    undecided = ""
-    if reasons:
-        why = "; ".join(dict.fromkeys(next(iter(reasons.values())).values())) or "no time was left"
-        if "is not installed" in why:
-            why += ": pip install 'eqsat[check]'"
-        undecided = f"{len(reasons)} of {len(asked)} questions open: {why}"
-    return Decision(None, tuple(name for name in ("bounds", *METHODS) if name in used), undecided)
+    return Decision(None, tuple(name for name in ("bounds", *METHODS) if name in used), _said(reasons, len(asked)))
+
+
+def _said(reasons: Mapping[int, Mapping[str, str]], asked: int) -> str:
+    """Why some of the questions that were asked are open; empty if none is."""
+    if not reasons:
+        return ""
+    why = "; ".join(dict.fromkeys(next(iter(reasons.values())).values())) or "no time was left"
+    remedy = ": pip install 'eqsat[check]'" if "is not installed" in why else ""
+    return f"{len(reasons)} of {asked} questions open: {why}{remedy}"
 
 
 def _in_full(conditions: Sequence[Expr], point: Point) -> Point:

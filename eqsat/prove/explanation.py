@@ -105,9 +105,8 @@ class Explanation(Displayed):
 
     def _repr_html_(self) -> str:
         page = _Page(self)
-        rows = [
-            [page.definition(s.before), page.definition(s.after), s.law, self.laws.get(s.law, "")] for s in self.steps
-        ]
+        text = page.definition
+        rows = [[text(s.before), text(s.after), s.law, self.laws.get(s.law, "")] for s in self.steps]
         return html_table(["what", "becomes", "by", "law"], rows)
 
     def _repr_latex_(self) -> str | None:
@@ -144,8 +143,7 @@ def replaced_within(root: Expr, before: Expr, after: Expr, given: tuple[Expr, ..
         return substitute([root], {before: after})[0]
 
     def enter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        branch = branch_under(term.op, args, given[0])
-        if not branch:
+        if not (branch := branch_under(term.op, args, given[0])):
             return None
         changed = replaced_within(args[branch], before, after, given[1:])
         return make(term.op, *args[:branch], changed, *args[branch + 1 :])
@@ -225,12 +223,11 @@ class _Page:
             instance = " = ".join(map(self.text, step.instance))
             why = f"{instance} ({why})" if why else instance
         right = f"{step.law}{why and ': ' + why}  [{_checked(step.check)}]"
+        start = f"  = {left:<{column}}"
         if len(left) > column:
-            yield f"  = {left}"
-            left = ""
-            yield f"    {left:<{column}}    {right}"
-        else:
-            yield f"  = {left:<{column}}    {right}"
+            yield start
+            start = " " * (4 + column)
+        yield f"{start}    {right}"
 
     def _laws(self) -> Iterator[str]:
         explanation = self.explanation

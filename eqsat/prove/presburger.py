@@ -29,10 +29,8 @@ def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
 
     Conditions are as :func:`eqsat.prove.boxes.restricted` leaves them.
 
-    Raises
-    ------
-    UndecidedError
-        If isl is not installed, would take longer than ``seconds``, or what is not linear matters.
+    Raises ``UndecidedError`` if isl is not installed, would take longer than ``seconds``, or what is not linear
+    matters.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 2**40), var("y", 0, 2**40)
@@ -121,8 +119,8 @@ class _Sets:
         match term.op:
             case "mul":
                 # one operand is a literal
-                literal, factor = sorted(zip(term.args, args, strict=True), key=lambda pair: pair[0].op != "const")
-                return factor[1].scale_val(self.value(literal[0].vmin))
+                at = term.args[0].op == "const"
+                return args[at].scale_val(self.value(term.args[1 - at].vmin))
             case "floordiv":
                 return self.quotient(args[0], term.args[1].vmin)
             case "mod":

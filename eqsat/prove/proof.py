@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from itertools import combinations, combinations_with_replacement, permutations, product
 from math import gcd, inf
 from typing import Any, Literal
@@ -25,16 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.egraph.patterns import (
-    CONDITIONS,
-    LARGEST,
-    LITERALS,
-    TERMS,
-    Pattern,
-    alternatives,
-    mentioned,
-    shown,
-)
+from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, TERMS, Pattern, alternatives, mentioned, shown
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
@@ -108,8 +99,7 @@ def prove_rule(rule: Rule) -> Proof:
     >>> prove_rule(Rule("wrong", "x // 300 // 300", "0", "vmin(x) >= 0")).how
     'refuted by z3'
     """
-    counterexample = check_rule(rule)
-    if counterexample is not None:
+    if (counterexample := check_rule(rule)) is not None:
         return Proof(rule.name, (), "refuted by a small example", counterexample)
     try:
         from z3 import Context
@@ -127,7 +117,7 @@ def prove_rule(rule: Rule) -> Proof:
         for name, (steps, lemmas) in _ATTEMPTS.items():
             claim = _Claim.of(_without_bits(pattern), Context(), {})
             instances = lemmas(claim.quotients)
-            if not instances and lemmas is not _no_lemmas:
+            if not instances and name != "no lemma":
                 continue
             answer = claim.decide(steps, instances)
             if isinstance(answer, dict) and (counterexample := _refuted(rule.name, pattern, answer)):
@@ -152,8 +142,7 @@ def _proved_by_bits(rule: Rule) -> Proof:
     points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
     sizes = []
     for pattern in _claims(rule):
-        size = _holds_on_bits(pattern)
-        if size is None:
+        if (size := _holds_on_bits(pattern)) is None:
             return Proof(rule.name, ("exhaustive",), points)
         sizes.append(size)
     return Proof(rule.name, ("bit-vectors", "exhaustive"), f"letters of {min(sizes)} bits, {points}")
@@ -164,10 +153,8 @@ def _holds_on_bits(pattern: Pattern) -> int | None:
     import z3
 
     letters = variables([pattern.left, pattern.right, pattern.when])
-    if any(str(v.value) not in _PLAIN_LETTERS for v in letters):
-        return None
     order = topological([pattern.left, pattern.right, pattern.when])
-    if any(t.op in OWN for t in order):
+    if not _PLAIN_LETTERS.issuperset(str(v.value) for v in letters) or any(t.op in OWN for t in order):
         return None
     divides = any(t.op in DIVISIONS or (t.op == "mul" and all(a.op != "const" for a in t.args)) for t in order)
     size = _BITS_DIVIDED if divides else _BITS
@@ -199,10 +186,7 @@ def _partly_proved(rule: Rule) -> Proof:
 def refuse_false(rules: Iterable[Rule]) -> None:
     """Check rules that a user brings, each once per process, by :func:`check_rule`: milliseconds.
 
-    Raises
-    ------
-    ValueError
-        If a rule that asks for its check is false; the message has the counterexample.
+    Raises ``ValueError`` if a rule that asks for its check is false; the message has the counterexample.
 
     >>> refuse_false([Rule("wrong", "x % c", "x", "vmax(x) < c")])
     Traceback (most recent call last):
@@ -266,9 +250,8 @@ def check_rule(rule: Rule) -> Counterexample | None:
     return next((counterexample for counterexample in found if counterexample is not None), None)
 
 
-@cache
-def _checked(rule: Rule) -> Counterexample | None:
-    return check_rule(rule)
+#: :func:`check_rule`, once for each rule.
+_checked = cache(check_rule)
 
 
 def _search(name: str, pattern: Pattern) -> Counterexample | None:
@@ -278,8 +261,7 @@ def _search(name: str, pattern: Pattern) -> Counterexample | None:
     defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
     unsafe = ~_nonzero_divisors(pattern.right, values)
     bad = allowed & holds & defined & (unsafe | (left != right))
-    at = _smallest(values, bad, allowed.shape)
-    if at is None:
+    if (at := _smallest(values, bad, allowed.shape)) is None:
         return None
     found = {shown(letter): at(value) for letter, value in values.items()}
     return Counterexample(name, found, str(at(left)), "undefined" if at(unsafe) else str(at(right)))
@@ -292,7 +274,7 @@ def _smallest(values: Mapping[str, Array], wanted: Array, shape: tuple[int, ...]
         return None
     sizes = sum(np.abs(v) for v in values.values()) + np.zeros(shape, dtype=np.int64)
     where = np.unravel_index(int(np.argmin(np.where(wanted, sizes, inf))), shape)
-    return partial(_value_at, shape=shape, where=where)
+    return lambda array: int(np.broadcast_to(array, shape)[where])
 
 
 def instance(rule: Rule) -> Instance | None:
@@ -321,10 +303,6 @@ def _widened(pattern: Pattern) -> Pattern:
     letters = [v for v in variables([pattern.left, pattern.right, pattern.when]) if v.vmax == LARGEST]
     wide = {v: var(str(v.value), -largest if v.vmin < 0 else v.vmin, largest) for v in letters}
     return Pattern(*substitute([pattern.left, pattern.right, pattern.when], wide))
-
-
-def _value_at(array: Array, shape: tuple[int, ...], where: tuple[Any, ...]) -> int:
-    return int(np.broadcast_to(array, shape)[where])
 
 
 def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
@@ -500,15 +478,10 @@ def multiple_lemma(of: Quotient, number: Any) -> Any:
     return Implies(of.divisor > 0, (of.divisor * number <= of.dividend) == (number <= of.quotient))
 
 
-def _no_lemmas(found: list[Quotient]) -> list[Any]:
-    return []
-
-
 def _buckets(found: list[Quotient]) -> list[Any]:
     pairs = [(one, other) for one, other in permutations(found, 2) if not one.truncates]
-    return [bucket_lemma(one, other.quotient) for one, other in pairs] + [
-        small_lemma(of) for of in found if of.truncates
-    ]
+    buckets = [bucket_lemma(one, other.quotient) for one, other in pairs]
+    return buckets + [small_lemma(of) for of in found if of.truncates]
 
 
 def _congruences(found: list[Quotient]) -> list[Any]:
@@ -530,7 +503,7 @@ def _floors(found: list[Quotient]) -> list[Quotient]:
 
 #: What is tried in turn: z3's limit in steps, and instances of lemmas that it does not think of itself.
 _ATTEMPTS: dict[str, tuple[int, Callable[[list[Quotient]], list[Any]]]] = {
-    "no lemma": (600_000, _no_lemmas),
+    "no lemma": (600_000, lambda found: []),
     "buckets": (4_000_000, _buckets),
     "congruences": (1_000_000, _congruences),
     "multiples": (4_000_000, _multiples),

@@ -76,10 +76,7 @@ MAX_UNROLLED = 256
 def unrolled(roots: Sequence[Expr]) -> list[Expr]:
     """``roots`` with every reduction written out.
 
-    Raises
-    ------
-    ValueError
-        If a reduction has more than :data:`MAX_UNROLLED` steps, or one of them divides by zero.
+    Raises ``ValueError`` if a reduction has more than :data:`MAX_UNROLLED` steps, or one of them divides by zero.
 
     >>> from eqsat.lang.text import parse
     >>> unrolled([parse("sum(r*r, r, 1, 4)", {})])
@@ -129,10 +126,7 @@ def to_z3(
     context : z3.Context, optional
         Where the terms live; z3's main context if not given.
 
-    Raises
-    ------
-    UndecidedError
-        If an operand of a bit operator has no bound.
+    Raises ``UndecidedError`` if an operand of a bit operator has no bound.
 
     >>> from eqsat import var
     >>> x = var("x", -5, 5)
@@ -144,23 +138,23 @@ def to_z3(
     operators = _operators()
     encoded: dict[Expr, Any] = {}
     for term in topological(roots):
+        args = [encoded[arg] for arg in term.args]
         if term.op == "var":
             encoded[term] = letters[str(term.value)] if term.value in letters else z3.Int(term.value, context)
         elif term.op == "buffer":
             # an array is known by its loads alone
             encoded[term] = None
         elif term.op == "load":
-            sorts = [z3.IntSort(context)] * (len(term.args) - 1)
-            sorts.append(z3.BoolSort(context) if term.is_bool else z3.IntSort(context))
-            encoded[term] = z3.Function(array_of(term).name, *sorts)(*[encoded[arg] for arg in term.args[1:]])
+            sorts = [*[z3.IntSort(context)] * len(args[1:]), (z3.BoolSort if term.is_bool else z3.IntSort)(context)]
+            encoded[term] = z3.Function(array_of(term).name, *sorts)(*args[1:])
         elif term.op in OWN:
-            encoded[term] = _own(OWN[term.op], [encoded[arg] for arg in term.args], context)
+            encoded[term] = _own(OWN[term.op], args, context)
         elif term.op in BITWISE:
-            encoded[term] = _bitwise(term, *[encoded[arg] for arg in term.args])
-        elif not term.args:
-            encoded[term] = z3.BoolVal(term.value, context) if term.is_bool else z3.IntVal(term.value, context)
+            encoded[term] = _bitwise(term, *args)
+        elif not args:
+            encoded[term] = (z3.BoolVal if term.is_bool else z3.IntVal)(term.value, context)
         else:
-            encoded[term] = _apply(term.op, [encoded[arg] for arg in term.args], operators, quotients)
+            encoded[term] = _apply(term.op, args, operators, quotients)
     return encoded
 
 
@@ -287,8 +281,7 @@ def to_bit_vectors(roots: Sequence[Expr], context: Any = None) -> dict[Expr, Any
             encoded[term] = z3.BitVec(term.value, width, context)
         elif term.args:
             encoded[term] = operators[term.op](*[encoded[arg] for arg in term.args])
-        elif term.is_bool:
-            encoded[term] = z3.BoolVal(term.value, context)
         else:
-            encoded[term] = z3.BitVecVal(term.value, width, context)
+            known = z3.BoolVal(term.value, context) if term.is_bool else z3.BitVecVal(term.value, width, context)
+            encoded[term] = known
     return encoded

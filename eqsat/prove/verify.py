@@ -9,9 +9,11 @@ Constraints are taken to be satisfiable: those that share no variable and no arr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 from math import inf, prod
 from time import monotonic
 from typing import Literal
@@ -211,19 +213,31 @@ def _evaluated(
     deadline: float = inf,
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    steps = most_steps([*differs, *constraints])
-    if steps > MAX_STEPS:
-        too_long = [difference for difference in differs if most_steps([difference, *constraints]) > MAX_STEPS]
-        others = [difference for difference in differs if difference not in too_long]
-        gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= MAX_STEPS]
-        check, left = _evaluated(others, constraints if others else (), gates, most, samples, seed, deadline)
-        if not check.equal:
-            return check, []
-        return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
-    room = max(1, STEPS // steps)
+    options = most, samples, seed, deadline
+    if most_steps([*differs, *constraints]) <= MAX_STEPS:
+        return _evaluated_in_groups(differs, constraints, gates, *options)
+    too_long = [difference for difference in differs if most_steps([difference, *constraints]) > MAX_STEPS]
+    others = [difference for difference in differs if difference not in too_long]
+    gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= MAX_STEPS]
+    check, left = _evaluated_in_groups(others, constraints if others else (), gates, *options)
+    if not check.equal:
+        return check, []
+    return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
+
+
+def _evaluated_in_groups(
+    differs: list[Expr],
+    constraints: Sequence[Expr],
+    gates: Sequence[Expr | None],
+    most: int,
+    samples: int,
+    seed: int,
+    deadline: float,
+) -> tuple[Check, list[_Group]]:
+    """As :func:`_evaluated`, of roots none of which takes too many steps."""
+    room = max(1, STEPS // most_steps([*differs, *constraints]))
     # a single point is no domain to choose from
     small, large = _groups(differs, list(constraints), max(1, min(most, room)))
-    samples = min(samples, room)
     points = 0
     open_groups: list[_Group] = []
     for group in small:
@@ -240,12 +254,9 @@ def _evaluated(
             open_groups.append(group)
     if not large:
         return Check("sampled" if open_groups else "exhaustive", points), open_groups
-    together = _Group(
-        [difference for group in large for difference in group.differs],
-        list(dict.fromkeys(constraint for group in large for constraint in group.constraints)),
-    )
-    known = [gate for gate in dict.fromkeys(gates) if gate is not None]
-    count, counterexample = _probe(together, known, samples, seed, deadline)
+    known = dict.fromkeys(chain.from_iterable(group.constraints for group in large))
+    together = _Group([*chain.from_iterable(group.differs for group in large)], [*known])
+    count, counterexample = _probe(together, gates, min(samples, room), seed, deadline)
     return Check("sampled", points + count, counterexample), large + open_groups
 
 
@@ -282,9 +293,9 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
     def group(mask: int, members: list[Expr]) -> _Group:
         return _Group(members, [c for c in constraints if sets.of(c) & mask])
 
-    domains: dict[int, list[Expr]] = {}
+    domains: dict[int, list[Expr]] = defaultdict(list)
     for condition in differs:
-        domains.setdefault(closure(sets.of(condition)), []).append(condition)
+        domains[closure(sets.of(condition))].append(condition)
     small: list[tuple[int, list[Expr]]] = []
     large: list[_Group] = []
     for mask, members in sorted(domains.items(), key=lambda item: size(item[0]), reverse=True):
@@ -301,7 +312,7 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
 
 
 def _probe(
-    group: _Group, gates: list[Expr], samples: int, seed: int, deadline: float
+    group: _Group, gates: Iterable[Expr | None], samples: int, seed: int, deadline: float
 ) -> tuple[int, dict[str, int] | None]:
     """Compare at chosen points: how many there were, and one at which a root is wrong.
 
@@ -310,8 +321,8 @@ def _probe(
     found = sample(group.variables, group.constraints, samples, seed)
     batches = [found]
     inside = set(group.variables)
-    for gate in gates:
-        if monotonic() < deadline and inside.issuperset(variables([gate])):
+    for gate in dict.fromkeys(gates):
+        if gate is not None and monotonic() < deadline and inside.issuperset(variables([gate])):
             reached = sum(int(np.count_nonzero(evaluate([gate], batch, total=True)[0])) for batch in batches)
             if reached < samples // 100:
                 batches.append(sample(group.variables, [*group.constraints, gate], samples // 20, seed))
