@@ -38,11 +38,9 @@ class ElementWriter(Writer):
         ]
 
     def element(self, array: Buffer, index: str) -> str:
-        """An element of an array."""
         return f"{self.arrays[array.name]}[{index}]"
 
     def type_of(self, term: Expr) -> str:
-        """The C type of a value."""
         return C_TYPES[term.element] if term.element else "bool" if term.is_bool else f"int{select_width(term)}_t"
 
     def width_of(self, term: Expr) -> int:

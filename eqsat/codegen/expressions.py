@@ -19,19 +19,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from eqsat.codegen.limits import CODE_LIMITS
-from eqsat.extract.cost import exact_multiplier
+from eqsat.extract.cost import exact_multiplier, is_power_of_two
 from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
-from eqsat.lang.expr import (
-    Expr,
-    brief,
-    free_name,
-    rebuild,
-    refuse_array,
-    topological,
-    tree_size,
-    use_counts,
-    variables,
-)
+from eqsat.lang.expr import Expr, brief, free_name, rebuild, refuse_array, topological, tree_size, use_counts, variables
 from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
 from eqsat.lang.validation import list_of
 
@@ -42,10 +32,7 @@ HELPERS = {
     "floor_mod_by_positive": ("T x, T y", ["const T r = x % y;", "return r < 0 ? r + y : r;"]),
     "floor_div": ("T x, T y", ["return x / y - (x % y != 0 && (x < 0) != (y < 0));"]),
     # the least integer % -1 overflows, though its value is 0
-    "floor_mod": (
-        "T x, T y",
-        ["const T r = y == -1 ? 0 : x % y;", "return r != 0 && (r < 0) != (y < 0) ? r + y : r;"],
-    ),
+    "floor_mod": ("T x, T y", ["const T r = y == -1 ? 0 : x % y;", "return r != 0 && (r < 0) != (y < 0) ? r + y : r;"]),
     "trunc_mod": ("T x, T y", ["return y == -1 ? 0 : x % y;"]),
     # for a dividend that is never negative, which C would have to find out
     "unsigned_quotient": ("T x, T y", ["return (T)((U)x / (U)y);"]),
@@ -205,8 +192,7 @@ def _refuse_unwritten(roots: Sequence[Expr], remedy: str) -> None:
     for root in roots:
         refuse_array(root)
     known = {*WRITE, *OWN, "var", "buffer"}
-    other = next((t for t in topological(roots) if t.op not in known), None)
-    if other is not None:
+    if (other := next((t for t in topological(roots) if t.op not in known), None)) is not None:
         raise ValueError(f"{brief(other)!r} needs an array, a loop or floating-point values: {remedy}")
 
 
@@ -282,8 +268,7 @@ def arguments(roots: Sequence[Expr], order: Sequence[Expr] | None) -> list[Expr]
     if order is None:
         return used
     variables([*used, *order])
-    missing = [str(v.value) for v in used if v not in set(order)]
-    if missing:
+    if missing := [str(v.value) for v in used if v not in set(order)]:
         raise ValueError(f"the order of arguments lacks the variables {', '.join(missing)}")
     return list(dict.fromkeys(order))
 
@@ -473,11 +458,9 @@ class Writer:
 
     def bits(self, term: Expr, symbol: str, precedence: int) -> Code:
         """A bit operator; C binds it more loosely than comparisons, so other operators within are in brackets."""
-        texts = [
-            code.within(precedence if code.precedence == precedence and not at else PREFIX)
-            for at, code in enumerate(self.operands(term))
-        ]
-        return Code(f" {symbol} ".join(texts), precedence, self.widths[term])
+        left, right = self.operands(term)
+        first = left.within(precedence if left.precedence == precedence else PREFIX)
+        return Code(f"{first} {symbol} {right.within(PREFIX)}", precedence, self.widths[term])
 
     def negate(self, term: Expr) -> Code:
         (operand,) = self.operands(term)
@@ -559,15 +542,13 @@ class Writer:
         operands = [dividend.text, self.code[y].text]
         if raised:
             operands[0] = f"{dividend.within(ADD)} + {_digits(raised * divisor)}"
-        if bits <= 64:
-            code = self.call("long_" * (bits > width) + helper, width, *operands, f"{multiplier}u", str(shift))
-        elif raised:
+        if bits > 64 and not raised:
+            return None
+        if bits > 64:
             code = self.call(f"unsigned_{helper}", width, *operands)
         else:
-            return None
-        if raised and helper == "quotient":
-            return Code(f"{code.text} - {_digits(raised)}", ADD, width)
-        return code
+            code = self.call("long_" * (bits > width) + helper, width, *operands, f"{multiplier}u", str(shift))
+        return Code(f"{code.text} - {_digits(raised)}", ADD, width) if raised and helper == "quotient" else code
 
     def divide(self, term: Expr, symbol: str) -> Code:
         """A division that C has an operator for."""
@@ -641,10 +622,7 @@ class _RootsWriter(Writer):
 
 def _log2(divisor: Expr) -> int | None:
     """The exponent of a literal power of two."""
-    number = divisor.vmin
-    if divisor.op != "const" or number <= 0 or number & (number - 1):
-        return None
-    return number.bit_length() - 1
+    return divisor.vmin.bit_length() - 1 if divisor.op == "const" and is_power_of_two(divisor.vmin) else None
 
 
 def _digits(number: int) -> str:

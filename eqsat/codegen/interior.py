@@ -35,6 +35,9 @@ from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import solved_for
 
+#: What no comparison with these is solved for an index.
+_UNSOLVED = frozenset({"load", *REDUCTIONS, *FLOATS})
+
 
 @dataclass(frozen=True)
 class Interior:
@@ -73,12 +76,9 @@ def interior_of(store: Store) -> Interior | None:
     terms = topological([store.value])
     choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
     # a parameter may be nowhere near its bounds, and what leaves an empty interior is still computed
-    ends = {
-        (r, place): _whole_end(theory, r, place)
-        for r in terms
-        for place in (2, 3)
-        if r.op in REDUCTIONS and set(variables(r.args[place : place + 1])) <= set(store.over)
-    }
+    ranges = [(r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)]
+    near = [(r, place) for r, place in ranges if set(variables([r.args[place]])) <= set(store.over)]
+    ends = {(r, place): _whole_end(theory, r, place) for r, place in near}
     members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
     everywhere = {m: _for_all_indices(theory, m) for m in members}
     holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
@@ -133,7 +133,7 @@ def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[E
 def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
     """A comparison that implies ``member`` for all values of its indices of reductions; ``None`` if none is found."""
     terms = topological([member])
-    if any(t.op == "load" or t.op in REDUCTIONS or t.op in FLOATS for t in terms):
+    if not _UNSOLVED.isdisjoint(t.op for t in terms):
         return None
     if not any(t.op == "var" and is_index(t) for t in terms):
         return member

@@ -12,6 +12,7 @@ other sums are widened as a whole. In 64 bits it happens in any sum.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from eqsat.kernels.kernel import Store, equal_store
@@ -19,7 +20,7 @@ from eqsat.lang.dtypes import select_width
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, array_of, const, make, rebuild, replaced, substitute, topological
 from eqsat.lang.ops import REDUCTIONS, SUMS
-from eqsat.lang.traversal import mentions
+from eqsat.lang.traversal import mentions, with_users
 from eqsat.theory.linear import LinearArithmetic
 
 
@@ -30,33 +31,37 @@ def guarded_loads(
 
     What changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
     """
-    loads = [t for t in topological(roots) if t.op == "load"]
     inside: set[Expr] = set()
     inline: set[Expr] = set()
     doubtful = []
-    for term in loads:
+    for term in [t for t in topological(roots) if t.op == "load"]:
         known = facts if row is not None and mentions(term, row) else ()
         place = term.args[1]
         if (place.vmin >= 0 and place.vmax < array_of(term).size) or is_inside(LinearArithmetic(known), term):
             inside.add(term)
         else:
             doubtful.append((term, known))
-    if doubtful:
-        branches = list(_branches(roots))
-        for term, known in doubtful:
-            around = [(condition, terms) for condition, terms in branches if term in terms]
-            if not around:
-                continue
-            try:
-                theory = LinearArithmetic([*known, *[condition for condition, _ in around]])
-            except ContradictionError:
-                # never evaluated
-                continue
-            between = _between(max((terms for _, terms in around), key=len), term)
-            if is_inside(theory, term) and not any(t.op in REDUCTIONS for t in between):
-                inside.add(term)
-                inline |= between
+    branches = list(_branches(roots)) if doubtful else []
+    for term, known in doubtful:
+        around = [(condition, terms) for condition, terms in branches if term in terms]
+        if between := _guarded_in(around, term, known):
+            inside.add(term)
+            inline |= between
     return frozenset(inside), frozenset(inline)
+
+
+def _guarded_in(around: Sequence[tuple[Expr, set[Expr]]], load: Expr, known: Sequence[Expr]) -> set[Expr]:
+    """What must stay in branches around a load, if their conditions keep it inside its array; else nothing."""
+    if not around:
+        return set()
+    try:
+        theory = LinearArithmetic([*known, *[condition for condition, _ in around]])
+    except ContradictionError:
+        # never evaluated
+        return set()
+    between = _between(max((terms for _, terms in around), key=len), load)
+    is_guarded = is_inside(theory, load) and not any(t.op in REDUCTIONS for t in between)
+    return between if is_guarded else set()
 
 
 def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
@@ -69,11 +74,11 @@ def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
 
 def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
     """Every branch of every selection: its condition, and the terms that only this branch uses."""
-    users: dict[Expr, set[Expr]] = {}
+    users: dict[Expr, set[Expr]] = defaultdict(set)
     order = topological(roots)
     for term in order:
         for arg in term.args:
-            users.setdefault(arg, set()).add(term)
+            users[arg].add(term)
     for term in order:
         if term.op in ("where", "fwhere") and not any(t.element for t in topological([term.args[0]])):
             for branch, condition in zip(term.args[1:], (term.args[0], ~term.args[0]), strict=True):
@@ -118,20 +123,11 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
 def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | None:
     """The selection that a load is, or ``None`` if no two neighbours are selected."""
     order = topological([index])
-    selecting: set[Expr] = set()
-    for term in order:
-        if term.op == "where" or any(a in selecting for a in term.args):
-            selecting.add(term)
+    selecting = with_users({t for t in order if t.op == "where"}, order)
     if index not in selecting:
         return None
     if select_width(index) == 64:
-        addends = _operands(index, SUMS | {"mul", "where"})
-        for term in order:
-            low, high = theory.bounds_of(term) if term in selecting and term in addends else (0, 0)
-            if high - low == 1:
-                loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
-                return _choice(theory.condition(term.eq(low)), *loads)
-        return None
+        return _between_two(theory, array, index, [t for t in order if t in selecting])
     part = next(a for a in index.args if a.op != "const") if _adds_literal(index) else index
 
     def at(place: Expr) -> Expr:
@@ -150,6 +146,17 @@ def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | N
         elif any(a in images for a in term.args[1:]):
             images[term] = _choice(term.args[0], *[images[a] if a in images else at(a) for a in term.args[1:]])
     return images.get(part)
+
+
+def _between_two(theory: LinearArithmetic, array: Expr, index: Expr, selecting: Sequence[Expr]) -> Expr | None:
+    """A selection of two loads, by the first addend of the index among ``selecting`` that has two values."""
+    addends = _operands(index, SUMS | {"mul", "where"})
+    for term in selecting:
+        low, high = theory.bounds_of(term) if term in addends else (0, 0)
+        if high - low == 1:
+            loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
+            return _choice(theory.condition(term.eq(low)), *loads)
+    return None
 
 
 def _adds_literal(index: Expr) -> bool:

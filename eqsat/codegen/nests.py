@@ -27,6 +27,7 @@ from eqsat.lang.functions import maximum
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import mentions
 from eqsat.theory.definedness import settled
+from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic
 
 #: Elements of a row whose sums are taken together, as vector registers hold them. A row whose length is no multiple is
@@ -294,7 +295,7 @@ def _tile_of_sums(store: Store) -> tuple[int, int] | None:
         for t in topological([store.value])
         if t.op == "load" and mentions(t, row)
     )
-    moving = any(outer in variables([end]) for end in store.value.args[2:])
+    moving = outer in variables(store.value.args[2:])
     if rows is None or strip > MAX_STRIP or outer.vmin or row.vmin or far or moving or not writes_once(store):
         return None
     return rows, strip
@@ -306,27 +307,20 @@ def _goes_by_rows(store: Store) -> bool:
     That is: each load moves by one element or not at all, some by one, and the range is the same for the whole row.
     """
     term = store.value
-    if (
-        not store.over
-        or term.op not in REDUCTIONS
-        or store.when is not TRUE
-        or term.op.endswith(("max_over", "min_over"))
-    ):
+    if not store.over or store.when is not TRUE or term.op.removeprefix("f") not in ("sum_over", "prod_over"):
         return False
     row = store.over[-1]
     # partial results are kept in the output, so its elements must have their type
     if extent(row) < CODE_LIMITS.row or store.array.element != (term.element or f"i{select_width(term)}"):
         return False
     theory = LinearArithmetic()
-    strides = []
-    for part in topological([store.target, *term.args]):
-        if part.op == "load":
-            form = theory.form(part.args[1])
-            step = theory.form(substitute([part.args[1]], {row: row + 1})[0]).plus(form, -1)
-            if step.terms:
-                return False
-            strides.append((part, step.constant))
-    inner = [stride for part, stride in strides if part is not store.target]
+    places = {t: t.args[1] for t in topological([store.target, *term.args]) if t.op == "load"}
+    following = substitute(list(places.values()), {row: row + 1})
+    strides = {
+        part: theory.form(after).plus(theory.form(place), -1)
+        for (part, place), after in zip(places.items(), following, strict=True)
+    }
+    one = number(1)
+    contiguous = strides.pop(store.target) == one and {*strides.values()} in ({one}, {one, ZERO})
     nested = any(t.op in REDUCTIONS for t in topological([term.args[0]]))
-    moving = any(row in variables([end]) for end in term.args[2:])
-    return dict(strides)[store.target] == 1 and 1 in inner and set(inner) <= {0, 1} and not nested and not moving
+    return contiguous and not nested and row not in variables(term.args[2:])

@@ -21,14 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.codegen.elements import C_TYPES
 from eqsat.codegen.expressions import preamble
-from eqsat.codegen.libraries import (
-    DIGEST_SIZE,
-    build,
-    compiler_version,
-    find_compiler,
-    load,
-    own_file,
-)
+from eqsat.codegen.libraries import DIGEST_SIZE, build, compiler_version, find_compiler, load, own_file
 from eqsat.codegen.nests import function as loop_function
 from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, values_of
 from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
@@ -119,7 +112,6 @@ class Program:
 
     @cached_property
     def _wanted(self) -> set[str]:
-        """The names of the arguments."""
         return set(self.given.arguments)
 
     def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -128,8 +120,7 @@ class Program:
             raise TypeError(f"out is a {type(out).__name__}, not a mapping from the names of outputs to arrays")
         results: dict[str, NDArray[Any]] = {}
         for b in self.given.outputs:
-            given = out.get(b.name)
-            if given is None:
+            if (given := out.get(b.name)) is None:
                 results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
                 continue
             if not _of_buffer(b, given).flags.carray:

@@ -95,14 +95,8 @@ class CompiledExprs:
         list of ndarray
             One per root, int64 or bool, all of the shape that the values broadcast to.
 
-        Raises
-        ------
-        KeyError
-            If a variable has no value.
-        TypeError
-            If a value is not an integer.
-        ValueError
-            If a value lies outside its variable's range, or the shapes do not broadcast.
+        Raises ``KeyError`` if a variable has no value, ``TypeError`` if a value is not an integer, ``ValueError`` if a
+        value lies outside its variable's range, or the shapes do not broadcast.
         """
         columns = np.broadcast_arrays(*[values_of(v, values) for v in self.variables])
         shape = columns[0].shape if columns else ()
@@ -125,10 +119,7 @@ class CompiledExprs:
             One per root, int64 or bool, with one axis per variable in the order of ``variables``: element
             ``[a, b, ...]`` is the value where the first variable is ``vmin + a``, the second ``vmin + b``, and so on.
 
-        Raises
-        ------
-        ValueError
-            If there are more than ``most`` values, or more variables than an array has axes (64).
+        Raises ``ValueError`` if there are more than ``most`` values, or more variables than an array has axes (64).
 
         >>> from eqsat.lang.expr import var
         >>> compile_exprs([var("i", -2, 1) * 10 + var("j", 0, 2)]).over_domain()[0]
@@ -171,10 +162,7 @@ class CompiledExprs:
             Whether each evaluation waits for the last, whose first root it takes as its first variable. The time is
             then the latency from that variable to that root, with that of a store and a load.
 
-        Raises
-        ------
-        ValueError
-            If ``repeats`` is below 1, or a chain could leave the range of the first variable.
+        Raises ``ValueError`` if ``repeats`` is below 1, or a chain could leave the range of the first variable.
         """
         if repeats < 1:
             raise ValueError(f"cannot repeat a measurement {repeats} times: give at least 1")
@@ -261,26 +249,19 @@ def compile_many(
     flags : sequence of str
         Options of the C compiler.
 
-    Raises
-    ------
-    ValueError
-        If a term does not fit 64 bits, a kernel has no root, or its arguments lack a variable.
-    CompileError
-        If there is no C compiler, or it fails, or the cache directory cannot be written.
+    Raises ``ValueError`` if a term does not fit 64 bits, a kernel has no root, or its arguments lack a variable,
+    ``CompileError`` if there is no C compiler, or it fails, or the cache directory cannot be written.
     """
-    programs = [list_of(Expr, roots, "the expressions to compile") for roots in programs]
-    if not programs:
+    if not (programs := [list_of(Expr, roots, "the expressions to compile") for roots in programs]):
         return []
     given = variables if variables is not None else [None] * len(programs)
     orders = [arguments(roots, order) for roots, order in zip(programs, given, strict=True)]
-    functions = [
-        function(roots, f"kernel{index}", order, storage="static ")
-        for index, (roots, order) in enumerate(zip(programs, orders, strict=True))
-    ]
+    both = list(enumerate(zip(programs, orders, strict=True)))
+    functions = [function(roots, f"kernel{n}", order, storage="static ") for n, (roots, order) in both]
     library = load(build(_unit(programs, orders, functions), tuple(flags)), _ffi(), "eqsat_kernels")
     return [
-        CompiledExprs(tuple(roots), tuple(order), written.text, tuple(flags), library, library.eqsat_kernels[index])
-        for index, (roots, order, written) in enumerate(zip(programs, orders, functions, strict=True))
+        CompiledExprs(tuple(roots), tuple(order), functions[n].text, tuple(flags), library, library.eqsat_kernels[n])
+        for n, (roots, order) in both
     ]
 
 

@@ -83,8 +83,7 @@ class LoopWriter(ElementWriter):
             if term in self.code:
                 stack.pop()
                 continue
-            waiting = [a for a in evaluated_operands(term) if a not in self.code]
-            if waiting:
+            if waiting := [a for a in evaluated_operands(term) if a not in self.code]:
                 stack += waiting[::-1]
                 continue
             stack.pop()
@@ -198,8 +197,7 @@ class LoopWriter(ElementWriter):
 
     def _free_variables(self, term: Expr) -> frozenset[Expr]:
         """The variables of a reduction that are bound around it."""
-        found = self.free.get(term)
-        if found is None:
+        if (found := self.free.get(term)) is None:
             parts = topological([term])
             indices = [t.args[1] for t in parts if t.op in REDUCTIONS]
             bound = {*indices, *[digit for index in indices for digit in self.digits.get(index, [])]}

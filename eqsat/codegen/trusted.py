@@ -110,12 +110,10 @@ def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
         found, intact = _run_beside_margins(kernel, run, inputs, parameters)
         if not intact:
             return True
-        if other is None:
-            pairs = _expected(stated, inputs, parameters, found, number)
-        else:
-            pairs = iter(
-                zip(found.values(), _run_beside_margins(kernel, other, inputs, parameters)[0].values(), strict=True)
-            )
+        pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]] = _expected(stated, inputs, parameters, found, number)
+        if other is not None:
+            others, _ = _run_beside_margins(kernel, other, inputs, parameters)
+            pairs = zip(found.values(), others.values(), strict=True)
         try:
             if not all(_is_close(values, expected, exact) for values, expected in pairs):
                 return True

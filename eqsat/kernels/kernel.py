@@ -208,14 +208,11 @@ class Kernel(Displayed):
         self._check_loops()
 
     def _repr_html_(self) -> str:
-        rows = [
-            [
-                ", ".join(f"{v} in [{v.vmin}, {v.vmax}]" for v in store.over),
-                "" if store.when is TRUE else brief(store.when),
-                f"{brief(store.target)} = {brief(store.value)}",
-            ]
-            for store in self.stores
-        ]
+        rows = []
+        for store in self.stores:
+            over = ", ".join(f"{v} in [{v.vmin}, {v.vmax}]" for v in store.over)
+            where = "" if store.when is TRUE else brief(store.when)
+            rows.append([over, where, f"{brief(store.target)} = {brief(store.value)}"])
         return html_table(["for", "where", "store"], rows, f"kernel {self.name}")
 
     def _check_arrays(self) -> None:
@@ -292,6 +289,18 @@ class Kernel(Displayed):
         ZeroDivisionError
             If an element that is stored, or its place, needs a quotient by zero; the message names it.
         """
+        self._check_arguments(arrays, parameters)
+        found: dict[str, NDArray[Any]] = {
+            b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
+        }
+        for store in self.stores:
+            full = tuple([extent(v) for v in store.over])
+            values = evaluate(store.where_stored(), {**parameters, **grid(store.over)}, arrays)
+            *places, value, when = [np.broadcast_to(x, full) for x in values]
+            found[store.array.name][tuple([p[when] for p in places])] = value[when]
+        return found
+
+    def _check_arguments(self, arrays: Mapping[str, ArrayLike], parameters: Mapping[str, int]) -> None:
         require(arrays, Mapping, f"what the arrays of kernel {self.name!r} hold")
         missing = [b.name for b in self.inputs if b.name not in arrays]
         missing += [str(v.value) for v in self.parameters if v.value not in parameters]
@@ -308,15 +317,6 @@ class Kernel(Displayed):
             number = integer_of(parameters[name], f"the value of {name!r}")
             if not v.vmin <= number <= v.vmax:
                 raise ValueError(f"variable {name!r} is given {number}, outside its range [{v.vmin}, {v.vmax}]")
-        found: dict[str, NDArray[Any]] = {
-            b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
-        }
-        for store in self.stores:
-            full = tuple([extent(v) for v in store.over])
-            values = evaluate(store.where_stored(), {**parameters, **grid(store.over)}, arrays)
-            *places, value, when = [np.broadcast_to(x, full) for x in values]
-            found[store.array.name][tuple([p[when] for p in places])] = value[when]
-        return found
 
 
 def _nothing(term: Expr) -> bool | float:

@@ -15,7 +15,7 @@ The published heuristics are policies over the same equations: :func:`split_at_m
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -99,10 +99,6 @@ class Axis:
     def extent(self) -> int:
         """How many values the variable has."""
         return extent(self.variable)
-
-    def goes_with(self, other: Axis) -> bool:
-        """Whether the two loops may be one."""
-        return self.kind == other.kind and self.scopes == other.scopes
 
 
 @dataclass(frozen=True)
@@ -207,8 +203,7 @@ class Nest:
         found = []
         require(sizes, Mapping, "what a nest splits by")
         for variable, size in sizes.items():
-            axis = next((a for a in self.axes if a.variable is variable), None)
-            if axis is None:
+            if (axis := next((a for a in self.axes if a.variable is variable), None)) is None:
                 raise ValueError(f"{str(variable)!r} is no axis of the nest")
             size = integer_of(size, f"the size that the loop over {str(variable.value)!r} splits by")
             if variable.vmin or size < 1 or axis.extent % size:
@@ -234,7 +229,7 @@ class Nest:
             If there are no two such loops, one does not start at 0, or they are for different things.
         """
         outer, inner = self.neighbours(place)
-        if not _may_merge(outer, inner):
+        if _why_apart(outer, inner):
             raise ValueError(
                 f"the loops over {outer.variable.value!r} and {inner.variable.value!r} do not merge: both must start "
                 f"at 0, be of one kind, and belong to the same reductions"
@@ -314,16 +309,15 @@ def split_at_modulo(nest: Nest) -> Nest:
     """
     require(nest, Nest, "a nest")
     given = nest
-    extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
-    sizes: dict[Expr, set[int]] = {}
+    loops = {a.variable for a in nest.axes if not a.variable.vmin}
+    sizes: dict[Expr, set[int]] = defaultdict(set)
     for term in topological(nest.roots):
-        if term.op == "mod" and term.args[0] in extents and term.args[1].op == "const":
-            sizes.setdefault(term.args[0], set()).add(term.args[1].vmin)
+        if term.op == "mod" and term.args[0] in loops and term.args[1].op == "const":
+            sizes[term.args[0]].add(term.args[1].vmin)
     while True:
         extents = {a.variable: a.extent for a in nest.axes}
         fitting = {v: {n for n in found if 1 < n < extents[v] and extents[v] % n == 0} for v, found in sizes.items()}
-        equations = nest.splits({v: max(found) for v, found in fitting.items() if found})
-        if not equations:
+        if not (equations := nest.splits({v: max(found) for v, found in fitting.items() if found})):
             return nest.named_beside(given)
         nest = nest.replaced(equations)
         sizes = {e.inner.variable: fitting[e.whole.variable] for e in equations}
@@ -353,12 +347,8 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
     """
     require(nest, Nest, "a nest")
     outer, inner = nest.neighbours(place)
-    if outer.kind != inner.kind:
-        return Merge(nest, False, f"one range is for {outer.kind}, the other for {inner.kind}")
-    if outer.scopes != inner.scopes:
-        return Merge(nest, False, "the ranges belong to different reductions")
-    if outer.variable.vmin or inner.variable.vmin:
-        return Merge(nest, False, "a range does not start at 0")
+    if reason := _why_apart(outer, inner):
+        return Merge(nest, False, reason)
     merged = nest.merge(place)
     counts = [division_count(optimize(n.roots, gates=n.gates, **options).exprs) for n in (nest, merged)]
     if counts[1] > counts[0]:
@@ -547,19 +537,15 @@ class _Space:
         other = nest.replaced([equation])
         self.add(other)
         for variable, image in (equation.apart | equation.together).items():
-            self.unions.append(
-                (self.builder.add_class(atom_form(variable)), self.builder.add_class(self.theory.form(image)))
-            )
+            self.unions.append([*map(self.builder.add_class, (atom_form(variable), self.theory.form(image)))])
         self.builder.grow()
         return other
 
     def _value(self, root: Expr, gate: Expr | None) -> Value:
         """The normal form of a root where its gate holds."""
         theory = self.theory if gate is None else self.theory.assuming(self.theory.condition(gate))
-        if theory is None:
-            # the gate never holds: any value will do
-            theory = self.theory
-        return theory.value(root)
+        # where the gate never holds any value will do
+        return (theory or self.theory).value(root)
 
     def cost(self, nest: Nest) -> int:
         """What the cheapest terms in the variables of a nest cost, and its loops."""
@@ -592,11 +578,16 @@ class _Space:
                 size = abs(term.args[1].vmin) // gcd(term.args[1].vmin, coefficient)
                 if atom in extents and 1 < size < extents[atom] and extents[atom] % size == 0:
                     uses[atom, size] += 1
-        pairs = [place for place, (outer, inner) in enumerate(pairwise(nest.axes)) if _may_merge(outer, inner)]
+        pairs = [place for place, (outer, inner) in enumerate(pairwise(nest.axes)) if not _why_apart(outer, inner)]
         merges = [nest.merging(place, self.names) for place in pairs[: LIMITS.candidates]]
         chosen = [split for split, _ in uses.most_common(LIMITS.candidates)]
         return [*[nest.splits({variable: size}, self.names)[0] for variable, size in chosen], *merges]
 
 
-def _may_merge(outer: Axis, inner: Axis) -> bool:
-    return outer.goes_with(inner) and not outer.variable.vmin and not inner.variable.vmin
+def _why_apart(outer: Axis, inner: Axis) -> str:
+    """Why two adjacent loops cannot be one; empty if they can."""
+    if outer.kind != inner.kind:
+        return f"one range is for {outer.kind}, the other for {inner.kind}"
+    if outer.scopes != inner.scopes:
+        return "the ranges belong to different reductions"
+    return "a range does not start at 0" if outer.variable.vmin or inner.variable.vmin else ""

@@ -282,7 +282,7 @@ def _in_output_order(store: Store) -> Store:
 
 def _merged(store: Store, taken: set[str]) -> Store:
     """One loop in place of two wherever every address takes the same step from row to row as within a row."""
-    place = 0
+    place, form = 0, LinearArithmetic().form
     while place + 1 < len(store.over):
         outer, inner = store.over[place : place + 2]
         accesses = _Accesses.of(store)
@@ -292,18 +292,14 @@ def _merged(store: Store, taken: set[str]) -> Store:
             name = _name_of_both(str(outer.value), str(inner.value))
             both = fresh(name, taken, extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
-            store = _substituted(_in_linear_forms(store), over, {outer: const(0), inner: both})
+            # an address may be a sum in the range of a loop only
+            store = equal_store(store, _readdressed(store.parts, lambda address: to_expr(form(address))), store.over)
+            store = _substituted(store, over, {outer: const(0), inner: both})
             # it may go on in the loop around it, too
             place = max(0, place - 1)
         else:
             place += 1
     return store
-
-
-def _in_linear_forms(store: Store) -> Store:
-    """The store with every address as a sum: as it is written, it may be that in the range of a loop only."""
-    theory = LinearArithmetic()
-    return equal_store(store, _readdressed(store.parts, lambda address: to_expr(theory.form(address))), store.over)
 
 
 def _name_of_both(outer: str, inner: str) -> str:
@@ -318,16 +314,11 @@ def _tiled(store: Store, taken: set[str]) -> list[Store]:
 
     What the tiles do not cover is stored separately.
     """
-    if _has_reduction(store) or len(store.over) < 2:
-        return [store]
-    row = store.over[-1]
-    far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]
-    column = next((v for v in store.over[:-1] if any(abs(f.terms.get(v, 0)) == 1 for f in far)), None)
-    if column is None or min(extent(row), extent(column)) < TILE or row.vmin or column.vmin:
+    if not (tiled := _column_and_row(store)):
         return [store]
     rest = []
     nests = []
-    for v in (column, row):
+    for v in tiled:
         tiles = extent(v) // TILE
         if tiles * TILE < extent(v):
             uncovered = fresh(f"{v.value}_rest", taken, extent(v) - tiles * TILE)
@@ -344,6 +335,17 @@ def _tiled(store: Store, taken: set[str]) -> list[Store]:
     inner = [columns[0], rows[0], columns[1], rows[1], rows[2], columns[2]]
     over = [*[v for v in store.over if v not in inner], *[v for v in inner if v.op == "var"]]
     return [equal_store(store, store.parts, over), *rest]
+
+
+def _column_and_row(store: Store) -> list[Expr]:
+    """The loops that a store is tiled along, if an input has its columns along the innermost one."""
+    if _has_reduction(store) or len(store.over) < 2:
+        return []
+    row = store.over[-1]
+    far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]
+    columns = [v for v in store.over[:-1] if any(abs(f.terms.get(v, 0)) == 1 for f in far)]
+    loops = [*columns[:1], row]
+    return loops if columns and all(extent(v) >= TILE and not v.vmin for v in loops) else []
 
 
 def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:

@@ -219,13 +219,11 @@ def _narrowed(term: Expr) -> Expr | None:
         known, x, y = theory.negate(known), y, x
     if not _is_literal(y, neutral):
         return None
-    value = equated(theory, index, known)
-    if value is not None:
+    if (value := equated(theory, index, known)) is not None:
         place = to_expr(value)
         there = (low <= place) & (place < high) & instantiate(known, index, place)
         return make("fwhere", there, instantiate(x, index, place), y)
-    solved = solved_for(theory, index, known)
-    if solved is None:
+    if (solved := solved_for(theory, index, known)) is None:
         return None
     first, beyond, rest = solved
     start = low if first is None else maximum(low, to_expr(first))
@@ -320,7 +318,8 @@ class _Pieces:
         conditions = dict.fromkeys(c for piece in self.pieces for c in self.contexts[piece])
         known = [c for c, has_floats in zip(conditions, _have_floats(conditions), strict=True) if not has_floats]
         self.known = dict(zip(known, substitute(known, self.images), strict=True))
-        self.gates = [self._gate(self.contexts[piece]) for piece in self.pieces]
+        around = [[self.known[c] for c in self.contexts[piece] if c in self.known] for piece in self.pieces]
+        self.gates = [reduce(and_, conditions) if conditions else None for conditions in around]
 
     def loops(self) -> dict[str, int]:
         """How often each loop runs, outermost first; none if the stores do not share theirs."""
@@ -364,10 +363,6 @@ class _Pieces:
             name = f"#{len(self.hidden)}"
             self.hidden[name] = (comparison, free)
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
-
-    def _gate(self, context: Iterable[Expr]) -> Expr | None:
-        known = [self.known[c] for c in context if c in self.known]
-        return reduce(and_, known) if known else None
 
     def joined(self, terms: Sequence[Expr]) -> list[Store]:
         """The stores put together from what has become of the pieces."""

@@ -157,28 +157,22 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
         return Pipeline((kernel,))
     body, index, low, high = term.args
     extents = [extent(v) for v in store.over]
-    found = two_stages([*extents, high.vmin - low.vmin], [len(extents)], (), limits) if low.vmin < high.vmin else None
+    # an empty range is too small, as that of one element is
+    found = two_stages([*extents, max(1, high.vmin - low.vmin)], [len(extents)], (), limits)
     if found is None:
         return Pipeline((kernel,))
     taken = kernel.names
     outer, inner = fresh("p", taken, found.outer), fresh("q", taken, found.inner)
     place = outer * found.inner + inner
     first = reduction(term.op, instantiate(body, index, place + low if low.vmin else place), [Axis(inner)])
-    parts = buffer(free_name(f"{kernel.name}_parts", taken), _element_of(first), (*extents, found.outer))
+    element = "bool" if first.is_bool else first.element or f"i{select_width(first)}"
+    parts = buffer(free_name(f"{kernel.name}_parts", taken), element, (*extents, found.outer))
     target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
     # a sum of partial results is bounded by their bounds, not by those of the elements' type
     partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
-    return Pipeline(
-        (
-            Kernel(f"{kernel.name}_first", (Store(target, first, (*store.over, outer), store.when),)),
-            Kernel(kernel.name, (replace(store, value=reduction(term.op, partial, [Axis(outer)])),)),
-        )
-    )
-
-
-def _element_of(value: Expr) -> str:
-    """The element type of a buffer of such values."""
-    return "bool" if value.is_bool else value.element or f"i{select_width(value)}"
+    second = replace(store, value=reduction(term.op, partial, [Axis(outer)]))
+    stages = {f"{kernel.name}_first": Store(target, first, (*store.over, outer), store.when), kernel.name: second}
+    return Pipeline(Kernel(name, [stage]) for name, stage in stages.items())
 
 
 class Decision(StrEnum):
@@ -267,12 +261,10 @@ class Pipeline:
         stored: set[str] = set()
         for kernel in self.kernels[::-1]:
             stored |= {b.name for b in kernel.outputs}
-            early = [b.name for b in kernel.inputs if b.name in stored]
-            if early:
+            if early := [b.name for b in kernel.inputs if b.name in stored]:
                 raise ValueError(f"kernel {kernel.name!r} loads {early[0]!r} before a kernel behind it stores it")
         names = [b.name for kernel in self.kernels for b in kernel.outputs]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
+        if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two kernels store to {twice[0]!r}: give each buffer to one")
         known: dict[str, tuple[Kernel, Buffer]] = {}
         for kernel in self.kernels:
@@ -362,8 +354,7 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     """
     require(kernel, Kernel, "a kernel")
     require(producer, Store, "a producer")
-    obstacle = _obstacle(kernel, producer)
-    if obstacle:
+    if obstacle := _obstacle(kernel, producer):
         raise ValueError(f"{brief(producer.target)!r} cannot be inlined: {obstacle}")
     array = producer.target.args[0]
 
