@@ -91,7 +91,6 @@ class Answers:
         return found
 
     def clear(self) -> None:
-        """Forget all."""
         with self._lock:
             self._found.clear()
 
@@ -127,7 +126,6 @@ class DropIn:
 
     @property
     def is_installed(self) -> bool:
-        """Whether it is switched on."""
         return bool(self._installed)
 
     def install(self, seams: Sequence[Seam], options: Any = None, after: Callable[[], None] = lambda: None) -> None:

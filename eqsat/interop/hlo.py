@@ -72,8 +72,7 @@ class Shape:
             If it is none, or its layout does not name each dimension once.
         """
         require(text, str, "a shape")
-        found = _SHAPE.fullmatch(text.strip())
-        if not found:
+        if not (found := _SHAPE.fullmatch(text.strip())):
             raise ValueError(f"cannot parse the shape {text[:60]!r}: write it as f32[10,20]{{1,0}}")
         sizes = integers(found[2])
         order, _, placement = (found[3] or "").partition(":")
@@ -182,8 +181,7 @@ def parse(text: str) -> Module:
     lines = _lines(text)
     for number, line in lines:
         with _located(number):
-            found = _HEADER.fullmatch(line)
-            if not found:
+            if not (found := _HEADER.fullmatch(line)):
                 raise ValueError(
                     f"{line[:60]!r} is outside of a computation: put it on a line between 'ENTRY name {{' and '}}'"
                 )
@@ -267,8 +265,7 @@ def _instruction(
     line: str, earlier: Mapping[str, Instruction], known: Mapping[str, Computation]
 ) -> tuple[bool, Instruction]:
     """Whether it is the root, and the instruction in ``line``."""
-    found = _INSTRUCTION.fullmatch(line)
-    if not found:
+    if not (found := _INSTRUCTION.fullmatch(line)):
         raise ValueError(f"cannot parse {line[:60]!r}: write it as 'name = f32[10,20] op(operands), attribute={{0}}'")
     is_root, name, shape, opcode, rest = found.groups()
     arguments, attributes = _arguments(rest)

@@ -199,8 +199,7 @@ class IndexingMap(Displayed):
             raise TypeError(f"a map is read from a text, not from {text!r}")
         refuse_long_text(text, "a map")
         head, _, domain = _FLAG.sub("", _unwrapped(text)).partition("domain:")
-        found = _MAP.fullmatch(" ".join(head.split()).strip(" ,"))
-        if not found:
+        if not (found := _MAP.fullmatch(" ".join(head.split()).strip(" ,"))):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
         dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
         written = (*dims, *symbols, *runtime)
@@ -290,7 +289,6 @@ class IndexingMap(Displayed):
 
     @cached_property
     def _divides_by_zero(self) -> bool:
-        """Whether a term divides by what is always zero."""
         return _divides_by_zero([*self.constraints, *self.terms])
 
     def _settled(self) -> IndexingMap:
@@ -305,7 +303,6 @@ class IndexingMap(Displayed):
         return self._with(dict(zip(self.terms, settled(self.terms, theory), strict=True)), constraints)
 
     def _emptied(self) -> IndexingMap:
-        """The map on an empty domain."""
         return self._with(dict.fromkeys(self.terms, const(0)), [FALSE])
 
     @property
@@ -419,8 +416,7 @@ class IndexingMap(Displayed):
 
 def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
     """The term in a part of a domain, and its interval; or a condition, and none."""
-    found = _INTERVAL.fullmatch(item)
-    if not found:
+    if not (found := _INTERVAL.fullmatch(item)):
         return item, None
     low, high = found.groups()[1:]
     return found[1].strip(), (-INFINITY if low == "-inf" else int(low), INFINITY if high == "inf" else int(high))
@@ -471,7 +467,6 @@ def _unwrapped(text: str) -> str:
 
 
 def _budget(options: Mapping[str, Any]) -> Budget:
-    """The budget in the options."""
     budget = options.get("budget", DEFAULT_BUDGET)
     require(budget, Budget, "the budget")
     return cast(Budget, budget)

@@ -152,8 +152,7 @@ class _Analysis:
                 yield position, _selected(user), [relation.to_operand if self.is_forward else relation.to_output]
 
     def _steps_of_call(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
-        called = user.called
-        if called is None:
+        if (called := user.called) is None:
             raise ValueError(f"{user!r} calls nothing: give its computation as calls=name")
         given, wanted = [i.shapes for i in user.operands], [p.shapes for p in called.parameters]
         here, there = [
@@ -227,7 +226,7 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     if opcode != "get-tuple-element" and any(len(operand.shapes) != 1 for operand in operands):
         raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
     count, relations_of = OPERATIONS[opcode]
-    if len(operands) < abs(count) or (count >= 0 and len(operands) != count):
+    if (len(operands) != count) if count >= 0 else (len(operands) < -count):
         least = "at least " if count < 0 else ""
         raise ValueError(f"{instruction!r} has {len(operands)} operands: give {least}{abs(count)}")
     try:
@@ -301,8 +300,7 @@ def _window(i: Instruction, rank: int) -> tuple[Sizes, Sizes, Sizes, Sizes, tupl
 
 def _convolution(i: Instruction) -> list[Relation]:
     lhs, rhs = _operand_sizes(i)
-    found = re.fullmatch(r"(\w+)_(\w+)->(\w+)", i.attribute("dim_labels"))
-    if not found:
+    if not (found := re.fullmatch(r"(\w+)_(\w+)->(\w+)", i.attribute("dim_labels"))):
         raise ValueError("write dim_labels=b01f_01io->b01f")
     labels = (found[1], found[2], found[3])
     rank = len(labels[0]) - 2

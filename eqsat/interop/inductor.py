@@ -40,7 +40,6 @@ __all__ = [
 
 #: What one kernel may use. Time is not to run out: the answer would depend on how busy the machine is.
 BUDGET = Budget(nodes=4000, seconds=2.0, rounds=12)
-_SEARCH: dict[str, Any] = {"extract": "tree", "budget": BUDGET, "branches": "lazy", "unknown_divisors": "keep"}
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 #: Inductor's classes that divide, and those of them whose C++ truncates: their operands must not be negative.
 _DIVIDING = frozenset({"FloorDiv", "CleanDiv", "ModularIndexing", "Mod", "PythonMod"})
@@ -83,7 +82,7 @@ class Printed:
         if op in ("add", "sub", "neg", "load"):
             return self.simple
         if op == "mul":
-            return 0 if any(abs(literal(x) or 0) == 1 for x in operands) else self.multiply
+            return 0 if any(literal(x) in (1, -1) for x in operands) else self.multiply
         divisor = literal(operands[-1])
         # Inductor's simplifier takes divisors for positive
         if op == "floordiv" and operands[1][0] >= 0:
@@ -145,8 +144,7 @@ def install_if_asked() -> bool:
     >>> install_if_asked()
     False
     """
-    asked = os.environ.get("EQSAT_INDUCTOR") == "1"
-    if asked:
+    if asked := os.environ.get("EQSAT_INDUCTOR") == "1":
         install()
     return asked
 
@@ -263,8 +261,7 @@ def _of_sizes(symbols: Sequence[Any]) -> tuple[dict[Any, tuple[int | None, int |
         return {}, []
     from torch._inductor.virtualized import V
 
-    sizevars = getattr(V.graph, "sizevars", None)
-    if sizevars is None:
+    if (sizevars := getattr(V.graph, "sizevars", None)) is None:
         return {}, []
     env = sizevars.shape_env
     ranges: dict[Any, tuple[int | None, int | None]] = {}
@@ -293,14 +290,14 @@ def _solved(problem: _Problem) -> list[Any]:
     reading = from_sympy([problem.indices[place] for place in places], ranges, facts)
     for place, term in zip(places, reading.terms, strict=True):
         answers[place] = "sign" if _sign_is_in_doubt(problem.indices[place], term) else ""
-    places = [place for place in places if not answers[place]]
-    if not places:
+    if not (places := [place for place in places if not answers[place]]):
         return answers
     indices = [problem.indices[place] for place in places]
     if len(indices) < len(reading.terms):
         # what is known by reading the others does not count
         reading = from_sympy(indices, ranges, facts)
-    result = optimize(reading.terms, constraints=reading.constraints, cost=Printed(), **_SEARCH)
+    search: dict[str, Any] = {"extract": "tree", "budget": BUDGET, "branches": "lazy", "unknown_divisors": "keep"}
+    result = optimize(reading.terms, constraints=reading.constraints, cost=Printed(), **search)
     names = {**_inductors_classes(), **reading.names}
     for place, index, term in zip(places, indices, result.exprs, strict=True):
         try:
@@ -318,8 +315,7 @@ def _keep_what_is_shared(
 ) -> None:
     """Keep the old index where it costs less beside the others: the C++ compiler computes once what they share."""
     places = [place for place, old in enumerate(problem.indices) if _is_read(old)]
-    replaced = [place for place in places if not isinstance(answers[place], str)]
-    if not replaced:
+    if not (replaced := [place for place in places if not isinstance(answers[place], str)]):
         return
     old = [problem.indices[place] for place in places]
     terms = from_sympy([*old, *[answers[place] for place in replaced]], ranges, facts).terms

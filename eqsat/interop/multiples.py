@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from math import prod
 from operator import add, mul
 
 from eqsat.lang.expr import Expr, const, make, rebuild
@@ -35,7 +36,7 @@ def without_multiples(terms: Sequence[Expr]) -> list[Expr]:
             if scale * own % literal or factors - others:
                 kept.append((summand, scale))
             else:
-                quotients.append(_written([*(others - factors).elements()], scale * own // literal))
+                quotients.append(written_product([*(others - factors).elements(), const(scale * own // literal)]))
         if not quotients:
             return None
         rest = make(term.op, _sum(kept), args[1]) if kept else const(0)
@@ -77,10 +78,10 @@ def _summands(root: Expr) -> list[tuple[Expr, int]]:
 
 
 def _sum(summands: Iterable[tuple[Expr, int]]) -> Expr:
-    first, *others = [(t, scale) for t, scale in summands]
-    found = _written([first[0]], first[1])
+    (first, factor), *others = summands
+    found = written_product([first, const(factor)])
     for term, scale in others:
-        size = _written([term], abs(scale))
+        size = written_product([term, const(abs(scale))])
         negative = scale < 0
         if size.op == "const" and size.vmin < 0:
             size, negative = const(-size.vmin), not negative
@@ -88,8 +89,10 @@ def _sum(summands: Iterable[tuple[Expr, int]]) -> Expr:
     return found
 
 
-def _written(factors: Sequence[Expr], scale: int) -> Expr:
-    if not factors:
-        return const(scale)
-    product = reduce(mul, factors)
-    return const(product.vmin * scale) if product.op == "const" else product if scale == 1 else product * scale
+def written_product(operands: Sequence[Expr]) -> Expr:
+    """A product, without ones, its literals last."""
+    number = prod([t.vmin for t in operands if t.op == "const"])
+    if not (others := [t for t in operands if t.op != "const"]):
+        return const(number)
+    product = reduce(mul, others)
+    return product if number == 1 else -product if number == -1 else product * number

@@ -34,8 +34,7 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
     taken = {str(x.value) for x in variables([*terms, *facts])}
     images = {part: var(free_name("part", taken), part.vmin, part.vmax) for part in large}
     found = _answer(replaced(terms, images), facts, options)
-    used = _uses(found, set(images.values()))
-    if used is None:
+    if (used := _uses(found, set(images.values()))) is None:
         return _answer(terms, facts, options)
     inside = [part for part, image in images.items() if image in used]
     answers = _answer(inside, facts, options) if inside else ()

@@ -433,8 +433,7 @@ def _solved(
     image: dict[Expr, Expr] = {}
     constraints: list[Expr] = []
     for dim, index in zip(dims, source, strict=True):
-        loops = {v: c for v, c in index.terms.items() if v not in values}
-        if not loops:
+        if not (loops := {v: c for v, c in index.terms.items() if v not in values}):
             constraints += within(dim - to_expr(index), 0, 0)
             continue
         loop = min(loops, key=lambda v: abs(loops[v]))

@@ -117,12 +117,10 @@ class Tree:
 
 
 def leaf(text: object) -> Tree:
-    """A leaf with that text."""
     return Tree("", text=str(text))
 
 
 def node(op: str, *args: Tree) -> Tree:
-    """An operation on trees."""
     return Tree(op, args)
 
 
@@ -139,8 +137,7 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise self.fail(f"operations nest more than {MAX_DEPTH} deep")
         self._skip()
-        called = _OPERATION.match(self.text, self.position)
-        if called:
+        if called := _OPERATION.match(self.text, self.position):
             self.position = called.end()
             tree = Tree(called[1], self._items(")", depth))
         elif self.text.startswith("[", self.position):
@@ -176,8 +173,7 @@ class _Reader:
     def _leaf(self) -> str:
         """The text up to what ends the item, with all brackets in it."""
         start, open_brackets = self.position, 0
-        vector = _VECTOR.match(self.text, start)
-        if vector:
+        if vector := _VECTOR.match(self.text, start):
             self.position = vector.end()
             return vector[0]
         while self.position < len(self.text):
@@ -227,8 +223,7 @@ def _number(text: str) -> int:
 def _operand(tree: Tree) -> _Operand:
     if tree.op:
         return _computed_operand(tree)
-    match = _ANNOTATED.fullmatch(tree.text)
-    if match is None:
+    if (match := _ANNOTATED.fullmatch(tree.text)) is None:
         return _Operand(tree, 32, None)
     name, kind, low, high = match.groups()
     value = None

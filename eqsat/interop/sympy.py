@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import inf, lcm, prod
-from operator import and_, mul, or_, xor
+from operator import and_, or_, xor
 from typing import Any, cast
 
-from eqsat.interop.multiples import without_multiples
+from eqsat.interop.multiples import without_multiples, written_product
 from eqsat.interop.parts import optimized
 from eqsat.lang.expr import (
     FALSE,
@@ -89,7 +89,7 @@ class _Ratio:
 
     @property
     def below(self) -> Expr:
-        return _product([*self.factors, const(self.literal)])
+        return written_product([*self.factors, const(self.literal)])
 
 
 def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Iterable[Any] = ()) -> Reading:
@@ -266,7 +266,6 @@ class _Reader:
         return found if isinstance(found, Expr) else self._integer(e, found)
 
     def condition(self, e: Any) -> Expr:
-        """A condition."""
         found = self.read(e)
         if isinstance(found, Expr):
             return found
@@ -276,14 +275,12 @@ class _Reader:
         raise self.fail(e, "a condition is needed here")
 
     def number(self, e: Any) -> _Ratio:
-        """A rational number."""
         found = self.read(e)
         if isinstance(found, Expr):
             raise self.fail(e, "a number is needed here, not a condition")
         return found
 
     def integer(self, e: Any) -> Expr:
-        """An integer."""
         return self._integer(e, self.number(e))
 
     def _integer(self, e: Any, found: _Ratio) -> Expr:
@@ -324,8 +321,7 @@ class _Reader:
         if e.is_Rational:
             return _Ratio(const(int(e.p)), int(e.q))
         kind = type(e).__name__
-        method = _READERS.get(kind)
-        if method is None:
+        if (method := _READERS.get(kind)) is None:
             if not getattr(e, "is_Function", False):
                 raise self.fail(e, f"{kind} is none of the classes that are read")
             return self._unknown(e)
@@ -356,7 +352,7 @@ class _Reader:
     def _mul(self, e: Any) -> _Ratio:
         numbers = [self.number(a) for a in e.args]
         factors = tuple([factor for x in numbers for factor in x.factors])
-        return _Ratio(_product([x.top for x in numbers]), prod([x.literal for x in numbers]), factors)
+        return _Ratio(written_product([x.top for x in numbers]), prod([x.literal for x in numbers]), factors)
 
     def _pow(self, e: Any) -> _Ratio:
         base, exponent = e.args
@@ -399,7 +395,7 @@ class _Reader:
     def _over(self, x: _Ratio, y: _Ratio) -> _Ratio:
         """The quotient of two numbers, as a ratio."""
         below = () if y.top.op == "const" and y.top.vmin > 0 else (y.top,)
-        return _Ratio(_product([x.top, y.below]), x.literal * (1 if below else y.top.vmin), x.factors + below)
+        return _Ratio(written_product([x.top, y.below]), x.literal * (1 if below else y.top.vmin), x.factors + below)
 
     def _floor_div(self, e: Any) -> _Ratio:
         x, y = map(self.number, e.args)
@@ -502,18 +498,8 @@ def _common(numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...
     tops = []
     for x in numbers:
         missing = factors - Counter(x.factors)
-        tops.append(_product([x.top, *missing.elements(), const(literal // x.literal)]))
+        tops.append(written_product([x.top, *missing.elements(), const(literal // x.literal)]))
     return tops, literal, tuple(factors.elements())
-
-
-def _product(operands: Sequence[Expr]) -> Expr:
-    """A product, without ones, its literals last."""
-    number = prod([t.vmin for t in operands if t.op == "const"])
-    others = [t for t in operands if t.op != "const"]
-    if not others:
-        return const(number)
-    product = reduce(mul, others)
-    return product if number == 1 else -product if number == -1 else product * number
 
 
 def _sum(operands: Sequence[Expr]) -> Expr:
@@ -618,8 +604,7 @@ class _Writer:
             return self._function(term)(*[self._written[a] for a in term.args[1:]])
         if term.op in SUMS:
             return self._sum(term)
-        method = _WRITERS.get(term.op)
-        if method is None:
+        if (method := _WRITERS.get(term.op)) is None:
             raise ValueError(f"SymPy has no class for {term.op} in {shortened(str(term), 80)!r}")
         return method(self, term, *[self._written[a] for a in term.args])
 

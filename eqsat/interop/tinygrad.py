@@ -205,8 +205,7 @@ def _solved(terms: tuple[Expr, ...], gates: tuple[Expr | None, ...]) -> tuple[Ex
     model, budget = _DROP_IN.options
     cost = _InLoops(model)
     operators = [{t.op for t in topological([term]) if t.args} for term in terms]
-    places = [place for place, own in enumerate(operators) if not own <= _HOISTED]
-    if not places:
+    if not (places := [place for place, own in enumerate(operators) if not own <= _HOISTED]):
         return "sums and products alone"
     chosen, when = [terms[place] for place in places], [gates[place] for place in places]
     try:
@@ -243,8 +242,7 @@ def _of_tinygrads(terms: Sequence[Expr]) -> list[Expr]:
     """Equal terms of tinygrad's operations, which has neither ``<=`` nor ``==`` nor ``min``, nor a difference."""
 
     def replace(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        method = _REPLACED.get(term.op)
-        if method is not None:
+        if (method := _REPLACED.get(term.op)) is not None:
             return method(*args)
         if term.op not in _WRITTEN and term.args:
             raise Kept(f"tinygrad has no {term.op}")
@@ -314,25 +312,28 @@ class _Kernel:
             raise Kept("an image")
         #: Operations that terms have a word for, and whether integers are among what they are computed from.
         self._inner: dict[Any, bool] = {}
-        for u in self._order:
-            if self._is_inner(u):
-                self._inner[u] = any(s.dtype is self._dtypes.weakint or self._inner.get(s, False) for s in u.src)
+        for u in filter(self._is_inner, self._order):
+            self._inner[u] = any(s.dtype is self._dtypes.weakint or self._inner.get(s, False) for s in u.src)
         if len(self._inner) > MOST_OPERATIONS:
             raise Kept("too many operations")
-        holders = {ops.INDEX, ops.SHRINK, ops.CAST, ops.STORE, *tinygrad.uop.GroupOp.ALU}
         #: By an operation and its operand which root that is.
         self._places: dict[tuple[Any, int], int] = {}
-        roots: dict[tuple[Any, Any], int] = {}
-        outer = [u for u in self._order if u.op in holders and u not in self._inner]
-        for u, at, s in [(h, at, s) for h in outer for at, s in enumerate(h.src) if self._inner.get(s, False)]:
-            is_gated = at == 1 and u.op is ops.WHERE and u.src[2].is_invalid
-            self._places[u, at] = roots.setdefault((s, u.src[0] if is_gated else None), len(roots))
+        roots = self._roots({ops.INDEX, ops.SHRINK, ops.CAST, ops.STORE, *tinygrad.uop.GroupOp.ALU})
         if not roots:
             raise Kept("no index expressions")
         self._leaves: dict[str, Any] = {}
         self._read({u for key in roots for u in key if u is not None})
         self.terms = tuple([self._terms[s] for s, _ in roots])
         self.gates = tuple([None if gate is None else self._terms[gate] for _, gate in roots])
+
+    def _roots(self, holders: set[Any]) -> dict[tuple[Any, Any], int]:
+        """What is read by operations that have no term: index expressions, each with its gate or ``None``."""
+        roots: dict[tuple[Any, Any], int] = {}
+        outer = [u for u in self._order if u.op in holders and u not in self._inner]
+        for u, at, s in [(h, at, s) for h in outer for at, s in enumerate(h.src) if self._inner.get(s, False)]:
+            is_gated = at == 1 and u.op is self._ops.WHERE and u.src[2].is_invalid
+            self._places[u, at] = roots.setdefault((s, u.src[0] if is_gated else None), len(roots))
+        return roots
 
     def _is_inner(self, u: Any) -> bool:
         kinds, weak, condition = [s.dtype for s in u.src], self._dtypes.weakint, self._dtypes.bool

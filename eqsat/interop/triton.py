@@ -73,10 +73,7 @@ reset_statistics = _DROP_IN.reset_statistics
 
 
 def install(
-    *,
-    programs: int | tuple[int, int, int] = MOST_PROGRAMS,
-    cost: CostModel = LATENCY,
-    budget: Budget = DEFAULT_BUDGET,
+    *, programs: int | tuple[int, int, int] = MOST_PROGRAMS, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET
 ) -> None:
     """Make the index arithmetic of every kernel that Triton compiles from now on cheaper, in this process.
 
@@ -120,10 +117,7 @@ def install(
 
 @contextmanager
 def enabled(
-    *,
-    programs: int | tuple[int, int, int] = MOST_PROGRAMS,
-    cost: CostModel = LATENCY,
-    budget: Budget = DEFAULT_BUDGET,
+    *, programs: int | tuple[int, int, int] = MOST_PROGRAMS, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET
 ) -> Iterator[None]:
     """:func:`install` for a while.
 
@@ -177,8 +171,7 @@ def _improved(
 def _answer(text: str, instructions: Callable[[str], int]) -> str | Kept:
     """The TTIR that is compiled to the fewest instructions, or why the kernel stays."""
     try:
-        candidates = simplified(text, _DROP_IN.options)
-        if not candidates:
+        if not (candidates := simplified(text, _DROP_IN.options)):
             return Kept("costs no less")
         best = min(candidates, key=instructions)
         return best if instructions(best) < instructions(text) else Kept("no fewer instructions")
@@ -252,8 +245,7 @@ def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
 
 def _joins_offsets(statement: Statement, terms: KnownTerms, name: str) -> bool:
     """Whether a statement adds to a pointer to which another has added; then their sum, so named, is added instead."""
-    outer = _ADDPTR.fullmatch(statement.normalised[0])
-    if outer is None:
+    if (outer := _ADDPTR.fullmatch(statement.normalised[0])) is None:
         return False
     result, pointer, second = statement.normalised[1]
     inner = _ADDPTR.fullmatch(pointer.statement.normalised[0])

@@ -9,16 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from eqsat.extract.cost import CostModel, is_power_of_two
-from eqsat.interop.mlir.tensors import (
-    axis,
-    axis_of,
-    element_of,
-    is_condition,
-    is_tensor,
-    least_type,
-    shape_of,
-    typed,
-)
+from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, is_tensor, least_type, shape_of, typed
 from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make, replaced, topological
@@ -80,30 +71,30 @@ class Emitter:
 
         Raises ``NotReadError`` if a value does not fit its type, or no operation computes it.
         """
-        place, out = result.statement, Emitted()
-        for node, needed in self._plan(term, type_, place):
+        self.place, self.out = result.statement, Emitted()
+        for node, needed in self._plan(term, type_):
             is_last = (node, needed) == (term, type_)
-            self.made[node, needed] = self._value(node, needed, place, out, result if is_last else None)
-        found = self._have(term, type_, place)
+            self.made[node, needed] = self._value(node, needed, result if is_last else None)
+        found = self._have(term, type_)
         if found is not result:
-            out.same_as = found
-        elif not out.lines:
+            self.out.same_as = found
+        elif not self.out.lines:
             raise NotReadError
         else:
             self.fresh.add(result)
-        return out
+        return self.out
 
-    def _have(self, term: Expr, type_: str, place: Statement) -> Value | None:
+    def _have(self, term: Expr, type_: str) -> Value | None:
         """What already is the value of ``term``."""
         if found := self.made.get((term, type_)):
             return found
         plain = self._plain_condition(term)
         value = self.terms.stands_for(plain if plain is not None else term)
         if value is not None and self.terms.type_of(value) == type_:
-            if not self.visible(value, place):
+            if not self.visible(value, self.place):
                 raise NotReadError
             return value
-        return self.available(term, type_, place)
+        return self.available(term, type_, self.place)
 
     def _plain_condition(self, term: Expr) -> Expr | None:
         """The variable of a comparison that says ``v != 0``, if that is a condition itself."""
@@ -117,7 +108,7 @@ class Emitter:
         opposite = variable.ne(0) if variable is not None and not holds else None
         return opposite if opposite is not None and self._plain_condition(opposite) is not None else None
 
-    def _plan(self, term: Expr, type_: str, place: Statement) -> Iterator[Typed]:
+    def _plan(self, term: Expr, type_: str) -> Iterator[Typed]:
         """The terms to compute, operands first, each with its type."""
         seen: set[Typed] = set()
         stack: list[tuple[Typed, bool]] = [((term, type_), False)]
@@ -125,7 +116,7 @@ class Emitter:
             (node, wanted), is_ready = stack.pop()
             if is_ready:
                 yield node, wanted
-            elif (node, wanted) not in seen and self._have(node, wanted, place) is None:
+            elif (node, wanted) not in seen and self._have(node, wanted) is None:
                 seen.add((node, wanted))
                 if not is_condition(wanted) and not fits(node, wanted):
                     raise NotReadError
@@ -202,44 +193,45 @@ class Emitter:
             return "index"
         return max(types, key=lambda name: int(name[1:]))
 
-    def _value(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
+    def _value(self, node: Expr, type_: str, result: Value | None) -> Value:
         """The value of a node whose operands have been computed."""
         if not node.args and node.op != "var":
-            text = str(bool(node.vmin)).lower() if node.is_bool else str(node.vmin)
-            text = f"dense<{text}>" if is_tensor(type_) else text
-            return self._line(out, place, result, "constant", (), text if type_ == "i1" else f"{text} : {type_}")
+            return self._literal(node, type_, result)
         if self._least(node, type_) != type_ or axis_of(node) is not None:
-            return self._spread(node, type_, place, out, result)
+            return self._spread(node, type_, result)
         if node.op == "var":
-            return self._cast(node, type_, place, out, result)
+            return self._cast(node, type_, result)
         name, needed = self._operation(node, type_)
         if not name:
             raise NotReadError
-        operands = [self._read(a, t, place) for a, t in needed]
-        out.price += self.model.price(node.op, [(a.vmin, a.vmax) for a in node.args], (node.vmin, node.vmax))
+        operands = [self._read(a, t) for a, t in needed]
+        self.out.price += self.model.price(node.op, [(a.vmin, a.vmax) for a in node.args], (node.vmin, node.vmax))
         if name == _REMAINDER:
             x, y, quotient = operands
             # the product may wrap, and the difference wraps back
-            product = self._line(out, place, None, "muli", [quotient, y], f" : {type_}")
-            return self._line(out, place, result, "subi", [x, product], f" : {type_}")
+            product = self._line(None, "muli", [quotient, y], f" : {type_}")
+            return self._line(result, "subi", [x, product], f" : {type_}")
         suffix = needed[0][1] if name.startswith("cmpi") else type_
         if name == "select" and is_tensor(type_):
             suffix = f"{needed[0][1]}, {type_}"
-        return self._line(out, place, result, name, operands, f" : {suffix}")
+        return self._line(result, name, operands, f" : {suffix}")
 
-    def _read(self, term: Expr, type_: str, place: Statement) -> Value:
-        value = self._have(term, type_, place)
-        if value is None:
+    def _literal(self, node: Expr, type_: str, result: Value | None) -> Value:
+        text = str(bool(node.vmin)).lower() if node.is_bool else str(node.vmin)
+        text = f"dense<{text}>" if is_tensor(type_) else text
+        return self._line(result, "constant", (), text if type_ == "i1" else f"{text} : {type_}")
+
+    def _read(self, term: Expr, type_: str) -> Value:
+        if (value := self._have(term, type_)) is None:
             raise NotReadError
         return value
 
-    def _spread(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
+    def _spread(self, node: Expr, type_: str, result: Value | None) -> Value:
         """A value in a larger type, or the places along an axis."""
-        out.price += _CAST
-        operands = self._operands(node, type_)
-        if not operands:
+        self.out.price += _CAST
+        if not (operands := self._operands(node, type_)):
             numbers = f"{{end = {shape_of(type_)[0]} : i32, start = 0 : i32}} : {type_}"
-            return self._line(out, place, result, "tt.make_range", (), numbers)
+            return self._line(result, "tt.make_range", (), numbers)
         [(term, source)] = operands
         if element_of(source) != element_of(type_):
             name, suffix = _resized(source, type_), f" : {source} to {type_}"
@@ -248,15 +240,13 @@ class Emitter:
             name = "tt.splat" if not ranks[0] else "tt.broadcast" if ranks[0] == ranks[1] else "tt.expand_dims"
             attribute = f" {{axis = {1 if axis_of(node) == 0 else 0} : i32}}" if name == "tt.expand_dims" else ""
             suffix = f"{attribute} : {source} -> {type_}"
-        return self._line(out, place, result, name, [self._read(term, source, place)], suffix)
+        return self._line(result, name, [self._read(term, source)], suffix)
 
-    def _cast(self, node: Expr, type_: str, place: Statement, out: Emitted, result: Value | None) -> Value:
-        """A variable in another type."""
-        value = self.terms.stands_for(node)
-        if value is None:
+    def _cast(self, node: Expr, type_: str, result: Value | None) -> Value:
+        if (value := self.terms.stands_for(node)) is None:
             raise NotReadError
         source = self.terms.type_of(value)
-        if not self.visible(value, place) or is_condition(type_) or shape_of(source) != shape_of(type_):
+        if not self.visible(value, self.place) or is_condition(type_) or shape_of(source) != shape_of(type_):
             raise NotReadError
         if "index" in (element_of(source), element_of(type_)):
             name = "index_castui" if is_condition(source) else "index_cast"
@@ -264,28 +254,20 @@ class Emitter:
             name = "extui"
         else:
             name = _resized(source, type_)
-        out.price += _CAST
-        return self._line(out, place, result, name, [value], f" : {source} to {type_}")
+        self.out.price += _CAST
+        return self._line(result, name, [value], f" : {source} to {type_}")
 
-    def _line(
-        self,
-        out: Emitted,
-        place: Statement,
-        result: Value | None,
-        name: str,
-        operands: Iterable[Value],
-        suffix: str,
-    ) -> Value:
+    def _line(self, result: Value | None, name: str, operands: Iterable[Value], suffix: str) -> Value:
         """One more operation; its result is a new value unless there is one."""
         if result is None:
-            result = Value("", place.block, place)
+            result = Value("", self.place.block, self.place)
             self.fresh.add(result)
-        pieces: list[str | Value] = [place.indentation, result, f" = {name if '.' in name else f'arith.{name}'} "]
+        pieces: list[str | Value] = [self.place.indentation, result, f" = {name if '.' in name else f'arith.{name}'} "]
         for position, operand in enumerate(operands):
             pieces += [", "] * (position > 0) + [operand]
             if operand not in self.fresh:
-                out.used.append(operand)
-        out.lines.append([*pieces, f"{suffix}\n"])
+                self.out.used.append(operand)
+        self.out.lines.append([*pieces, f"{suffix}\n"])
         return result
 
 

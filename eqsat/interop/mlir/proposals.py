@@ -145,7 +145,6 @@ class Program:
             value.users.append(statement)
 
     def apply(self, proposal: Proposal) -> None:
-        """Do what is proposed."""
         for statement, emitted in proposal.emitted.items():
             self.reads(statement, emitted.used)
             statement.replacement = emitted.lines
@@ -192,8 +191,7 @@ def _proposal(
         alone = {v: program.answers([term], terms, block, program.model) for v, term in wanted.items()}
         wanted = {v: term for v, term in wanted.items() if alone[v] is not None}
     while wanted:
-        answers = program.answers(list(wanted.values()), terms, block, program.model)
-        if answers is None:
+        if (answers := program.answers(list(wanted.values()), terms, block, program.model)) is None:
             return None
         pairs = zip(wanted.items(), answers, strict=True)
         changed = {v: a for (v, term), a in pairs if a is not term or _is_had(program, v, term, terms)}

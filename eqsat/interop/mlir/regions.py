@@ -89,7 +89,6 @@ class KnownTerms(Terms):
         self._facts: dict[Block, list[Expr]] = {}
 
     def range_of(self, value: Value, type_: str) -> tuple[int, int]:
-        """The range of a value that is no arithmetic."""
         low, high = self._assumed_range(value, type_)
         if value.is_result:
             least, most = self._range_of_result(value, type_)
@@ -156,8 +155,7 @@ class KnownTerms(Terms):
             return const(int(text))
         if re.fullmatch(r"%\d+", text):
             return self.operand(text, values)
-        found = re.fullmatch(rf"(?:min |max )?{MAP}", text)
-        if not found:
+        if not (found := re.fullmatch(rf"(?:min |max )?{MAP}", text)):
             raise NotReadError
         return reduce(among, self.function(found[1], found[2], found[3], values))
 
@@ -202,8 +200,7 @@ class KnownTerms(Terms):
 
     def _condition(self, owner: Statement, branch: int) -> list[Expr]:
         text, values = owner.normalised
-        found = _IF.fullmatch(text)
-        if not found:
+        if not (found := _IF.fullmatch(text)):
             return []
         if found[1]:
             conditions = [self.of(values[int(found[1])], "i1")]
@@ -236,8 +233,7 @@ def _range_of_result(text: str, type_: str) -> tuple[int, int]:
         return 0, limits("index")[1]
     if found := _PROGRAMS.fullmatch(text):
         return (0, MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, MOST_PROGRAMS)
-    found = _GPU.fullmatch(text)
-    if not found:
+    if not (found := _GPU.fullmatch(text)):
         return limits(type_)
     most = int(found[2]) if found[2] else _MOST_THREADS
     if found[1] in ("block_dim", "grid_dim", "cluster_dim", "subgroup_size", "num_subgroups"):

@@ -21,6 +21,8 @@ from eqsat.lang.ops import FLOORS, SUMS
 
 #: What :func:`_expressions` calls a loop.
 _LOOP = "for"
+#: Of each kind of expressions, the operators that join the parts of the answers.
+_JOINED = {"min": ("min",), "max": ("max",), _LOOP: ("max", "min")}
 _SYMBOL = re.compile(r"symbol\(%(\d+)\)")
 _VARIABLE = re.compile(r"\b(v\d+_\d+)\b")
 
@@ -69,18 +71,14 @@ class Sites:
         is_needless = bool(kind) and kind != _LOOP and answers is not None and not answers[0].args
         if answers is None or (list(answers) == joined and not is_needless):
             return None
-        parts = list(answers)
-        if kind in ("min", "max"):
-            parts = _members(answers[0], kind)
-        if kind == _LOOP:
-            bounds = [_members(a, op) for a, op in zip(answers, ("max", "min"), strict=True)]
-            parts = [part for bound in bounds for part in bound]
+        members = [chain_members(a, op) for a, op in zip(answers, _JOINED.get(kind, ()), strict=False)]
+        parts = [part for some in members for part in some] or list(answers)
         # what only facts speak of may be no dim
         if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
             raise NotReadError
         symbols = _symbols(statement, terms)
         if kind == _LOOP:
-            changed = [bound if a is not g else None for bound, a, g in zip(bounds, answers, given, strict=True)]
+            changed = [some if a is not g else None for some, a, g in zip(members, answers, given, strict=True)]
             emitted, lost = _looped(statement, changed, terms)
         elif kind:
             emitted = self._applied(statement, kind if len(parts) > 1 else "apply", parts, symbols, terms)
@@ -119,11 +117,6 @@ class Sites:
         return Emitted([line], [terms.values[x] for x in variables(parts)])
 
 
-def _members(term: Expr, op: str) -> list[Expr]:
-    """The operands of a chain of minima or maxima, or the term alone."""
-    return chain_members(term, op) if term.op == op else [term]
-
-
 def _map(parts: Sequence[Expr], symbols: set[Value], terms: Terms) -> list[str | Value]:
     """An affine map whose results are ``parts``, and its operands."""
     leaves = _leaves(parts, terms)
@@ -140,8 +133,7 @@ def _map(parts: Sequence[Expr], symbols: set[Value], terms: Terms) -> list[str |
 def _looped(statement: Statement, bounds: Sequence[Sequence[Expr] | None], terms: Terms) -> tuple[Emitted, list[Value]]:
     """An ``affine.for`` with other bounds, ``None`` for one that stays, and the values that it had in them."""
     text, values = statement.normalised
-    found = AFFINE_FOR.fullmatch(text)
-    if found is None:
+    if (found := AFFINE_FOR.fullmatch(text)) is None:
         raise NotReadError
     line: list[str | Value] = [statement.indentation, *_pieces(text[: found.start(2)], values)]
     lost: list[Value] = []

@@ -299,8 +299,7 @@ class Terms:
         Raises ``NotReadError`` if it is none, or may wrap.
         """
         text, values = statement.normalised
-        found = APPLY.fullmatch(text)
-        if not found:
+        if not (found := APPLY.fullmatch(text)):
             raise NotReadError
         return found[1], self.function(found[2], found[3], found[4], values)
 
@@ -324,8 +323,7 @@ class Terms:
         Raises ``NotReadError`` if one may wrap.
         """
         text, values = statement.normalised
-        found = _ACCESS.fullmatch(text)
-        if not found:
+        if not (found := _ACCESS.fullmatch(text)):
             return []
         bare = re.sub(r"symbol\((%\d+)\)", r"\1", found[1])
         places = sorted({int(n) for n in re.findall(r"%(\d+)", bare)})
