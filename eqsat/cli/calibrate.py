@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +20,7 @@ from statistics import median
 import numpy as np
 
 from eqsat.codegen.libraries import compiler_version
-from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, compile_many
+from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, CompiledExprs, compile_many
 from eqsat.extract.cost import FIGURES, FORMAT, OPERATIONS, operation
 from eqsat.lang.expr import Expr, const, topological, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
@@ -131,7 +131,6 @@ class Program:
         return [self.start(), *sorted(set(found) - {self.start()}, key=str)]
 
     def operations(self) -> Counter[str]:
-        """How many operations of each kind it has."""
         return kinds(self.roots(), self.arguments())
 
 
@@ -146,33 +145,24 @@ def kinds(roots: Sequence[Expr], variables: Iterable[Expr]) -> Counter[str]:
     return found
 
 
-def measure(repeats: int = 5, advance: Callable[[], object] = lambda: None) -> dict[str, dict[str, int]]:
+def measure(repeats: int, advance: Callable[[], object] = lambda: None) -> dict[str, dict[str, int]]:
     """Picoseconds of each kind of operation, for each of :data:`eqsat.extract.cost.FIGURES`.
 
     Everything is measured ``repeats`` times, in turn, so that a slow moment spoils no figure; medians count.
 
     Raises ``CompileError`` if there is no C compiler.
     """
-    programs = {
-        chained: [Program(probe, bits, n, chained) for bits in (32, 64) for probe in PROBES for n in LENGTHS]
-        for chained in (False, True)
-    }
-    kernels = {
-        figure: compile_many(
-            [p.roots() for p in programs[chained]], [p.arguments() for p in programs[chained]], flags=flags
-        )
-        for figure, (chained, flags) in _CONDITIONS.items()
-    }
-    times: dict[str, list[list[float]]] = {figure: [[] for _ in compiled] for figure, compiled in kernels.items()}
+    runs: dict[str, tuple[list[Program], list[CompiledExprs], list[list[float]]]] = {}
+    for figure, (chained, flags) in _CONDITIONS.items():
+        programs = [Program(probe, bits, n, chained) for bits in (32, 64) for probe in PROBES for n in LENGTHS]
+        kernels = compile_many([p.roots() for p in programs], [p.arguments() for p in programs], flags=flags)
+        runs[figure] = programs, kernels, [[] for _ in programs]
     for _ in range(repeats):
-        for figure, (chained, _flags) in _CONDITIONS.items():
-            for kernel, found in zip(kernels[figure], times[figure], strict=True):
-                found.append(kernel.measure(1, chained=chained))
+        for programs, kernels, times in runs.values():
+            for program, kernel, found in zip(programs, kernels, times, strict=True):
+                found.append(kernel.measure(1, chained=program.chained))
         advance()
-    return {
-        figure: fit(programs[chained], [median(found) for found in times[figure]])
-        for figure, (chained, _flags) in _CONDITIONS.items()
-    }
+    return {figure: fit(programs, [median(found) for found in times]) for figure, (programs, _, times) in runs.items()}
 
 
 #: For each figure whether steps wait for one another, and how they are compiled.
@@ -186,17 +176,17 @@ def fit(programs: Sequence[Program], nanoseconds: Sequence[float]) -> dict[str, 
     >>> fit(programs, [5 + 2 * 0.25 * length for length in LENGTHS])
     {'min i32': 250}
     """
-    probes: dict[tuple[Probe, int], list[tuple[Program, float]]] = {}
+    probes: dict[tuple[Probe, int], list[tuple[Program, float]]] = defaultdict(list)
     for program, time in zip(programs, nanoseconds, strict=True):
-        probes.setdefault((program.probe, program.bits), []).append((program, time))
-    slopes = [np.polyfit([p.length for p, _ in of], [time for _, time in of], 1)[0] for of in probes.values()]
+        probes[program.probe, program.bits].append((program, time))
+    slopes: list[float] = []
     steps: list[dict[str, float]] = []
-    for of in probes.values():
+    for (probe, bits), of in probes.items():
         first, last = of[0][0], of[-1][0]
         counts = last.operations()
         counts.subtract(first.operations())
         steps.append({kind: count / (last.length - first.length) for kind, count in counts.items() if count})
-    for probe, bits in probes:
+        slopes.append(np.polyfit([p.length for p, _ in of], [time for _, time in of], 1)[0])
         # what one probe measures together is not told apart
         steps += [{f"{a} i{bits}": 1.0, f"{b} i{bits}": -1.0} for a, b in pairwise(probe.measures)]
         slopes += [0.0] * (len(probe.measures) - 1)
@@ -239,7 +229,6 @@ def machine() -> dict[str, str]:
 
 
 def processor() -> str:
-    """What the processor is called."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     names = [value.strip() for key, _, value in (line.partition(":") for line in lines) if key.strip() == "model name"]

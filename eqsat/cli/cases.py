@@ -82,17 +82,13 @@ class Case:
         further = [gate for gate in gates if gate not in self.exprs]
         roots = [*self.exprs, *further]
         lets, texts = to_program([*roots, *self.constraints], self.variables)
-        index = {root: place for place, root in enumerate(roots)}
-        places = [None if gate is None else index[gate] for gate in self.gates] + [None] * len(further)
-        arrays = [name for name, term in self.variables.items() if term.op == "buffer"]
+        places = [None if gate is None else roots.index(gate) for gate in self.gates] + [None] * len(further)
         given = {
             "lets": [list(pair) for pair in lets],
             "constraints": texts[len(roots) :],
             "gates": places if gates else [],
-            "buffers": arrays,
-            "expected": self.expected,
-            "forbidden": self.forbidden,
-            "tags": self.tags,
+            "buffers": [name for name, term in self.variables.items() if term.op == "buffer"],
+            **{key: getattr(self, key) for key in ("expected", "forbidden", "tags")},
         }
         ranges = {name: json_ends(term) for name, term in self.variables.items() if term.op == "var"}
         first = {"id": self.id, "vars": ranges, "exprs": texts[: len(roots)]}
@@ -212,10 +208,8 @@ def case_of(record: Record, name: str = "") -> Case:
     if kind not in _KINDS:
         raise ValueError(f"cases of kind {kind!r} are unknown: docs/corpora.md lists the kinds")
     texts_of, roots_of = _KINDS[kind]
-    texts = texts_of(record)
-    conditions = get_texts(record, "constraints", [])
-    variables = get_variables(record)
-    arrays = get_texts(record, "buffers", [])
+    texts, conditions = texts_of(record), get_texts(record, "constraints", [])
+    variables, arrays = get_variables(record), get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     names = [*variables, *arrays, *[name for name, _ in lets]]
     if repeated := _repeated(names):
@@ -223,21 +217,12 @@ def case_of(record: Record, name: str = "") -> Case:
     if kind == "gate" and "INVALID" in names:
         raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
     variables |= {name: buffer(name) for name in arrays}
-    terms = parse_program(
-        lets, [*texts, *conditions], variables | {"INVALID": INVALID} if kind == "gate" else variables
-    )
+    known = variables | {"INVALID": INVALID} if kind == "gate" else variables
+    terms = parse_program(lets, [*texts, *conditions], known)
     exprs, gates = roots_of(record, terms[: len(texts)], variables)
-    return Case(
-        id=id_of(record, name),
-        variables=variables,
-        lets=lets,
-        exprs=exprs,
-        constraints=as_conditions(terms[len(texts) :], conditions),
-        gates=gates,
-        expected=get(record, "expected", list, []),
-        forbidden=get(record, "forbidden", list, []),
-        tags=get(record, "tags", list, []),
-    )
+    constraints = as_conditions(terms[len(texts) :], conditions)
+    remarks = {key: get(record, key, list, []) for key in ("expected", "forbidden", "tags")}
+    return Case(id_of(record, name), variables, lets, exprs, constraints, gates, **remarks)
 
 
 def _reduction(record: Record) -> Record:
@@ -277,8 +262,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 def id_of(record: Record, name: str) -> Id:
     """The id of a case as it is given, or ``name`` if it has none."""
-    given = record.get("id")
-    if given is None:
+    if (given := record.get("id")) is None:
         return name
     if not isinstance(given, Id):
         raise ValueError(f"'id' must be a text or a number, not {type(given).__name__}")
@@ -298,7 +282,6 @@ def reason(error: Exception) -> str:
 
 
 def kind_of(record: Record) -> str:
-    """The kind of a case."""
     return str(record.get("kind", "plain"))
 
 
@@ -314,7 +297,6 @@ def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
 
 
 def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
-    """The list of texts at ``key``."""
     texts = get(record, key, list, default)
     for text in texts:
         if not isinstance(text, str):
@@ -323,7 +305,6 @@ def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
 
 
 def get_variables(record: Record, default: Any = None) -> dict[str, Expr]:
-    """The variables of a case by name."""
     return {name: variable(name, bounds) for name, bounds in get(record, "vars", dict, default).items()}
 
 
@@ -336,7 +317,6 @@ def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
 
 
 def variable(name: str, bounds: Any) -> Expr:
-    """The variable with the two ``bounds`` of a JSON list."""
     return var(name, *ends(name, bounds))
 
 
@@ -377,8 +357,7 @@ def _gates(indices: list[Any], exprs: list[Expr]) -> Gates:
 
 
 def _plain_texts(record: Record) -> list[str]:
-    texts = get_texts(record, "exprs")
-    if not texts:
+    if not (texts := get_texts(record, "exprs")):
         raise ValueError("'exprs' is empty: give at least one root")
     return texts
 
@@ -402,13 +381,8 @@ def _view_texts(record: Record) -> list[str]:
         if not isinstance(pair, list) or len(pair) != 2:
             raise ValueError(f"each of 'mask' must be a low and a high index, not {pair!r}")
         limits += pair
-    offset = record.get("offset")
-    parts = {
-        "offset": [0 if offset is None else offset],
-        "shape": get(record, "shape", list),
-        "strides": get(record, "strides", list),
-        "mask": limits,
-    }
+    shape, strides = [get(record, key, list) for key in ("shape", "strides")]
+    parts = {"offset": [get(record, "offset", object, 0)], "shape": shape, "strides": strides, "mask": limits}
     return [number_text(n, key) for key, numbers in parts.items() for n in numbers]
 
 
@@ -424,9 +398,9 @@ def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tu
     for term in terms:
         if term.is_bool or term.element:
             raise ValueError(f"the part {str(term)[:60]!r} of a view must be an integer")
-    end = 1 + len(record["shape"])
-    limits_start = end + len(record["strides"])
-    offset, shape, strides, limits = terms[0], terms[1:end], terms[end:limits_start], terms[limits_start:]
+    offset, *parts = terms
+    sizes = [len(record["shape"]), len(record["strides"])]
+    shape, strides, limits = parts[: sizes[0]], parts[sizes[0] : sum(sizes)], parts[sum(sizes) :]
     mask = list(zip(limits[::2], limits[1::2], strict=True)) if limits else None
     mentioned = set(topological(terms))
     indices = [v for v in variables.values() if v not in mentioned]
@@ -444,8 +418,7 @@ def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> 
 
 #: Per kind the texts to parse, and what to make of the terms: roots and gates.
 _KINDS: dict[
-    str,
-    tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]],
+    str, tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]]
 ] = {
     "plain": (_plain_texts, _plain),
     "gate": (lambda record: [get(record, "before", str)], _gated),

@@ -62,7 +62,6 @@ def numbered_cases(lines: Iterable[str | bytes]) -> list[tuple[int, str | bytes]
 
 
 def id_of_line(line: str | bytes, number: int) -> Id:
-    """The id of the row of line ``number``."""
     name = f"line {number}"
     try:
         return id_of(load(line), name)
@@ -77,8 +76,7 @@ def run_record(record: Record, name: str, settings: Settings) -> Row:
     """
     from eqsat.cli.kinds import ANSWERS
 
-    answer = ANSWERS.get(kind_of(record))
-    if answer is None:
+    if (answer := ANSWERS.get(kind_of(record))) is None:
         return run_case(case_of(record, name), settings)
     return {"id": id_of(record, name), **answer(record, settings)}
 

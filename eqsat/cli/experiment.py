@@ -12,10 +12,11 @@ from __future__ import annotations
 import csv
 import json
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import batched, product
 from pathlib import Path
 from statistics import StatisticsError, correlation, geometric_mean, median
 from typing import Any
@@ -34,7 +35,6 @@ from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
 from eqsat.optimizer.reextraction import EXTRACTORS
-from eqsat.optimizer.result import Result
 
 #: What answers are called that have not been optimised.
 INPUT = "input"
@@ -133,8 +133,14 @@ class Experiment(Displayed):
         return html_table([*lines[0]], [[*line.values()] for line in lines])
 
     def to_csv(self, path: str | Path) -> None:
-        """Write one line for each row, without the answers."""
-        write_csv(self.rows, Path(path))
+        """Write one line for each row, without the answers; a column ``predicted MODEL`` for each model."""
+        models = [*dict.fromkeys(row.model for row in self.rows if row.model != INPUT)]
+        with Path(path).open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow([*COLUMNS, *[f"predicted {model}" for model in models]])
+            for row in self.rows:
+                values = [getattr(row, column) for column in COLUMNS] + [row.predicted[model] for model in models]
+                writer.writerow([round(v, 4) if isinstance(v, float) else v for v in values])
 
     def to_json(self, path: str | Path) -> None:
         """Write :meth:`records` as a JSON list."""
@@ -207,7 +213,6 @@ def experiment(
 
 
 def _names(given: Iterable[str] | str) -> list[str]:
-    """The names that are given, or the one."""
     return [given] if isinstance(given, str) else [*given]
 
 
@@ -308,21 +313,18 @@ def _answers(
     variables = tuple(sorted(case.variables.values(), key=str))
     optimised = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules, budget=budget)
     rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
+    found = [optimised]
     for (name, model), extract in product(models.items(), dict.fromkeys(extractors)):
-        found = optimised.extract(model, extract)
-        rows.append(Row(str(case.id), name, extract, found.exprs, variables, found.cost, found.cost_before, found.gap))
-        _add_times(rows[-1], found)
-    _add_times(rows[0], optimised)
-    for row in rows:
+        best = optimised.extract(model, extract)
+        found.append(best)
+        rows.append(Row(str(case.id), name, extract, best.exprs, variables, best.cost, best.cost_before, best.gap))
+    for row, result in zip(rows, found, strict=True):
+        row.milliseconds, row.extraction_milliseconds = result.milliseconds, result.extraction_milliseconds
         row.predicted = {name: predict(row.roots, model) for name, model in models.items()}
         # what cannot be lowered is known before the others are compiled with it
         if lower:
             function(row.roots, "probe", row.variables)
     return rows
-
-
-def _add_times(row: Row, result: Result) -> None:
-    row.milliseconds, row.extraction_milliseconds = result.milliseconds, result.extraction_milliseconds
 
 
 def times(rows: Iterable[Row]) -> tuple[float, float, int]:
@@ -336,8 +338,7 @@ def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> N
     """Compile every answer once and fill in its time: the median of ``repeats`` turns, each in another order."""
     programs = list(dict.fromkeys((row.roots, row.variables) for row in rows))
     kernels: list[CompiledExprs] = []
-    for start in range(0, len(programs), BATCH):
-        batch = programs[start : start + BATCH]
+    for batch in batched(programs, BATCH):
         kernels += compile_many([roots for roots, _ in batch], [variables for _, variables in batch])
     times: list[list[float]] = [[] for _ in programs]
     order = random.Random(seed)
@@ -359,28 +360,25 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """
     inputs = {row.case: row for row in rows if row.extract == INPUT}
     found = [row for row in rows if row.extract != INPUT]
-    lines: list[dict[str, Any]] = []
-    groups = _answers_by(rows)
-    for model in dict.fromkeys(row.model for row in found):
-        own = next(group for (name, _), group in groups.items() if name == model)
-        lines.append(
-            {
-                "model": model,
-                "cases": len(own),
-                "spearman": _correlation(rows, model),
-                "of answers": _correlation(found, model),
-                "time": round(geometric_mean([row.nanoseconds / inputs[row.case].nanoseconds for row in own]), 3),
-            }
-        )
-    return lines
+    # of each model the answers of its first extractor
+    groups = {model: group for (model, _), group in reversed(_answers_by(rows).items())}
+    return [
+        {
+            "model": model,
+            "cases": len(groups[model]),
+            "spearman": _correlation(rows, model),
+            "of answers": _correlation(found, model),
+            "time": round(geometric_mean([r.nanoseconds / inputs[r.case].nanoseconds for r in groups[model]]), 3),
+        }
+        for model in dict.fromkeys(row.model for row in found)
+    ]
 
 
 def _answers_by(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
-    """The answers of each model and extractor."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row.extract != INPUT:
-            groups.setdefault((row.model, row.extract), []).append(row)
+            groups[row.model, row.extract].append(row)
     return groups
 
 
@@ -392,17 +390,6 @@ def _correlation(rows: Iterable[Row], model: str) -> float | None:
     except StatisticsError:
         # without two different values there is no order
         return None
-
-
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """One line per row; a column ``predicted MODEL`` for each model."""
-    models = [*dict.fromkeys(row.model for row in rows if row.model != INPUT)]
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow([*COLUMNS, *[f"predicted {model}" for model in models]])
-        for row in rows:
-            values = [round(v, 4) if isinstance(v, float) else v for v in (getattr(row, column) for column in COLUMNS)]
-            writer.writerow([*values, *[row.predicted[model] for model in models]])
 
 
 def plot(rows: Sequence[Row], directory: Path) -> list[Path]:

@@ -13,7 +13,6 @@ import click
 
 
 def standard_input() -> bytes:
-    """All of standard input."""
     if sys.stdin is None:
         raise click.UsageError("standard input is closed: give it a file, or name one")
     return sys.stdin.buffer.read()
@@ -64,7 +63,6 @@ def naming(output: Path | None) -> Iterator[None]:
 
 
 def say_left_out(line: str) -> None:
-    """Say which case is left out, and why."""
     click.echo(f"# left out: {line}", err=True)
 
 

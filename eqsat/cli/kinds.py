@@ -63,8 +63,7 @@ def _indexing(record: Record, settings: Settings) -> Row:
         return _operation(record, attributes, settings)
     # an empty range makes an empty map
     ranges = {name: ends(name, bounds) for name, bounds in get(record, "vars", dict, {}).items()}
-    unbounded = [name for name, bounds in ranges.items() if not is_finite(*bounds)]
-    if unbounded:
+    if unbounded := [name for name, bounds in ranges.items() if not is_finite(*bounds)]:
         raise ValueError(f"variable {unbounded[0]!r} of a map needs a range with two ends")
     before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
     for following in get_texts(record, "compose", []):
@@ -309,7 +308,6 @@ def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
 
 
 def _integers(record: Record, key: str, default: list[int] | None = None) -> list[int]:
-    """The list of integers at ``key``."""
     numbers: list[int] = get(record, key, list, default)
     if not all(type(n) is int for n in numbers):
         raise ValueError(f"{key!r} must be a list of integers, not {numbers!r}")
@@ -327,8 +325,7 @@ def _stages(record: Record, settings: Settings) -> Row:
         most_factor=get(given, "max_divisor", int, SPLIT_LIMITS.most_factor),
         most_outputs=get(given, "max_output_size", int, SPLIT_LIMITS.most_outputs),
     )
-    found = two_stages(shape, axes, copies, limits)
-    if found is None:
+    if (found := two_stages(shape, axes, copies, limits)) is None:
         return {"split": False, "out": [f"REDUCE(data{shape}, axes={axes})"]}
     return {
         "split": True,

@@ -37,7 +37,7 @@ from eqsat.cli.files import (
     standard_input,
     termination_raised,
 )
-from eqsat.cli.rule_listing import details, fires_line, matched_in, proof_line, proved, rule_line, shown_in_detail
+from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.expressions import to_c
@@ -191,8 +191,20 @@ def app() -> None:
     """Optimise integer index expressions by equality saturation."""
 
 
+def _no_options(context: click.Context, option: click.Parameter, expressions: tuple[str, ...]) -> tuple[str, ...]:
+    for text in expressions:
+        if text.startswith("--"):
+            # an expression may begin with a minus, so click has no objection to these
+            own = [name for option in context.command.params for name in option.opts]
+            if (name := text.partition("=")[0]) in own:
+                raise click.UsageError(f"{name} stands behind --, where all are expressions: give it before")
+            near = "".join(f" Did you mean {name}?" for name in get_close_matches(name, own, 1))
+            raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
+    return expressions
+
+
 @app.command(context_settings={"ignore_unknown_options": True})
-@click.argument("expressions", nargs=-1, required=True, metavar="EXPR...")
+@click.argument("expressions", nargs=-1, required=True, metavar="EXPR...", callback=_no_options)
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option(
     "--var",
@@ -228,10 +240,7 @@ def app() -> None:
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
 @click.option(
-    "--html",
-    metavar="FILE.html",
-    type=_FILE,
-    help="Also write a page that shows what was found, how, and the e-graph.",
+    "--html", metavar="FILE.html", type=_FILE, help="Also write a page that shows what was found, how, and the e-graph."
 )
 @click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
 @_with_settings
@@ -256,14 +265,6 @@ def optimize(
     Several expressions are optimised together: what they share is paid once. - reads them from standard input, one a
     line.
     """
-    for text in expressions:
-        if text.startswith("--"):
-            # an expression may begin with a minus, so click has no objection to these
-            own = [name for option in click.get_current_context().command.params for name in option.opts]
-            if (name := text.partition("=")[0]) in own:
-                raise click.UsageError(f"{name} stands behind --, where all are expressions: give it before")
-            near = "".join(f" Did you mean {name}?" for name in get_close_matches(name, own, 1))
-            raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
     settings = _settings(**options)
     names = _names(ranges, variables, buffers)
     texts = lines_of(standard_input()) if expressions == ("-",) else expressions
@@ -299,21 +300,13 @@ def optimize(
 def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[str]) -> dict[str, Expr]:
     """The variables that ``--range`` and ``--var`` give, and the arrays that ``--buffer`` does."""
     names: dict[str, Expr] = {}
-    for option, items, form in (("--range", ranges, "NAME=N"), ("--var", variables, "NAME=LOW:HIGH")):
-        for item in items:
-            name, _, bounds = item.partition("=")
-            low, _, high = bounds.partition(":") if option == "--var" else ("0", "", bounds)
-            try:
-                # only a range as --var writes it may have no end
-                first, last = [int(end) if end.strip() or ":" not in bounds else None for end in (low, high)]
-            except ValueError as error:
-                if "digits" in str(error):
-                    digits = sys.get_int_max_str_digits()
-                    raise click.UsageError(f"{option} {name}: a bound has more than {digits} digits") from None
-                raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
-            if name in names:
-                raise click.UsageError(f"variable {name!r} is given twice")
-            names[name] = var(name, first, cast(int, last) - 1 if option == "--range" else last)
+    given = [("--range", item) for item in ranges] + [("--var", item) for item in variables]
+    for option, item in given:
+        variable = _variable(option, item)
+        name = str(variable.value)
+        if name in names:
+            raise click.UsageError(f"variable {name!r} is given twice")
+        names[name] = variable
     for item in buffers:
         name, equals, element = item.partition("=")
         if not equals:
@@ -328,16 +321,31 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
     return names
 
 
+def _variable(option: str, item: str) -> Expr:
+    """The variable that ``--range`` or ``--var`` gives."""
+    is_range = option == "--range"
+    name, _, bounds = item.partition("=")
+    low, _, high = ("0", "", bounds) if is_range else bounds.partition(":")
+    try:
+        # only a range as --var writes it may have no end
+        first, last = [int(end) if end.strip() or ":" not in bounds else None for end in (low, high)]
+    except ValueError as error:
+        if "digits" in str(error):
+            digits = sys.get_int_max_str_digits()
+            raise click.UsageError(f"{option} {name}: a bound has more than {digits} digits") from None
+        form = "NAME=N" if is_range else "NAME=LOW:HIGH"
+        raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
+    return var(name, first, cast(int, last) - 1 if is_range else last)
+
+
 def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     """How often each loop of a comma-separated list runs: once per value of its variable."""
     chosen = [name.strip() for name in loops.split(",")]
-    unknown = [name for name in chosen if name not in names or names[name].op != "var"]
-    if unknown:
+    if unknown := [name for name in chosen if name not in names or names[name].op != "var"]:
         raise click.UsageError(f"--loops names {unknown[0]!r}, which is no variable: give it a --range or --var")
     if len(set(chosen)) < len(chosen):
         raise click.UsageError(f"--loops names a variable twice: {loops!r}; name each loop once")
-    unbounded = [name for name in chosen if not is_finite(extent(names[name]))]
-    if unbounded:
+    if unbounded := [name for name in chosen if not is_finite(extent(names[name]))]:
         raise click.UsageError(f"--loops names {unbounded[0]!r}, which has no end: give its --var two bounds")
     return {name: extent(names[name]) for name in chosen}
 
@@ -352,13 +360,14 @@ def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
 
 
 def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, derivation: Explanation | None) -> Row:
-    return {
-        **record(result, check, taken),
-        "points": check.points,
-        **({"c": to_c(result.exprs)} if as_c else {}),
-        **({"rules": dict(result.rules), "explanation": derivation.record()} if derivation else {}),
-        **({"pareto": [_answer(answer, taken) for answer in result.pareto]} if result.pareto else {}),
-    }
+    row = {**record(result, check, taken), "points": check.points}
+    if as_c:
+        row["c"] = to_c(result.exprs)
+    if derivation:
+        row |= {"rules": dict(result.rules), "explanation": derivation.record()}
+    if result.pareto:
+        row["pareto"] = [_answer(answer, taken) for answer in result.pareto]
+    return row
 
 
 def _answer(answer: Answer, taken: Iterable[str]) -> Row:
@@ -678,17 +687,12 @@ def rules(
     listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]
     listed = named(listed, names) if names else listed
     in_detail = len(names) == len(listed) == 1
-    matches = {} if fires is None else matched_in(fires, rule_set(rule_files, without))
+    matches = None if fires is None else matched_in(fires, rule_set(rule_files, without))
     rows: list[Row] = []
     for rule in listed:
-        row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
-        row |= details(rule) if in_detail else {}
-        row |= {} if fires is None else {"fires": matches.get(rule.name, {})}
-        rows.append(row | proved(rule) if prove else row)
+        rows.append(row_of(rule, in_detail, prove, matches))
         if not as_json:
-            shown = shown_in_detail if in_detail else proof_line if prove else rule_line
-            places = "" if fires is None or in_detail else f"; fires {fires_line(rows[-1])}"
-            click.echo(shown(rows[-1]) + places)
+            click.echo(line_of(rows[-1]))
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif prove:
@@ -712,16 +716,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # the reader has left, as head does: nothing more to say, and nothing to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except click.ClickException as error:
-        _fail(error.format_message())
-    except OSError as error:
-        _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
-    except ValueError as error:
-        _fail(str(error))
-    except MemoryError as error:
-        _fail(f"out of memory: {str(error) or 'give a smaller input'}")
     except Exception as error:
-        _fail(str(error) if isinstance(error, CompileError) else f"internal error: {type(error).__name__}: {error}")
+        _fail(_said(error))
+
+
+def _said(error: Exception) -> str:
+    """What is said of an error."""
+    match error:
+        case click.ClickException():
+            return error.format_message()
+        case OSError() if error.strerror:
+            return f"{error.filename or 'standard output'}: {error.strerror}"
+        case MemoryError():
+            return f"out of memory: {str(error) or 'give a smaller input'}"
+        case OSError() | ValueError() | CompileError():
+            return str(error)
+    return f"internal error: {type(error).__name__}: {error}"
 
 
 def _writes_files(name: str) -> bool:

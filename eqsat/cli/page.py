@@ -63,13 +63,7 @@ def content(result: Result) -> dict[str, Any]:
         "phases": {name: 1000 * seconds for name, seconds in result.trace.phases.items()},
         "sources": dict(result.trace.alternatives),
         "rules": [
-            [
-                name,
-                use.matches,
-                None if use.seconds is None else 1000 * use.seconds,
-                _law(laws, name),
-                places.get(name, []),
-            ]
+            [name, use.matches, None if use.seconds is None else 1000 * use.seconds, _law(laws, name), places[name]]
             for name, use in sorted(result.trace.rules.items(), key=lambda item: -item[1].matches)
         ],
         "derivation": derivation,
@@ -103,15 +97,10 @@ def _graph(result: Result) -> dict[str, Any]:
     cheapest, _ = trees(priced)
     classes = {}
     for c, nodes in graph.classes.items():
-        found = [
-            [
-                _parts(node),
-                price,
-                price + sum(cheapest.get(a, 0) for a in dict.fromkeys(node[2])),
-                choice.get(c) == node,
-            ]
-            for node, price in zip(nodes, priced.prices[c], strict=True)
-        ]
+        found = []
+        for node, price in zip(nodes, priced.prices[c], strict=True):
+            total = price + sum(cheapest.get(a, 0) for a in dict.fromkeys(node[2]))
+            found.append([_parts(node), price, total, choice.get(c) == node])
         low, high = graph.bounds[c]
         # those of the answer first, then the cheapest
         classes[c] = [f"[{low}, {high}]", sorted(found, key=lambda row: (not row[3], row[2]))]
@@ -127,12 +116,11 @@ def _places(result: Result) -> dict[str, list[tuple[int, str, str]]]:
     if result.snapshot is None or not found:
         return found
     built = result.built()
-    graph = built.graph
-    cheapest = tree(Priced.of(graph, result.model))
+    cheapest = tree(Priced.of(built.graph, result.model))
     terms = terms_of(cheapest, cheapest, built.leaves, built.narrower.get)
     matcher = Matcher([rule for rule in result.rule_set if rule.name in found])
     deadline = time.monotonic() + MATCHING
-    nodes = [(c, node) for c, nodes in graph.classes.items() for node in nodes if all(a in terms for a in node[2])]
+    nodes = [(c, node) for c, of in built.graph.classes.items() for node in of if terms.keys() >= set(node[2])]
     for c, node in nodes:
         if time.monotonic() > deadline:
             break
@@ -151,8 +139,8 @@ def _parts(node: Node) -> list[Part]:
         constant, coefficients = payload
         parts: list[Part] = []
         for k, a in zip(coefficients, operands, strict=True):
-            sign = ("-" if k < 0 else "") if not parts else " - " if k < 0 else " + "
-            parts += [sign + (f"{abs(k)}*" if abs(k) != 1 else ""), a]
+            signs = (" + ", " - ") if parts else ("", "-")
+            parts += [signs[k < 0] + (f"{abs(k)}*" if abs(k) != 1 else ""), a]
         return [*parts, f" {'-' if constant < 0 else '+'} {abs(constant)}"] if constant else parts
     if not operands:
         return [str(payload)]

@@ -35,7 +35,7 @@ def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str
     return found
 
 
-def fires_line(row: Row) -> str:
+def _fires_line(row: Row) -> str:
     """Where a rule matches, most often first."""
     often = sorted(row["fires"].items(), key=lambda place: -place[1])
     shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
@@ -43,8 +43,28 @@ def fires_line(row: Row) -> str:
     return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
 
 
-def details(rule: Rule) -> Row:
-    """What is said of a rule that is shown alone."""
+def row_of(rule: Rule, in_detail: bool, prove: bool, matches: dict[str, dict[str, int]] | None) -> Row:
+    """What is said of a rule, of one in detail more; with its proof, and where it matches, if that is asked for."""
+    row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
+    if in_detail:
+        row |= _details(rule)
+    if matches is not None:
+        row["fires"] = matches.get(rule.name, {})
+    return row | _proved(rule) if prove else row
+
+
+def line_of(row: Row) -> str:
+    """A rule as a line, with how it was proved, and where it fires; one in detail with a line for each of these."""
+    if "example" in row:
+        return _shown_in_detail(row)
+    fires = f"; fires {_fires_line(row)}" if "fires" in row else ""
+    if "proof" in row:
+        return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}{fires}"
+    guard = f"  when {row['when']}" if row["when"] else ""
+    return f"{row['name']:<28} {_rewrite(row)}{guard}  # {row['why']}{fires}"
+
+
+def _details(rule: Rule) -> Row:
     from eqsat.prove.proof import instance
 
     families = {**FAMILIES, "reduce": REDUCE}
@@ -57,8 +77,7 @@ def details(rule: Rule) -> Row:
     }
 
 
-def shown_in_detail(row: Row) -> str:
-    """All that is said of a rule, a line each."""
+def _shown_in_detail(row: Row) -> str:
     lines = {"rule": f"{row['name']}  ({row['family'] or 'of your own'})"}
     lines["rewrites"] = _rewrite(row)
     lines |= {"guard": row["when"] or "none", "why": row["why"], "source": row["source"]}
@@ -66,14 +85,13 @@ def shown_in_detail(row: Row) -> str:
         values = ", ".join(f"{name} = {value}" for name, value in example["values"].items())
         lines["example"] = f"with {values} both sides are {example['both sides']}"
     if "fires" in row:
-        lines["fires"] = fires_line(row)
+        lines["fires"] = _fires_line(row)
     if "proof" in row:
         lines["proof"] = f"{' and '.join(row['proof'])}: {row['how']} ({row['ms']} ms)"
     return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
 
 
-def proved(rule: Rule) -> Row:
-    """The proof of ``rule`` as columns."""
+def _proved(rule: Rule) -> Row:
     from eqsat.prove.proof import prove_rule
 
     started = time.perf_counter()
@@ -82,17 +100,6 @@ def proved(rule: Rule) -> Row:
         raise ValueError(str(proof.counterexample))
     elapsed = round(1000 * (time.perf_counter() - started), 1)
     return {"proof": list(proof.kinds), "how": proof.how, "ms": elapsed}
-
-
-def proof_line(row: Row) -> str:
-    """How a rule was proved, as a line."""
-    return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}"
-
-
-def rule_line(row: Row) -> str:
-    """A rule as a line."""
-    guard = f"  when {row['when']}" if row["when"] else ""
-    return f"{row['name']:<28} {_rewrite(row)}{guard}  # {row['why']}"
 
 
 def _rewrite(row: Row) -> str:

@@ -81,8 +81,7 @@ def named(rules: Sequence[Rule], patterns: Iterable[str]) -> list[Rule]:
     chosen: set[str] = set()
     names = [rule.name for rule in rules]
     for pattern in patterns:
-        matching = [name for name in names if fnmatchcase(name, pattern)]
-        if not matching:
+        if not (matching := [name for name in names if fnmatchcase(name, pattern)]):
             near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(pattern, names, 1))
             raise ValueError(f"no rule is named {pattern!r}{near or ': eqsat rules lists them'}")
         chosen.update(matching)

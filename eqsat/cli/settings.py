@@ -38,10 +38,9 @@ class Settings:
     @property
     def optimizing(self) -> dict[str, Any]:
         """The options of :func:`eqsat.optimize` that all kinds of cases take."""
-        cost, rules = cost_model(self.cost), rule_set(self.rules, self.without)
-        engine, theory, branches = self.engine, self.theory, self.branches
-        options = {"cost": cost, "engine": engine, "theory": theory, "budget": self.budget, "branches": branches}
-        return options if rules is None else options | {"rules": rules}
+        options = {name: getattr(self, name) for name in ("engine", "theory", "budget", "branches")}
+        rules = rule_set(self.rules, self.without)
+        return {"cost": cost_model(self.cost), **options, **({} if rules is None else {"rules": rules})}
 
     @property
     def optimizing_roots(self) -> dict[str, Any]:

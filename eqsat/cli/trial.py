@@ -81,8 +81,7 @@ def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
         names = runpy.run_path(path)
     except (Exception, SystemExit) as error:  # whatever a file raises is its answer
         raise ValueError(f"{path}: {type(error).__name__}: {error}") from None
-    kernels = {name: value for name, value in names.items() if isinstance(value, Kernel)}
-    if not kernels:
+    if not (kernels := {name: value for name, value in names.items() if isinstance(value, Kernel)}):
         raise ValueError(f"{path}: no kernel among its global names: assign an eqsat.Kernel to one")
     if chosen and chosen not in kernels:
         raise ValueError(f"{path} has no kernel {chosen!r}, only {', '.join(kernels)}")
@@ -139,7 +138,6 @@ def try_kernel(
 
 
 def _reference(kernel: Kernel, reference: Reference | None, arguments: Mapping[str, Any]) -> Mapping[str, NDArray[Any]]:
-    """NumPy's outputs by name."""
     if reference is None:
         # the value of a load outside its array is not specified: it is compared with that which C has
         parameters = {str(v.value): arguments[str(v.value)] for v in kernel.parameters}
