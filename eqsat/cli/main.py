@@ -266,12 +266,13 @@ def optimize(
     line.
     """
     settings = _settings(**options)
+    # files of rules bring operators, which the expressions may have
+    optimizing = settings.optimizing_roots
     names = _names(ranges, variables, buffers)
     texts = lines_of(standard_input()) if expressions == ("-",) else expressions
     roots = [parse(text, names, _REMEDY) for text in texts]
     known = [parse(text, names, _REMEDY) for text in constraints]
     masks = [None if text == "-" else parse(text, names, _REMEDY) for text in gates]
-    optimizing = settings.optimizing_roots
     if loops is not None:
         optimizing["cost"] = LoopAware(_trip_counts(loops, names), optimizing["cost"])
     result = optimise(roots, constraints=known, gates=masks, pareto=pareto, **optimizing)

@@ -117,3 +117,13 @@ def test_files_of_rules_bring_operators(eqsat, tmp_path):
     corpus = tmp_path / "in.jsonl"
     corpus.write_text(json.dumps({"vars": {"x": [0, 9]}, "exprs": ["popcount(x*8)"]}))
     assert json.loads(eqsat("corpus", str(corpus), "--rules", rules)[1])["out"] == ["popcount(x)"]
+
+
+def test_operators_of_a_file_are_known_before_the_expressions_are_read(eqsat, tmp_path):
+    mine = tmp_path / "odd.py"
+    mine.write_text(
+        "from eqsat import Rule, operator\n"
+        'operator("cli_odd", 1, lambda x: x % 2, bounds=lambda x: (0, 1), price=2)\n'
+        'LAW = Rule("odd-of-twice", "cli_odd(x*2)", "0")\n'
+    )
+    assert eqsat("optimize", "cli_odd(x*2)", "--range", "x=9", "--rules", str(mine))[:2] == (0, "0\n")
