@@ -105,6 +105,7 @@ def _add_beside(
     found = _in_time(
         builder,
         _from_quotients(builder, needed),
+        _masked(builder, needed),
         _in_two_steps(builder, forms),
         _shifted(builder),
         _taken_in(builder, needed),
@@ -242,6 +243,26 @@ def _from_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tu
                 quotient = builder.theory.quotient_by(dividend, n)
                 if quotient in builder.classes:
                     yield c, builder.sum_node([(dividend, 1), (quotient, -n)], 0)
+
+
+def _masked(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """``A % n`` as ``(A + k*(A//n)) % (n + k)`` where the quotient is there, if ``k`` and ``n + k`` are powers of two.
+
+    With ``A = n*q + r`` that is the remainder of ``(n + k)*q + r``.
+    """
+    for c in needed:
+        for op, _, args in list(builder.graph.classes[c]):
+            divisor = builder.form_of(args[1]) if op == "mod" else None
+            n = divisor.constant if divisor is not None and not divisor.terms else 0
+            k = n & -n
+            if n <= k or not is_power_of_two(n + k):
+                continue
+            dividend = builder.form_of(args[0])
+            quotient = builder.theory.quotient_by(dividend, n)
+            if quotient in builder.classes and builder.add_class(quotient) in needed:
+                whole = builder.add_class(dividend.plus(quotient, k), expand=False)
+                builder.add_node(whole, sum_of([(args[0], 1), (builder.add_class(quotient), k)], 0))
+                yield c, ("mod", None, (whole, builder.add_class(number(n + k))))
 
 
 def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
@@ -511,12 +532,16 @@ def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
             yield builder.add_class(condition), (bounds.op, None, builder.operands(bounds))
 
 
-def _merged(builder: Builder, conditions: Iterable[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
+def _merged(builder: Builder, conditions: Sequence[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:
     """``3 <= x and 3 <= y`` as ``3 <= min(x, y)``, or as ``6 <= x + y`` where neither is more."""
-    for c, condition in conditions:
+    pending, seen = [*conditions], {c for c, _ in conditions}
+    for c, condition in pending:
         if condition.op in ("and", "or"):
             for node in builder.conditions.merged(condition, alike=True):
                 yield c, node
+                # some of the members that are left may be merged too
+                pending += [(a, left) for a in node[2] if a not in seen and isinstance(left := builder.values[a], Expr)]
+                seen.update(node[2])
         elif condition.op in ("lt", "le"):
             for node in builder.conditions.in_parts(condition):
                 yield c, node

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
@@ -87,10 +89,34 @@ class SelectionNodes(KindNodes):
 
         Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
         """
-        for c in reachable(choice, self.classes.graph.roots):
+        classes = list(reachable(choice, self.classes.graph.roots))
+        uses = Counter([a for c in classes for a in choice[c][2]])
+        for c in classes:
             form = self.classes.values[c]
             if isinstance(form, LinearForm) and form.constant and len(form.terms) > 1:
                 for atom, k in form.terms.items():
                     rest = LinearForm(form.terms, 0).plus(atom_form(atom), -k) if self.two_valued(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))
+                self._absorb_constant(c, choice, uses)
+
+    def _absorb_constant(self, c: int, choice: Choice, uses: Mapping[int, int]) -> None:
+        """Add the sum that ``choice`` has for a class, its constant in the literals of a selection if it has one."""
+        constant, terms, pending = 0, {c: 1}, [c]
+        while pending:
+            op, payload, args = choice[a := pending.pop()]
+            is_own = a == c or uses[a] == 1
+            if (op == "const" or (op in ("add", "sub") and is_own)) and (k := terms.pop(a, 0)):
+                constant += k * cast(int, payload) if op == "const" else 0
+                for b, j in zip(args, (k, k if op == "add" else -k), strict=False):
+                    terms[b] = terms.get(b, 0) + j
+                    pending.append(b)
+        for a, k in terms.items() if constant else ():
+            if choice[a][0] != "where":
+                continue
+            whole = self.add_class(self.classes.form_of(a).times(k).shifted(constant))
+            for op, _, args in list(self.classes.graph.classes[a]):
+                if op == "where" and not any(self.classes.form_of(x).terms for x in args[1:]):
+                    ends = [self.add_class(self.classes.form_of(x).times(k).shifted(constant)) for x in args[1:]]
+                    self.classes.add_node(whole, ("where", None, (args[0], *ends)))
+            self.classes.add_node(c, sum_of([*[(b, j) for b, j in terms.items() if b != a], (whole, 1)], 0))

@@ -64,6 +64,11 @@ REUSED = [
     (["x//7", "x//14"], "x//7//2"),
     (["k//3 + y", "(k + 3)//12"], "(k//3 + 1)//4"),
     (["x//7", "x//21"], "x//21"),
+    # a remainder by what is a power of two below another, beside its quotient
+    (["x//7", "x%7"], "(x//7 + x)%8"),
+    (["x//12", "x%12"], "(x//12*4 + x)%16"),
+    # two pairs of comparisons that differ in their kind
+    (["j < 5 and x < 5 and 1 <= w and 1 <= y"], "max(j, x) < 5 and 1 <= min(w, y)"),
     # the next of a few stages, beside the present one
     (["k%3*5", "(k + 1)%3*5"], "where((k - k//3*3)*5 < 10, 5, -10) + (k - k//3*3)*5"),
     # products with a variable of two values, where it is compared anyway
@@ -123,6 +128,8 @@ COSTS = [
         {"x": (0, 4), "y": (0, 1), "z": (0, 1), "w": (0, 20)},
         12,
     ),
+    # a constant, in a selection that stands for a product
+    (["x*7 + y + z*14", "z*12 + (y + 1)//2 + 72"], {"x": (0, 1), "y": (0, 6), "z": (0, 1)}, 10),
     # a dividend computed by shifts, which no more than its product may be negative
     (["x*15 + y", "(x*15 + y)%20*30 + (x*15 + y)//20"], {"x": (0, 39), "y": (0, 14)}, 15),
 ]
