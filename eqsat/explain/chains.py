@@ -33,6 +33,7 @@ from eqsat.theory.linear import LinearArithmetic
 LEMMAS = (
     Rule("div-whole", "(x*c + y) // d", "x*(c//d) + y//d", "d > 0 and c % d == 0", "whole multiples leave the floor"),
     Rule("mod-whole", "(x*c + y) % d", "y % d", "d > 0 and c % d == 0", "whole multiples vanish"),
+    Rule("mod-wider", "(x + (x//n)*k) % d", "x % n", "n > 0 and k > 0 and d == n + k", "x is n*(x//n) + x%n"),
     Rule("mod-definition", "x % y", "x - x//y*y", why="what a remainder is"),
     Rule("div-reflected", "x // d", "-((d - 1 - x) // d)", "d > 0", "minus the ceiling of -x/d"),
     Rule("factor-out", "x*z + y*z", "(x + y)*z", why="multiplication distributes over addition"),
