@@ -308,18 +308,18 @@ class ConditionNodes(KindNodes):
                 yield term.op, None, sides if on_left else sides[::-1]
 
     def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
-        """``limit <= above - below``, or ``>=``, as ``x < min(y, 4)``, and as ``max(x, y + 4) < z``."""
+        """``limit <= above - below``, or its denial, as ``x < min(y, 4)``, and as ``max(x, y + 4) < z``."""
         if is_least:
             yield "lt", None, (self.add_class(below), self.add_class(above.shifted(1 - limit)))
         else:
-            yield "lt", None, (self.add_class(above.shifted(-limit - 1)), self.add_class(below))
+            yield "lt", None, (self.add_class(above.shifted(-limit)), self.add_class(below))
         extremes = LinearForm({a: k for a, k in above.terms.items() if a.op == "min"}, 0)
         rest, greatest = above.plus(extremes, -1), below.plus(extremes, -1)
         for op, strict in (("lt", 1), ("le", 0)) if rest.terms else ():
             if is_least:
                 yield op, None, (self.add_class(greatest.shifted(limit - strict)), self.add_class(rest))
             else:
-                yield op, None, (self.add_class(rest), self.add_class(greatest.shifted(limit + strict)))
+                yield op, None, (self.add_class(rest), self.add_class(greatest.shifted(limit + strict - 1)))
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
         """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""

@@ -211,6 +211,20 @@ def test_every_node_of_minima(term):
     assert_sound([term])
 
 
+@settings(max_examples=200)
+@given(sums_of_minima(), st.integers(-12, 12), st.integers(-3, 3), st.booleans())
+def test_every_node_of_comparisons_of_minima(term, literal, coefficient, is_lower):
+    compared = term + var("z", 0, 9) * coefficient
+    assert_sound([compared < literal if is_lower else compared.eq(literal)])
+
+
+@pytest.mark.parametrize(
+    "text", ["min(max(-x, 0), 5) - min(max(-y, 0), 5) < 3", "min(max(2 - x, -1), 5) - min(max(1 - y, 0), 5) < 1"]
+)
+def test_a_difference_of_clamps_below_a_literal_is_not_at_most_that_literal(text):
+    assert_sound([read(text, {"x": (-9, 9), "y": (-9, 9)})])
+
+
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [
