@@ -237,18 +237,23 @@ def fuzz_graphs(number: int, count: Counter[str]) -> None:
             # where a divisor is zero the value of a class counts for nothing
             return
         count["graphs"] += 1
-        try:
-            found = optimize(root, budget=Budget(seconds=3.0, rounds=rounds), theory=theory)
-        except ValueError:
-            return
-        named = {str(v.value): v for v in names}
-        if found.graph is not None and (unequal := unequal_nodes(found.graph, named)):
-            raise WrongAnswerError(
-                f"# {unequal[0]}\n{as_test([root], None, None, {'theory': theory})}\n"
-                f"    # with Budget(rounds={rounds}) unequal_nodes(result.graph, names) has nodes"
-            )
+        audit(root, names, rounds, theory)
 
     asked()
+
+
+def audit(root: Expr, names: Sequence[Expr], rounds: int, theory: bool = True) -> None:
+    """Raise :class:`WrongAnswerError` if an e-node has another value than its class."""
+    try:
+        found = optimize(root, budget=Budget(seconds=3.0, rounds=rounds), theory=theory)
+    except ValueError:
+        return
+    named = {str(v.value): v for v in names}
+    if found.graph is not None and (unequal := unequal_nodes(found.graph, named)):
+        raise WrongAnswerError(
+            f"# {unequal[0]}\n{as_test([root], None, None, {'theory': theory})}\n"
+            f"    # with Budget(rounds={rounds}) unequal_nodes(result.graph, names) has nodes"
+        )
 
 
 def _flat(indices: Sequence[Expr], extents: Sequence[Expr], some: Callable[[list[Any]], Any]) -> Expr:
@@ -288,6 +293,39 @@ def fuzz_sizes(number: int, count: Counter[str]) -> None:
         question = roots, None, reduce(and_, facts) if facts else None, {"cost": "latency", **some(ENGINES)}
         try:
             ask(*question, points=2000)
+        except Exception as error:
+            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+
+
+def _bound(names: Sequence[Expr], some: Callable[[Any], Any], depth: int) -> Expr:
+    """A bound of a loop as schedulers write it: clamped, rounded to tiles, moved."""
+    if depth == 0:
+        first, other = some(names), some(names)
+        total = first * some([1, 1, 1, -1, 2, 8])
+        return total + other * some([0, 0, 1, -1, 4]) + some(range(-9, 10))
+    inner = _bound(names, some, depth - 1)
+    other = some([const(some(range(-4, 9))), inner + some(range(-4, 5)), _bound(names, some, depth - 1)])
+    n = some([2, 3, 4, 8])
+    return some([minimum(inner, other), maximum(inner, other), minimum(inner, other), maximum(inner, other),
+                 inner // n, inner // n * n, inner - other])  # fmt: skip
+
+
+def fuzz_bounds(number: int, count: Counter[str]) -> None:
+    """Comparisons of clamped and rounded bounds of loops, which share parts: the answers, and every e-node."""
+    source = random.Random(number)
+    for _ in range(20):
+        some = source.choice
+        names = [var(f"v{k}", some([-20, -9, 0, 0]), some([9, 20])) for k in range(some([1, 2, 2, 3]))]
+        one, other = [_bound(names, some, some([1, 2, 2, 3])) for _ in range(2)]
+        both, either = minimum(one, other), maximum(one, other + some(range(-3, 4)))
+        roots = [some([one < other, one <= other, either <= other, one.eq(other), one.ne(other), either < both + 1])]
+        count["bounds"] += 1
+        question = roots, None, None, {"cost": "latency", **some(ENGINES)}
+        try:
+            ask(*question, points=2000)
+            audit(roots[0], names, rounds=some([1, 6]))
+        except WrongAnswerError:
+            raise
         except Exception as error:
             raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
 
@@ -447,6 +485,7 @@ def fuzz_hlo(number: int, count: Counter[str]) -> None:
 KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "expressions": fuzz_expressions,
     "sizes": fuzz_sizes,
+    "bounds": fuzz_bounds,
     "graphs": fuzz_graphs,
     "maps": fuzz_maps,
     "mlir": fuzz_mlir,
