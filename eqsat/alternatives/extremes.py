@@ -27,6 +27,10 @@ class ExtremeNodes(KindNodes):
         if atom is None:
             return
         op = "min" if form.terms[atom] > 0 else "max"
+        if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
+            # a maximum to subtract from, in place of a negation
+            others = form.plus(atom_form(atom), 1).times(-1)
+            yield self.sum_node([(atom_form(atom).times(-1), 1), (others, -1)], 0)
         step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
         for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
             # q + min(A - d*q, 1) is a quotient rounded up

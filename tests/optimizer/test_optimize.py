@@ -792,6 +792,8 @@ IDIOMS = [
     ("n < 5 and p < 5 and y < 5", [], "max(max(n, p), y) < 5"),
     ("p < n and p < 4", [], "p < min(n, 4)"),
     ("where(0 <= u and u < n, u, 0)", [], "where(u < n, max(u, 0), 0)"),
+    # a maximum to subtract from, in place of a negation
+    ("-(x + y + min(0, max(1 - n, u - v - 9)))", [], "max(0, min(n - 1, v - u + 9)) - (x + y)"),
     # periods as selections
     ("where(v >= 4, v - 4, where(v < 0, v + 4, v))", ["-4 <= v", "v < 8"], "v % 4"),
     ("where(i < 4, i, where(i < 8, i - 4, i - 8))", ["i < 12"], "i % 4"),
