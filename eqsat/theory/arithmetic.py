@@ -144,6 +144,9 @@ class Assumptions(Protocol):
     def assuming(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
 
+    def inside(self, term: Expr) -> Self | None:
+        """What is known in the body of a reduction; ``None`` if its range is empty."""
+
     def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
         """As :meth:`assuming`, for several facts at once, and not remembered."""
 
