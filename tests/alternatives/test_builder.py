@@ -45,7 +45,8 @@ def spelled(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Builder:
     values = [builder.value_of(root) for root in roots]
     builder.graph.roots = [builder.add_class(value) for value in values]
     builder.grow()
-    saturate(builder, tables(), Budget(), lambda seconds: False)
+    # beyond that some random terms grow for minutes
+    saturate(builder, tables(), Budget(nodes=2_000), lambda seconds: False)
     return builder
 
 
