@@ -127,8 +127,8 @@ def test_the_tables_have_every_part_and_none_is_better_left_out(command, tmp_pat
         rows = cells(table)
         assert list(rows) == list(parts)
         costs = {name: int(row[1]) for name, row in rows.items()}
-        # an alternative more may lead the choice astray by an operation
-        assert costs[ablation.NOTHING] <= min(costs.values()) + 1
+        # an alternative more may lead the choice astray by an operation or two
+        assert costs[ablation.NOTHING] <= min(costs.values()) + 2
         # a slow machine may leave a case unfinished
         assert rows[ablation.NOTHING][2:-1] == ["", "", "", "1.00", "1.00"]
     default = cells(tables[0])
