@@ -34,5 +34,4 @@ BITS = [
     Rule("bitxor-of-quotients", "(x//d) ^ (y//d)",     "(x ^ y) // d",       "d & (d - 1) == 0", "a quotient by a power of two shifts each bit", modulo_theory=True),
     Rule("bitxor-upper-digits", "((x//d) ^ y)*d + x % d", "x ^ (y*d)",       "d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
     Rule("bitxor-upper-digits-modulo", "((x//d) ^ y)%c*d + x % d", "(x ^ (y*d)) % (c*d)", "c & (c - 1) == 0 and d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
-    Rule("bitxor-low-digits",   "(x // n)*(n*2) - x",  "(x ^ (n - 1)) - (n - 1)", "n & (n - 1) == 0", "the low digits count down", modulo_theory=True),
 ]

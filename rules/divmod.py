@@ -20,6 +20,4 @@ DIVMOD = [
     Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "c > 0",            "two digits of x are one digit of a larger base"),
     Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "c > 0 and d == a*k", "two digits of x are one digit of a larger base", covered_by="mod-digits"),
     Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base", modulo_theory=True),
-    Rule("mod-core-multiple",   "x % n + (x // n)*c",       "x + (x // n)*(c - n)", "c != n", "the identity, in a sum with another multiple of the quotient", modulo_theory=True),
-    Rule("mod-clamped",         "min(x % n, c) + (x // n)*d", "x - (x + 1)//n", "n > 1 and c == n - 2 and d == n - 1", "the last of n is lost, and n - 1 of them are left", modulo_theory=True),
 ]

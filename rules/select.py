@@ -17,8 +17,6 @@ SELECT = [
     Rule("where-lt-min-literal", "where(x < c, x, d)",           "min(x, d)",                      "d <= c and c <= d + 1", "the smaller of the two"),
     Rule("clamp-of-two",       "max(min(x, c), d)",              "where(x < c, d, c)",             "c == d + 1",           "two values are left", modulo_theory=True),
     Rule("clamp-of-two-last",  "min(max(x, c), d)",              "where(x < d, c, d)",             "d == c + 1",           "two values are left", modulo_theory=True),
-    Rule("min-step",            "min(x + c, y) - min(x, y)",      "max(min(y - x, c), 0)",           "c > 0", "of the step what lies below y", modulo_theory=True),
-    Rule("min-steps",           "min(x + c, y) - min(x + d, y)",  "max(min(y - x - d, c - d), 0)",   "d < c", "of the step what lies below y", modulo_theory=True),
     Rule("where-then-nested",  "where(p, where(p, x, y), z)",    "where(p, x, z)",                 why="p holds in this branch"),
     Rule("where-else-nested",  "where(p, x, where(p, y, z))",    "where(p, x, z)",                 why="p fails in this branch"),
     Rule("where-then-implied", "where(x < c, where(x < d, y, z), w)", "where(x < c, y, w)",        "c <= d",               "the outer condition implies the inner"),

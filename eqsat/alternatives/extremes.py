@@ -11,7 +11,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.theory.branches import rounding_up
 from eqsat.theory.extremes import extreme_of_needed
-from eqsat.theory.forms import LinearForm, atom_form
+from eqsat.theory.forms import LinearForm, atom_form, number
 
 
 class ExtremeNodes(KindNodes):
@@ -27,6 +27,7 @@ class ExtremeNodes(KindNodes):
         if atom is None:
             return
         op = "min" if form.terms[atom] > 0 else "max"
+        yield from self._clamp(form)
         if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
             # a maximum to subtract from, in place of a negation
             others = form.plus(atom_form(atom), 1).times(-1)
@@ -56,3 +57,19 @@ class ExtremeNodes(KindNodes):
         for index, case in enumerate(cases[: LIMITS.last_operands]):
             others = extreme_of_needed(self.theory, op, cases[:index] + cases[index + 1 :])
             yield op, None, (self.add_class(others), self.add_class(case))
+
+    def _clamp(self, form: LinearForm) -> Iterator[Node]:
+        """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
+        atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
+        if len(atoms) != 2 or len(form.terms) > 2 or {k for _, k in atoms} != {1, -1}:
+            return
+        (plus, _), (minus, _) = sorted(atoms, key=lambda item: -item[1])
+        one, other = self.theory.gap(plus), self.theory.gap(minus)
+        if one is None or other is None:
+            return
+        width = other.plus(one, -1)
+        if not width.terms:
+            first = width.constant >= 0
+            kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
+            end = self.add_class(number(form.constant - width.constant))
+            yield "max" if first else "min", None, (self.add_class(kept), end)

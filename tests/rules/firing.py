@@ -68,8 +68,6 @@ FIRING = [
     Firing("mod-digits", "x//2%2*2 + x%2", "x%4", {"x": (0, 7)}, besides=["mod-digits-scaled"]),
     Firing("mod-digits-scaled", "x//3%2*6 + x%3*2", "x%6*2", {"x": (0, 99)}, besides=["mod-digits"]),
     Firing("mod-digits-inner", "x//9%24*3 + x//3%3", "x//3%72", {"x": (-8, 7)}),
-    Firing("mod-core-multiple", "x%8 + x//8*10", "x + x//8*2", {"x": (-50, 50)}),
-    Firing("mod-clamped", "min(x%4, 2) + x//4*3", "x - (x + 1)//4", {"x": (-50, 50)}),
     # ranges
     Firing("mod-in-range", "x%4", "x", {"x": (0, 3)}, besides=["cancel-mod-symbolic", "symbolic-below-mod"]),
     Firing("mod-multiple", "(x*6 + y)%2", "y%2", {"x": (-20, -5), "y": (8, 11)}),
@@ -323,8 +321,6 @@ FIRING = [
     Firing("where-lt-min-literal", "where(x < 5, x, 4)", "min(x, 4)", {"x": (0, 9)}),
     Firing("clamp-of-two", "max(min(x, 3), 2)", "where(x < 3, 2, 3)", {"x": (0, 9)}),
     Firing("clamp-of-two-last", "min(max(x, 4), 5)", "where(x < 5, 4, 5)", {"x": (0, 9)}),
-    Firing("min-step", "min(x + 2, y) - min(x, y)", "max(min(y - x, 2), 0)", {"x": (0, 9), "y": (0, 9)}),
-    Firing("min-steps", "min(x + 5, y) - min(x + 2, y)", "max(min(y - x - 2, 3), 0)", {"x": (0, 9), "y": (0, 9)}),
     Firing(
         "where-then-nested",
         "where(i < j, where(i < j, x, y), z)",
@@ -621,5 +617,4 @@ FIRING = [
     Firing("bitxor-of-quotients", "x//4 ^ y//4", "(x ^ y)//4", {"x": (-9, 9), "y": (0, 99)}),
     Firing("bitxor-upper-digits", "(x//8 ^ y)*8 + x%8", "x ^ y*8", {"x": (-9, 99), "y": (0, 7)}),
     Firing("bitxor-upper-digits-modulo", "(x//8 ^ y)%4*8 + x%8", "(x ^ y*8)%32", {"x": (-9, 99), "y": (0, 7)}),
-    Firing("bitxor-low-digits", "x//8*16 - x", "(x ^ 7) - 7", {"x": (-50, 50)}),
 ]

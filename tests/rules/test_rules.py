@@ -71,7 +71,6 @@ FENCES = {
     ],
     "another rule says it more simply": [
         ("factor-scale", "d != c"),
-        ("mod-core-multiple", "c != n"),
         ("congruent-mod", "c%d != 0"),
         ("congruent-mod-alone", "c%d != 0"),
         ("congruent-div", "c%d != 0"),
