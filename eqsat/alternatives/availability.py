@@ -259,9 +259,9 @@ def _masked(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, No
                 continue
             dividend = builder.form_of(args[0])
             quotient = builder.theory.quotient_by(dividend, n)
-            if quotient in builder.classes and builder.add_class(quotient) in needed:
+            if quotient in builder.classes and (q := builder.add_class(quotient)) in needed:
                 whole = builder.add_class(dividend.plus(quotient, k), expand=False)
-                builder.add_node(whole, sum_of([(args[0], 1), (builder.add_class(quotient), k)], 0))
+                builder.add_node(whole, sum_of([(args[0], 1), (q, k)], 0))
                 yield c, ("mod", None, (whole, builder.add_class(number(n + k))))
 
 

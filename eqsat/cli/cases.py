@@ -82,7 +82,8 @@ class Case:
         further = [gate for gate in gates if gate not in self.exprs]
         roots = [*self.exprs, *further]
         lets, texts = to_program([*roots, *self.constraints], self.variables)
-        places = [None if gate is None else roots.index(gate) for gate in self.gates] + [None] * len(further)
+        index = {root: place for place, root in enumerate(roots)}
+        places = [None if gate is None else index[gate] for gate in self.gates] + [None] * len(further)
         given = {
             "lets": [list(pair) for pair in lets],
             "constraints": texts[len(roots) :],
