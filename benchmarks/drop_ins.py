@@ -241,7 +241,7 @@ def tinygrad_rows(rounds: int, only: set[str]) -> Iterator[Row]:
     import tinygrad.codegen
     from tinygrad import Tensor, TinyJit
 
-    from eqsat.egraph.engine import Budget
+    from eqsat.egraph.budget import Budget
     from eqsat.interop import tinygrad as drop_in
     from eqsat.interop.drop_in import Statistics
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from eqsat.codegen.nests import function
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels import ranges
 from eqsat.kernels.kernel import Kernel, Store
@@ -331,6 +331,10 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=0.2, help="that each input is given")
     options.add_argument("-o", "--output", type=Path, help="write the table into this page, between its marks")
     given = options.parse_args()
+    if unknown := [name for name in given.names if name not in NASTY]:
+        options.error(f"no input is called {unknown[0]!r}: there are {', '.join(NASTY)}")
+    if given.output and not given.output.is_file():
+        options.error(f"{given.output} is no file: give a page that is there, such as docs/limits.md")
     found = measured(given.names or NASTY, given.seconds)
     late = [name for name, taken in found.items() if not is_in_time(taken, given.seconds)]
     print(f"{len(found)} inputs, {len(late)} late: {', '.join(late)}")

@@ -16,7 +16,7 @@ from comparison.run import Item
 from comparison.shuffle import reordered
 from comparison.solvers import EQSAT
 from eqsat.cli.settings import Row
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
 from eqsat.lang.expr import term_count

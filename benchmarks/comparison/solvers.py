@@ -16,7 +16,7 @@ from peers.judge import Answer, Examiner
 from peers.session import Session
 from peers.spelling import to_request
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.optimizer.front import optimize
 
 #: A solver answers the case that an examiner knows.

@@ -26,7 +26,7 @@ import numpy as np
 from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, read_corpus, reason
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, cost_model
 from eqsat.lang.costs import cost_of

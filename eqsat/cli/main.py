@@ -41,7 +41,7 @@ from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.expressions import to_c
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import COST_MODELS, LoopAware, cost_model
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var

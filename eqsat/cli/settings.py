@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eqsat.cli.rulesets import rule_set
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import cost_model
 from eqsat.optimizer.front import DEFAULT_BUDGET
 

@@ -25,7 +25,7 @@ from eqsat.codegen.libraries import DIGEST_SIZE, build, compiler_version, find_c
 from eqsat.codegen.nests import function as loop_function
 from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, values_of
 from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import DTYPES, Kernel, flattened
 from eqsat.kernels.simplification import KERNEL_BUDGET, optimized
 from eqsat.lang.errors import CompileError, MiscompilationWarning

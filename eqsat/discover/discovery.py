@@ -16,7 +16,7 @@ from itertools import chain
 from eqsat.discover.fragments import fragments
 from eqsat.discover.generalise import Example, Generalised, generalise
 from eqsat.discover.search import Effort, search
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel, OpCount, PriceError
 from eqsat.lang.costs import LATENCY, cost_of, model_of

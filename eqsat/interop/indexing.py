@@ -36,7 +36,7 @@ from functools import cached_property, reduce
 from math import gcd, inf, lcm
 from typing import Any, cast
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text

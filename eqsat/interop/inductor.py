@@ -16,7 +16,7 @@ from functools import cache, wraps
 from importlib.metadata import version
 from typing import Any
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.sympy import from_sympy, to_sympy

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract import CostModel, Latency
 from eqsat.extract.cost import is_power_of_two
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.mlir import rewriting

@@ -24,7 +24,7 @@ from math import gcd
 from typing import Any
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree

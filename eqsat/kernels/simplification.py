@@ -14,7 +14,7 @@ from itertools import groupby
 from math import prod
 from operator import and_
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
 from eqsat.kernels.limits import LIMITS

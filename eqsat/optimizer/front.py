@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import TypeGuard, cast
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced

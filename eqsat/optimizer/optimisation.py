@@ -13,7 +13,7 @@ from math import inf
 from operator import or_
 from typing import cast
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import Spent
 from eqsat.extract.cost import CostModel, LoopAware

@@ -17,7 +17,7 @@ from typing import cast
 from eqsat.alternatives.choosing import BRACKETED, Improver
 from eqsat.alternatives.partial_sums import programs_by, share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.trace import FROM_RESULT
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph, reachable_part

@@ -23,7 +23,7 @@ from typing import Any
 from eqsat.alternatives.availability import CongruentRemainders, of_products
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import is_affine, sum_of
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule

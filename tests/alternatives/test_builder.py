@@ -19,7 +19,7 @@ from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.partial_sums import LinearPrograms, share_sums
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.tables import Tables
 from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.extract.select import ProductPrices, needed

@@ -5,7 +5,7 @@ from audited import unequal_nodes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import sum_over, where

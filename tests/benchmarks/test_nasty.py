@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import nasty
 import pytest
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 
 #: What a call of a function takes on this clock, in seconds: about what it takes on a slow machine.
 CALL = 2e-6

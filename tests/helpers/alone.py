@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EGraph

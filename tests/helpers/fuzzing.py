@@ -38,7 +38,7 @@ from strategies import expressions
 
 from eqsat.cli.corpus import run_line
 from eqsat.cli.settings import Settings
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap

@@ -20,7 +20,7 @@ from torch._inductor.loop_body import LoopBody  # noqa: E402
 from torch._inductor.utils import run_and_get_code  # noqa: E402
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod  # noqa: E402
 
-from eqsat.egraph.engine import Budget  # noqa: E402
+from eqsat.egraph.budget import Budget  # noqa: E402
 from eqsat.interop import inductor  # noqa: E402
 from eqsat.interop.drop_in import Answers  # noqa: E402
 from eqsat.interop.sympy import from_sympy  # noqa: E402

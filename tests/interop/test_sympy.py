@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import And, Eq, Function, Max, Min, Mod, Ne, Not, Or, Piecewise, Rational, Symbol, ceiling, floor
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.interop.sympy import from_sympy, simplify, to_sympy
 from eqsat.lang.expr import buffer, var
 from eqsat.lang.functions import tdiv, tmod, where

@@ -18,7 +18,7 @@ from tinygrad.helpers import DEV, PARALLEL, cdiv, cmod
 from tinygrad.uop import Ops
 from tinygrad.uop.ops import PatternMatcher
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract import OpCount
 from eqsat.interop import tinygrad as drop_in
 

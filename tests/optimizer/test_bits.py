@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import grid
 
 from eqsat.codegen.runtime import compile_many
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, topological, var, variables

@@ -24,7 +24,7 @@ from eqsat.codegen import loops
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
 from eqsat.discover.discovery import Case, discover
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import Latency, PriceError
 from eqsat.extract.exact import exact
 from eqsat.extract.select import Priced, dag, total_cost

@@ -10,7 +10,7 @@ import pytest
 import sympy
 from corpora import HAND, SAMPLE, cases
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract import COST_MODELS, OpCount
 from eqsat.extract.cost import Latency, LoopAware, Throughput

@@ -9,7 +9,7 @@ import pytest
 from comparison.shuffle import reordered, shuffled
 
 from eqsat.cli.cases import Case
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.expr import term_count
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result

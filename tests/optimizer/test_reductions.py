@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from reductions import loop_nests, reduction_terms
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.lang.costs import LATENCY, cost_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize

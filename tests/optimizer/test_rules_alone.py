@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EGraph, Node

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from index_terms import index_programs
 from strategies import bool_expressions, expressions, grid
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, buffer, var, variables

@@ -7,7 +7,7 @@ from threading import Barrier
 
 import pytest
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.expr import Expr, var
 from eqsat.optimizer.front import optimize
 

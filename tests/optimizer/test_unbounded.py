@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from index_terms import index_terms
 from strategies import unbounded_expressions
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, replaced, var, variables

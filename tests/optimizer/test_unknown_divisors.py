@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import expressions, grid
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, variables

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 from corpora import read
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.kernels.ranges import Nest, cheapest
 from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var, variables
 from eqsat.lang.functions import max_over, where

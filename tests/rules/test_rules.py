@@ -13,7 +13,7 @@ from false_rules import COUNTEREXAMPLES, FALSE_RULES
 from firing import FIRING, Firing
 from near_misses import conjuncts_of, near_miss
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import truncated_div

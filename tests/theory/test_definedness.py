@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from strategies import expressions, grid
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, is_index, may_divide_by_zero, topological, var, variables
 from eqsat.lang.ops import DIVISIONS

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel
 from eqsat.interop.mlir.proposals import Program, rewrite_arithmetic
 from eqsat.interop.mlir.sites import Sites

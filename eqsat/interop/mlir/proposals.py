@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from eqsat.egraph.engine import Budget
+from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
 from eqsat.interop.mlir.regions import KnownTerms, assumed
