@@ -241,6 +241,14 @@ class Optimisation(ABC):
                 escaping.setdefault(sets.of(root), []).append(place)
         return [*escaping.values()]
 
+    def _without_escaping(self, found: Sequence[Expr], engine: str) -> list[Expr]:
+        """The answer with the roots that escape answered alone."""
+        kept = [*found]
+        for places in self._escaping(found):
+            for place, term in self._alone(places, engine).items():
+                kept[place] = term
+        return kept
+
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
         """The answers for some roots as if there were no others, in the time that is left."""
         roots, gates = zip(*[(self.roots[i], self.gates[i]) for i in places], strict=True)
@@ -285,11 +293,7 @@ class Optimisation(ABC):
         snapshot: Snapshot | None = None,
     ) -> Result:
         self.spent.enter("finish")
-        found = [*found]
-        for places in self._escaping(found):
-            for place, term in self._alone(places, engine).items():
-                found[place] = term
-        exprs = found
+        exprs = found = self._without_escaping(found, engine)
         if tuple(found) != self.roots:
             exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):

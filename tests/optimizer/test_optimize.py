@@ -260,6 +260,14 @@ def test_a_gate_that_is_a_root_too_stays_what_it_is(options):
     assert [str(e) for e in result.exprs] == ["x", "x < 8"]
 
 
+def test_roots_share_what_speaks_of_no_variable_that_one_of_them_lacks():
+    """The remainder of the sum would be cheapest beside its quotient, and speak of ``j``."""
+    result = optimize(["i + j*168", "j*7 + i//24", "i%24"], i=(0, 167), j=(0, 4))
+    assert [v.value for v in variables([result.exprs[2]])] == ["i"]
+    assert result.cost == 15  # alone the third costs more than what it can share with the second
+    assert result.check().kind == "exhaustive"
+
+
 def test_what_the_answer_says_of_a_gate_is_known_under_it():
     """An input of a transposed convolution: that ``b + d`` is odd shows once the gate is simplified."""
     ranges = {"a": (0, 9), "b": (0, 11), "c": (0, 2), "d": (0, 2)}
