@@ -1,12 +1,10 @@
 """Hostile input: an answer within the budget or a one-line error, never a hang, a crash or a traceback."""
 
 import copy
-import cProfile
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
@@ -14,6 +12,7 @@ from operator import and_, mul, or_
 
 import numpy as np
 import pytest
+from counted import calls
 
 from eqsat.alternatives import availability
 from eqsat.alternatives.builder import Builder
@@ -58,13 +57,6 @@ from eqsat.theory.linear import LinearArithmetic
 LIMIT = 20.0
 
 V, W = var("v", 0, 99), var("w", 0, 99)
-
-
-def calls(act: Callable[[], object]) -> int:
-    """How many functions are called: what takes how long depends on the machine."""
-    profile = cProfile.Profile()
-    profile.runcall(act)
-    return sum(entry.callcount for entry in profile.getstats())
 
 
 def answered(*roots: Expr, **options) -> None:
