@@ -198,10 +198,23 @@ class CanonicalGraph:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""
         found = self._indices.get(c)
         if found is None:
-            value, found = self.values[c], 0
-            for atom in value.terms if isinstance(value, LinearForm) else (value,):
-                found |= self.theory.variables.of(atom)
-            found = self._indices[c] = found & sum(self._extents)
+            found = self._indices[c] = self._variables_of(c) & sum(self._extents)
+        return found
+
+    def _variables_of(self, c: int) -> int:
+        """The variables, indices and buffers that a class speaks of, as bits."""
+        value, found = self.values[c], 0
+        for atom in value.terms if isinstance(value, LinearForm) else (value,):
+            found |= self.theory.variables.of(atom)
+        return found
+
+    def within_variables(self) -> EGraph:
+        """The graph without the nodes that speak of a variable that the value of their class does not."""
+        found, of_class = self.graph.copy(), [self._variables_of(c) for c in range(len(self.values))]
+        for c, nodes in found.classes.items():
+            own = of_class[c]
+            # a reduction has an index that its value does not speak of
+            found.classes[c] = [n for n in nodes if n[0] in REDUCTIONS or not any(of_class[a] & ~own for a in n[2])]
         return found
 
     def is_crowded(self) -> bool:

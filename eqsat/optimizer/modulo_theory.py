@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from math import inf
 from typing import cast
@@ -23,7 +24,7 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
-from eqsat.lang.ops import COMPARISONS, FLOORS, REDUCTIONS, SUMS
+from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
@@ -96,31 +97,22 @@ class ModuloTheory(Optimisation):
         if not found.wanted:
             cheapest = found.take(builder, tree(Priced.of(builder.graph, self.model)))
             found.terms = self._cheapest(found.terms, cheapest)
-        if self._escaping(found.terms) and self._has_time():
-            inside = self._chosen_inside(builder, found.wanted)
-            found.terms = self._cheapest(self._without_escaping(found.terms, engine), inside)
         part = Part(builder.graph, (*enumerate(found.wanted),), found.choice, builder.input.narrowed())
         snapshot = Snapshot((part,), self.lazy)
-        result = self._result(found.terms, len(builder.graph), found.contexts, engine, snapshot)
+        inside = partial(self._chosen_inside, builder, found.wanted)
+        result = self._result(found.terms, len(builder.graph), found.contexts, engine, snapshot, inside)
         if self.pareto is None:
             return result
         return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
 
     def _chosen_inside(self, builder: Builder, wanted: Sequence[int]) -> list[Expr]:
-        """The terms chosen among the e-nodes without variables beyond those of their classes; else the input."""
-        graph = builder.graph.copy()
-        sets = [builder.theory.variables.of(as_term(value)) for value in builder.values]
-        for c, nodes in graph.classes.items():
-            graph.classes[c] = [
-                node for node in nodes if node[0] in REDUCTIONS or not any(sets[a] & ~sets[c] for a in node[2])
-            ]
-        priced = Priced.of(graph, self.model)
+        """The terms chosen among the e-nodes without variables beyond those of their classes."""
+        priced = Priced.of(builder.classes.within_variables(), self.model)
         choice = tree(priced)
         if self.extract != "tree":
             choice, _ = improved(priced, choice, thorough=True, late=builder.late_or_raise)
         written = builder.root_terms(choice)
-        terms = [written[c] for c in wanted]
-        return [*self.roots] if self._escaping(terms) else terms
+        return [written[c] for c in wanted]
 
     def _find(self, found: _Found, limit: float) -> None:
         """Normalise, insert, saturate, extract; ``found`` gains what each step finds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -241,13 +241,18 @@ class Optimisation(ABC):
                 escaping.setdefault(sets.of(root), []).append(place)
         return [*escaping.values()]
 
-    def _without_escaping(self, found: Sequence[Expr], engine: str) -> list[Expr]:
-        """The answer with the roots that escape answered alone."""
-        kept = [*found]
-        for places in self._escaping(found):
+    def _without_escaping(
+        self, found: Sequence[Expr], engine: str, inside: Callable[[], list[Expr]] | None
+    ) -> list[Expr]:
+        """The answer with the roots that escape answered alone, or as chosen ``inside`` where that costs less."""
+        kept, escaping = [*found], self._escaping(found)
+        for places in escaping:
             for place, term in self._alone(places, engine).items():
                 kept[place] = term
-        return kept
+        if not escaping or inside is None or not self._has_time():
+            return kept
+        chosen = inside()
+        return kept if self._escaping(chosen) else self._cheapest(kept, chosen)
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
         """The answers for some roots as if there were no others, in the time that is left."""
@@ -291,9 +296,10 @@ class Optimisation(ABC):
         contexts: Sequence[LinearArithmetic | None],
         engine: str,
         snapshot: Snapshot | None = None,
+        inside: Callable[[], list[Expr]] | None = None,
     ) -> Result:
         self.spent.enter("finish")
-        exprs = found = self._without_escaping(found, engine)
+        exprs = found = self._without_escaping(found, engine, inside)
         if tuple(found) != self.roots:
             exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):

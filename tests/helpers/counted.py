@@ -4,14 +4,13 @@ import cProfile
 import gc
 from collections.abc import Callable
 
+from eqsat.optimizer.optimisation import collection_paused
+
 
 def calls(act: Callable[[], object]) -> int:
     """How many functions are called, but for what the collector of garbage frees of others."""
     gc.collect()
-    gc.disable()
-    try:
-        profile = cProfile.Profile()
+    profile = cProfile.Profile()
+    with collection_paused():
         profile.runcall(act)
-    finally:
-        gc.enable()
     return sum(entry.callcount for entry in profile.getstats())
