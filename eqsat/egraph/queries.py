@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter
 from eqsat.lang.expr import Expr, variables
-from eqsat.lang.ops import OPS
+from eqsat.lang.ops import FLOORS, OPS
 from eqsat.lang.text import to_text
 
 _COMPARISONS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
@@ -119,12 +119,15 @@ class Query:
         for arg in term.args:
             text, query = query.number(arg)
             args.append(text)
+        if term.op in FLOORS:
+            # the name of both parts is bound by no fact itself
+            facts, quotient, remainder = floor_parts(f"_{query.fresh}", *args)
+            query = replace(query, fresh=query.fresh + 1).fact(facts)
+            query = query.declare(quotient, "i64").declare(remainder, "i64")
+            name = quotient if term.op == "floordiv" else remainder
+            return name, replace(query, numbers={**query.numbers, term: name})
         name, query = query.name("i64")
         match term.op:
-            case "floordiv" | "mod":
-                facts, quotient, remainder = floor_parts(name, *args)
-                query = query.fact(facts).declare(quotient, "i64").declare(remainder, "i64")
-                name = quotient if term.op == "floordiv" else remainder
             case "neg":
                 query = query.fact(f"(= {name} (- 0 {args[0]}))")
             case "add" | "sub" | "mul" | "min" | "max":
