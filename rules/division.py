@@ -14,6 +14,8 @@ DIVISION = [
     Rule("div-offset-div",     "(x//c + k) // d",  "(x + c*k) // (c*d)", "d > 0",                         "k whole steps of c go into the floor", source="A14 E1"),
     Rule("div-sum-div",        "(x//c + y) // d",  "(x + y*c) // (c*d)", "d > 0 and vmin(y) < vmax(y)",   "y whole steps of c go into the floor", source="A14"),
     Rule("div-takes-literal",  "(x // y)*k + c",   "((x + y*(c//k)) // y)*k", "c % k == 0 and vmin(y) < vmax(y)", "whole multiples of y enter the floor", modulo_theory=True),
+    Rule("div-of-two-values",  "x // y",           "where(y < vmax(y), x//vmin(y), x//vmax(y))", "0 < vmin(y) and vmax(y) == vmin(y) + 1", "y has two values", modulo_theory=True),
+    Rule("div-ceiling",        "x//d + min(x % d, c)", "(x + (d - 1)) // d", "c == 1 and d > 0",            "what is left is rounded up", modulo_theory=True),
     Rule("div-negated",        "-(x // d)",        "(d - 1 - x) // d",  "d > 0 and vmin(x) < 0 and vmax(x) < d", "the floor of a negative is a ceiling", modulo_theory=True),
     Rule("div-negated-offset", "-((x + c) // d)",  "(-x) // d",         "d > 0 and c == d - 1",           "the floor of a negative is a ceiling", modulo_theory=True),
     Rule("div-of-mod",         "(x % c) // d",     "(x // d) % (c//d)", "d > 0 and c > 0 and c % d == 0", "the upper digits of x%c"),

@@ -27,14 +27,14 @@ from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import SUM_OPERATORS, Node, sum_payload, sum_terms
+from eqsat.extract.graph import Node, sum_terms
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import domain_size
-from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number, read, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
 
@@ -63,9 +63,6 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     found = [*_by_bounds(builder), *wider, *whole]
     found += _in_time(
         builder,
-        _never_negative(builder, forms),
-        _rounded_down(builder, forms),
-        _of_two_values(builder, values, needed),
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
@@ -74,51 +71,32 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
     intervals = list(as_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
-    entered = dict(_entered_extremes(builder, forms, needed))
     has_dividends = _add_by_dividends(builder, forms)
     builder.grow()
-    found += [item for nodes in entered.values() for item in nodes.items()]
-    found += [*intervals, *_in_time(builder, _by_sums(builder, needed, [*compared, *entered]))]
+    found += [*intervals, *_in_time(builder, _by_sums(builder, needed, compared))]
     for c, node in found:
         builder.add_node(c, node)
-    has_more = _add_beside(builder, needed, values, forms)
+    has_more = _add_beside(builder, needed, forms)
     if not found and not has_more and not has_dividends:
         return None
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
-    return [
-        dict(wider),
-        dict(whole),
-        dict(signed),
-        *entered.values(),
-        *[nodes for nodes in around if len(nodes) >= LIMITS.users],
-    ]
+    return [dict(wider), dict(whole), dict(signed), *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
 
 
-def _add_beside(
-    builder: Builder,
-    needed: Mapping[int, Node],
-    values: Sequence[tuple[int, Value]],
-    forms: Sequence[tuple[int, LinearForm]],
-) -> bool:
+def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tuple[int, LinearForm]]) -> bool:
     """Add the alternatives that use classes which others have added; whether there are any."""
     found = _in_time(
         builder,
-        _from_quotients(builder, needed),
-        _masked(builder, needed),
         _in_two_steps(builder, forms),
         _shifted(builder),
         _taken_in(builder, needed),
-        _of_bits(builder, values),
+        _negated(builder, needed),
         of_products(builder),
     )
     for c, node in found:
         builder.add_node(c, node)
-    products = _in_time(builder, _with_products(builder, needed))
-    is_divided = CongruentRemainders(builder).add(needed)
-    for c, node in products:
-        builder.add_node(c, node)
-    return bool(found or products) or is_divided
+    return CongruentRemainders(builder).add(needed) or bool(found)
 
 
 def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
@@ -152,65 +130,9 @@ def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
             yield c, ("mod", None, (builder.add_class(dividend.shifted(shift)), builder.add_class(number(n))))
 
 
-def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
-    graph = builder.graph
-    for c, _ in forms:
-        for op, _, args in graph.classes[c]:
-            divisor = builder.form_of(args[1]) if op == "mod" else None
-            if divisor is None or divisor.terms:
-                continue
-            shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
-            if shift:
-                dividend = builder.form_of(args[0])
-                shifted = builder.add_class(dividend.shifted(shift), expand=False)
-                for other, payload, operands in graph.classes[args[0]]:
-                    if other == "sum":
-                        constant, coefficients = sum_payload(payload)
-                        builder.add_node(shifted, ("sum", (constant + shift, coefficients), operands))
-                builder.add_node(shifted, ("sum", (shift, (1,)), args[:1]))
-                yield c, ("mod", None, (shifted, args[1]))
-
-
 def _periods_below_zero(low: int, n: int) -> int:
     """The multiple of ``n`` that makes numbers from ``low`` on not negative, if a remainder is the cheaper for it."""
     return 0 if low >= 0 or not is_finite(low) or n < 0 or is_power_of_two(n) else -(low // n) * n
-
-
-def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
-    for c, form in forms:
-        for quotient, coefficient in form.terms.items():
-            n = literal_divisor(quotient)
-            if not n or coefficient % n:
-                continue
-            k = coefficient // n
-            remainder = builder.classes.remainder_of(quotient)
-            whole = form.plus(remainder, k)
-            if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
-                terms = [(atom_form(a), j) for a, j in whole.terms.items()]
-                yield c, builder.sum_node([*terms, (remainder, -k)], whole.constant)
-
-
-def _of_two_values(
-    builder: Builder, values: Iterable[tuple[int, Value]], needed: Collection[int]
-) -> Iterator[tuple[int, Node]]:
-    """``min(20 - 6*x, 6)`` as ``where(x < 3, 6, 2)``, where it has these values alone, and ``x*10 + 3`` of a bit."""
-    for c, form in values:
-        if not isinstance(form, LinearForm) or not form.terms:
-            continue
-        low, high = builder.graph.bounds[c]
-        if not is_finite(low, high) or (is_power_of_two(high - low) and builder.theory.outer_minimum(form) is None):
-            continue
-        if found := builder.theory.two_values(form):
-            condition, lower, higher = found
-            selects = builder.add_class(condition)
-            part = LinearForm(form.terms, 0).divided(form.content())
-            if part != form and part in builder.classes and builder.add_class(part) in needed:
-                # the normal form of the condition may divide by more
-                end = (higher - form.constant) // form.content()
-                yield selects, ("lt", None, (builder.add_class(part), builder.add_class(number(end))))
-            yield c, ("where", None, (selects, builder.add_class(number(lower)), builder.add_class(number(higher))))
 
 
 def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -231,38 +153,6 @@ def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator
         remainder = builder.add_class(builder.form_of(parts[0]).plus(builder.form_of(c), -1))
         yield remainder, ("mod", None, parts)
         yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
-
-
-def _from_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
-    """``A % n`` as ``A - n*(A//n)`` where the quotient is there, of an ``A`` with whole multiples of ``n``."""
-    for c, (op, _, args) in needed.items():
-        if op == "mod":
-            dividend, divisor = builder.form_of(args[0]), builder.form_of(args[1])
-            n = 0 if divisor.terms else divisor.constant
-            if n > 0 and not is_power_of_two(n):
-                quotient = builder.theory.quotient_by(dividend, n)
-                if quotient in builder.classes:
-                    yield c, builder.sum_node([(dividend, 1), (quotient, -n)], 0)
-
-
-def _masked(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
-    """``A % n`` as ``(A + k*(A//n)) % (n + k)`` where the quotient is there, if ``k`` and ``n + k`` are powers of two.
-
-    With ``A = n*q + r`` that is the remainder of ``(n + k)*q + r``.
-    """
-    for c in needed:
-        for op, _, args in list(builder.graph.classes[c]):
-            divisor = builder.form_of(args[1]) if op == "mod" else None
-            n = divisor.constant if divisor is not None and not divisor.terms else 0
-            k = n & -n
-            if n <= k or not is_power_of_two(n + k):
-                continue
-            dividend = builder.form_of(args[0])
-            quotient = builder.theory.quotient_by(dividend, n)
-            if quotient in builder.classes and (q := builder.add_class(quotient)) in needed:
-                whole = builder.add_class(dividend.plus(quotient, k), expand=False)
-                builder.add_node(whole, sum_of([(args[0], 1), (q, k)], 0))
-                yield c, ("mod", None, (whole, builder.add_class(number(n + k))))
 
 
 def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
@@ -292,6 +182,15 @@ def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
         yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in constants if c != base)
 
 
+def _negated(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """``where(p, x, y)`` as ``where(not p, y, x)`` where that condition is needed anyway."""
+    for c, (op, _, args) in needed.items():
+        if op == "where":
+            opposite = builder.theory.negate(cast(Expr, builder.values[args[0]]))
+            if opposite in builder.classes and (other := builder.add_class(opposite)) in needed:
+                yield c, ("where", None, (other, args[2], args[1]))
+
+
 def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums ``k*(A//n) + c`` as ``k*((A + n*d)//n) + (c - k*d)``, if ``A`` has a constant to be added anyway.
 
@@ -315,23 +214,6 @@ def _times_below_zero(builder: Builder, quotient: Expr) -> int:
     """How many divisors a dividend needs not to be negative, if its quotient is the cheaper for it."""
     n = quotient.args[1].vmin
     return _periods_below_zero(builder.theory.plain_bounds(builder.theory.inner(quotient.args[0]))[0], n) // n
-
-
-def _of_bits(builder: Builder, values: Sequence[tuple[int, Value]]) -> Iterator[tuple[int, Node]]:
-    """``k*b`` as ``where(b < 1, 0, k)`` for a ``b`` of two values that is compared anyway: a product costs more."""
-    bits: dict[Expr, tuple[int, bool]] = {}
-    for c, value in values:
-        if isinstance(value, Expr) and value.op in ("lt", "le"):
-            for variable, holds_below in zip(value.args, (True, False), strict=True):
-                if variable.op == "var" and variable.vmax == variable.vmin + 1 and extent(value.args[holds_below]) == 1:
-                    bits[variable] = c, holds_below
-    for variable, (c, holds_below) in bits.items():
-        coefficients = [abs(v.terms.get(variable, 0)) for _, v in values if isinstance(v, LinearForm)]
-        for k in dict.fromkeys(coefficients):
-            if k and not is_power_of_two(k):
-                ends = [builder.add_class(number(k * end)) for end in (variable.vmin, variable.vmax)]
-                product = builder.add_class(LinearForm({variable: k}, 0))
-                yield product, ("where", None, (c, *(ends if holds_below else ends[::-1])))
 
 
 def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
@@ -358,22 +240,6 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
     for c, form in forms if products else ():
         if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):
             yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
-
-
-def _with_products(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
-    """Sums with a ``where(p, 0, 3)`` that is there for ``x*3``."""
-    products: dict[tuple[int, int], int] = {}
-    for c, node in needed.items():
-        form = builder.values[c] if node[0] not in SUM_OPERATORS else None
-        if isinstance(form, LinearForm) and len(form.terms) == 1 and not form.constant:
-            ((atom, k),) = form.terms.items()
-            if not is_power_of_two(abs(k)):
-                products[builder.add_class(atom_form(atom)), k] = c
-    for c in filter(builder.is_sum, needed if products else ()):
-        for node in list(builder.graph.classes[c]):
-            constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
-            if products.keys() & terms.items():
-                yield c, sum_of([(products[t], 1) if t in products else t for t in terms.items()], constant)
 
 
 def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
@@ -494,35 +360,6 @@ def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, 
                     if below != c:
                         yield below, ("sum", (constant - form.constant, (1,)), (c,))
                     yield builder.add_class(quotient), ("floordiv", None, (below, builder.add_class(number(n))))
-
-
-def _entered_extremes(
-    builder: Builder, forms: Iterable[tuple[int, LinearForm]], needed: Collection[int]
-) -> Iterator[tuple[int, dict[int, Node]]]:
-    """``x + max(y + k, 0)`` as ``max(x + y + k, x)`` beside an ``x`` that is there.
-
-    For each ``x + y`` that several use, or that is there, its class and, by class, the alternatives that use it.
-    """
-    theory = builder.theory
-    along: dict[LinearForm, dict[int, tuple[str, int, int]]] = defaultdict(dict)
-    for c, form in forms:
-        atom = theory.outer_minimum(form) if len(form.terms) > 1 else None
-        if atom is not None:
-            cases = theory.cases(form, atom)
-            for case, entered in (cases, cases[::-1]) if len(cases) == 2 else ():
-                if case in builder.classes and builder.add_class(case) in needed and len(entered.terms) > 1:
-                    op = "min" if form.terms[atom] > 0 else "max"
-                    along[LinearForm(entered.terms, 0)][c] = op, builder.add_class(case), entered.constant
-    for direction, users in along.items():
-        if len(users) > 1 or direction in builder.classes:
-            base = builder.add_class(direction)
-            nodes: dict[int, Node] = {}
-            for c, (op, kept, constant) in users.items():
-                other = builder.add_class(direction.shifted(constant))
-                if constant:
-                    builder.add_node(other, ("sum", (constant, (1,)), (base,)))
-                nodes[c] = op, None, (other, kept)
-            yield base, nodes
 
 
 def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
@@ -658,7 +495,7 @@ def as_intervals(
             if direction not in of_direction or not value.constant:
                 of_direction[direction] = value
     pairs = 0
-    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[LinearForm], bool]]] = defaultdict(list)
+    together: dict[tuple[Expr, ...], list[tuple[int, Expr, list[LinearForm]]]] = defaultdict(list)
     for c, condition in conditions:
         names = tuple(sorted(variables([condition]), key=lambda v: v.key))
         if domain_size(names) > THEORY_LIMITS.condition_points:
@@ -667,22 +504,19 @@ def as_intervals(
         # of fewer variables it is no interval, unless it does not depend on the others
         directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
         pairs += len(directions)
-        # what is affine in two variables is compared in every way already
-        compared = len(names) == 2 and any(term.op == "floordiv" for term in topological([condition]))
-        if (directions or compared) and pairs <= LIMITS.condition_pairs:
-            together[names].append((c, condition, directions, compared))
+        if directions and pairs <= LIMITS.condition_pairs:
+            together[names].append((c, condition, directions))
     for names, members in together.items():
-        used = list(dict.fromkeys(f for _, _, directions, _ in members for f in directions))
-        terms = [condition for _, condition, _, _ in members] + [to_expr(f) for f in used]
+        used = list(dict.fromkeys(f for _, _, directions in members for f in directions))
+        terms = [condition for _, condition, _ in members] + [to_expr(f) for f in used]
         points = grid(names)
         shape = [extent(v) for v in names]
         values = [np.broadcast_to(x, shape) for x in evaluate(terms, points, total=True)]
         of_sum = dict(zip(used, values[len(members) :], strict=True))
-        for (c, _, directions, compared), holds in zip(members, values, strict=False):
+        for (c, _, directions), holds in zip(members, values, strict=False):
             if holds.all() or not holds.any():
                 continue
-            found = [_as_comparison(builder, names, points, holds)] if compared else []
-            found += [_as_interval(builder, f, of_sum[f], holds) for f in directions]
+            found = [_as_interval(builder, f, of_sum[f], holds) for f in directions]
             yield from ((c, node) for node in found if node is not None)
 
 
@@ -748,25 +582,6 @@ def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds
     if len(parts) == 1:
         return parts[0]
     return "and", None, tuple([_class_of(builder, part) for part in parts])
-
-
-def _as_comparison(
-    builder: Builder, names: Sequence[Expr], points: Mapping[str, NDArray[Any]], holds: NDArray[Any]
-) -> Node | None:
-    """The comparison of two variables that holds where it should; ``None`` if none does."""
-    x, y = [np.broadcast_to(points[cast(str, v.value)], holds.shape) for v in names]
-    one, other = [builder.add_class(atom_form(v)) for v in names]
-    for op, found, operands in (
-        ("eq", x == y, (one, other)),
-        ("ne", x != y, (one, other)),
-        ("lt", x < y, (one, other)),
-        ("le", x <= y, (one, other)),
-        ("lt", y < x, (other, one)),
-        ("le", y <= x, (other, one)),
-    ):
-        if np.array_equal(found, holds):
-            return op, None, operands
-    return None
 
 
 def _class_of(builder: Builder, comparison: Node) -> int:

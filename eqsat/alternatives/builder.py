@@ -176,7 +176,6 @@ class Builder:
         yield from self.input.bits.in_sum(form)
         yield from self.input.bits.by_one_operator(form)
         yield from self.selections.entered(form)
-        yield from self.selections.wrapped(form)
         yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)

@@ -30,11 +30,8 @@ class ConditionNodes(KindNodes):
             yield self._as(term)
             if term.op in COMPARISONS and not term.args[0].is_bool:
                 yield from self._moved(term)
-                if term.op in ("eq", "ne"):
-                    yield from self._between(term)
-                elif not self.classes.is_crowded():
+                if term.op in ("lt", "le") and not self.classes.is_crowded():
                     yield from self._digit_by_digit(term)
-                yield from self._multiplied(term)
             elif term.op in ("and", "or") and not self.classes.is_crowded():
                 yield from self.merged(term)
                 members = chain_members(term, term.op)
@@ -166,46 +163,6 @@ class ConditionNodes(KindNodes):
         """A junction as that of a pair of its members, and the others."""
         rest = [member for member in members if member not in pair]
         return op, None, tuple([self.add_class(self.theory.junction(op, part)) for part in (pair, rest)])
-
-    @provides("other comparisons")
-    def _between(self, term: Expr) -> Iterator[Node]:
-        """``A//n == k`` is ``k*n <= A and A < k*n + n``."""
-        literal = next((a for a in term.args if a.op == "const"), None)
-        quotient = next(filter(literal_divisor, term.args), None)
-        if literal is not None and quotient is not None:
-            dividend, n = self.theory.inner(quotient.args[0]), literal_divisor(quotient)
-            above = dividend.shifted(-literal.vmin * n)
-            both = [self.theory.at_least_zero(end) for end in (above, above.times(-1).shifted(n - 1))]
-            between = self.theory.junction("and", both)
-            if term.op == "ne":
-                between = self.theory.negate(between)
-            yield self._as(between)
-
-    @provides("other comparisons")
-    def _multiplied(self, term: Expr) -> Iterator[Node]:
-        """``x <= A//n`` is ``n*x <= A``, and ``A//n <= x`` is ``A < n*x + n``, for a divisor that is no literal.
-
-        So for ``x == A//n``, which says both: a product costs less than such a division.
-        """
-        left, right = map(self.theory.inner, term.args)
-        form = right.plus(left, -1).shifted(-1 if term.op == "lt" else 0)
-        for quotient, k in form.terms.items():
-            if abs(k) != 1 or quotient.op != "floordiv" or quotient.args[1].op == "const":
-                continue
-            dividend, divisor = map(self.theory.inner, quotient.args)
-            if self.theory.bounds(divisor)[0] <= 0:
-                continue
-            end = form.plus(atom_form(quotient), -k).times(-k)
-            gap = dividend.plus(self.theory.times(end, divisor), -1)
-            at_least = self.theory.at_least_zero(gap)
-            at_most = self.theory.at_least_zero(divisor.plus(gap, -1).shifted(-1))
-            if term.op in ("lt", "le"):
-                found = at_least if k > 0 else at_most
-            else:
-                found = self.theory.junction("and", [at_least, at_most])
-                found = found if term.op == "eq" else self.theory.negate(found)
-            yield self._as(found)
-            yield from self._moved(found)
 
     @provides("other comparisons")
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:

@@ -317,8 +317,6 @@ class HiddenLaws:
             return
         dividend, divisor = map(self.theory.form, term.args)
         n = divisor.constant
-        if term.op == "floordiv" and term.args[0].op == "mod":
-            yield from self._exchanged(term, divisor)
         if divisor.terms or abs(n) < 2:
             return
         if term.op == "mod":
@@ -353,13 +351,6 @@ class HiddenLaws:
             below = reduce(mul, parts)
         yield product, below * last
         yield from self._powers(below, parts)
-
-    def _exchanged(self, term: Expr, divisor: LinearForm) -> Iterator[tuple[Expr, Expr]]:
-        """``x % (n*k) // n`` is ``x // n % k`` for positive ``k``."""
-        whole = self.theory.form(term.args[0].args[1])
-        k = self.theory.quotient(whole, divisor)
-        if self.theory.bounds(k)[0] > 0 and self.theory.times(k, divisor) == whole:
-            yield term, make("mod", make("floordiv", term.args[0].args[0], term.args[1]), to_expr(k))
 
     def _composed(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(x//b + r) // n`` is ``(x + b*r) // (b*n)``."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import gcd
-from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
-from eqsat.lang.expr import Expr, const, make
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number, to_expr
+from eqsat.lang.expr import Expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number
 
 
 class QuotientNodes(KindNodes):
@@ -33,14 +32,11 @@ class QuotientNodes(KindNodes):
                 self.of_shifted[self.add_class(atom_form(atom))] = atom
             n = atom.args[1].vmin
             yield from self._by_literal(dividend, n)
-            for negated in self._negated(atom_form(atom), atom):
-                yield self.sum_node([(negated, -1)], 0)
             self._nested += [(atom, of.dividend, of.divisor) for of in self.theory.divisions(atom)[1:]]
             self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
             return
         dividend, divisor = map(self.theory.inner, atom.args)
         yield "floordiv", None, (self.add_class(dividend), self.add_class(divisor))
-        yield from self._by_either(dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
@@ -59,16 +55,6 @@ class QuotientNodes(KindNodes):
             if -n < self.theory.plain_bounds(dividend)[0] < 0:
                 # only what lies between -n and 0 is rounded up
                 yield "max", None, (self.add_class(self.theory.quotient_by(dividend, n)), self.add_class(ZERO))
-
-    def _by_either(self, dividend: LinearForm, divisor: LinearForm) -> Iterator[Node]:
-        """A quotient by what has two values as a selection between quotients by literals."""
-        values = self.theory.two_values(divisor) if divisor.terms else None
-        if values is not None and values[1] > 0:
-            by_lower, by_higher = [make("floordiv", to_expr(dividend), const(n)) for n in values[1:]]
-            selected = self.classes.value_of(make("where", values[0], by_lower, by_higher))
-            yield self.sum_node([(cast(LinearForm, selected), 1)], 0)
-            lower, higher = [self.add_class(self.classes.value_of(quotient)) for quotient in (by_lower, by_higher)]
-            yield "where", None, (self.add_class(values[0]), lower, higher)
 
     def completed_remainders(self, form: LinearForm) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
@@ -144,9 +130,6 @@ class QuotientNodes(KindNodes):
                 continue
             n = atom.args[1].vmin
             inner = self.theory.inner(atom.args[0])
-            if len(form.terms) == 1:
-                for negated in self._negated(form, atom):
-                    yield self.sum_node([(negated, -1)], 0)
             # each such node has about as many terms as the sum
             if some * len(form.terms) < LIMITS.partly_absorbed and (node := self._absorbing_some(form, atom, inner)):
                 some += 1
@@ -189,18 +172,6 @@ class QuotientNodes(KindNodes):
         self.classes.add_node(c, ("floordiv", None, (self.add_class(dividend), self.add_class(number(n)))))
         return c
 
-    def _negated(self, form: LinearForm, quotient: Expr) -> Iterator[LinearForm]:
-        """``-(A//n)`` where a sum has ``A//n``, if ``(n-1 - A)//n`` needs no constant, or no fix-up of its sign."""
-        k, n = form.terms[quotient], quotient.args[1].vmin
-        shift = 0 if form.constant % k else form.constant // k
-        inner = self.theory.inner(quotient.args[0]).shifted(n * shift)
-        if k < 0 and inner.constant == n - 1:
-            yield LinearForm({quotient: -1}, -shift)
-        elif not is_power_of_two(n):
-            low, high = self.theory.plain_bounds(inner)
-            if low < 0 and high < n:
-                yield LinearForm({quotient: -1}, -shift)
-
     @provides("nested quotients", otherwise=lambda self: None)
     def add_nested(self) -> None:
         """Add other readings of the quotients written so far, if all that they divide is there."""
@@ -230,15 +201,3 @@ class QuotientNodes(KindNodes):
         yield "floordiv", None, (c, self.add_class(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
             yield "floordiv", None, (self.add_class(dividend.times(-1)), self.add_class(number(-n)))
-        yield from self._halved_first(dividend, n)
-
-    def _halved_first(self, dividend: LinearForm, n: int) -> Iterator[Node]:
-        """``(x*3 + y*2)//6`` is ``(x + x//2 + y)//3``: a quotient by a power of two costs less than a product."""
-        for m in [k - 1 for k in dividend.terms.values()]:
-            divides = 1 < m < n and is_power_of_two(m) and n % m == 0
-            if divides and [k for k in dividend.terms.values() if k % m] == [m + 1]:
-                yield (
-                    "floordiv",
-                    None,
-                    (self.add_class(self.theory.quotient_by(dividend, m)), self.add_class(number(n // m))),
-                )

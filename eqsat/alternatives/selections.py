@@ -8,12 +8,10 @@ from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
 from eqsat.alternatives.providers import provides
-from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr
-from eqsat.theory.branches import wrapped
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors
 
 
 class SelectionNodes(KindNodes):
@@ -49,19 +47,6 @@ class SelectionNodes(KindNodes):
             elif len(part.terms) > 1:
                 yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
 
-    def wrapped(self, form: LinearForm) -> Iterator[Node]:
-        """Sums with a factor of two values that makes them remainders of bits, or that rounds a quotient up."""
-        for atom, k in form.terms.items() if len(form.terms) > 1 else ():
-            if (found := self.two_valued(atom)) and found[2] is atom:
-                condition, low, _ = found
-                common = form.plus(atom_form(atom), -k)
-                cases = [common.shifted(k * value) for value in (low, low + 1)]
-                if atom.op == "min" or (abs(k) > 1 and is_power_of_two(abs(k))):
-                    ends = [number(case.constant) for case in cases]
-                    added = wrapped(self.theory, condition, LinearForm(common.terms, 0), *ends)
-                    if added is not None and LinearForm(common.terms, 0).plus(added) != form:
-                        yield self.sum_node([(LinearForm(common.terms, 0).plus(added), 1)], 0)
-
     def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
         """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient.
 
@@ -93,8 +78,8 @@ class SelectionNodes(KindNodes):
         uses = Counter([a for c in classes for a in choice[c][2]])
         for c in classes:
             form = self.classes.values[c]
-            if isinstance(form, LinearForm) and form.constant and len(form.terms) > 1:
-                for atom, k in form.terms.items():
+            if isinstance(form, LinearForm) and form.constant:
+                for atom, k in form.terms.items() if len(form.terms) > 1 else ():
                     rest = LinearForm(form.terms, 0).plus(atom_form(atom), -k) if self.two_valued(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))

@@ -473,6 +473,16 @@ class LeftSide:
         return query, left
 
     def top(self) -> Iterator[tuple[Query, Kept]]:
+        """The left side matched, with what must be beside it, and what is kept of the class."""
+        for query, kept in self.alone():
+            if self.pattern.beside is None:
+                yield query, kept
+                continue
+            other, query = query.name("E")
+            for found in self.match(query, self.pattern.beside, other):
+                yield found, kept
+
+    def alone(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, and what is kept of the class."""
         left = self.pattern.left
         query = Query(self.rule.name).declare("e", "E")
@@ -505,9 +515,12 @@ class LeftSide:
 
 
 def _is_one_term(term: Expr) -> bool:
-    """Whether a sum in a pattern is a multiple of one term with an operator."""
+    """Whether a sum in a pattern is a multiple of one term: with an operator, or by a literal that a letter is."""
     constant, addends = as_sum(term)
-    return len(addends) == 1 and constant.op == "const" and not constant.vmin and letter_of(addends[0][1]) is None
+    if len(addends) != 1 or constant.op != "const" or constant.vmin:
+        return False
+    coefficient, addend = addends[0]
+    return letter_of(addend) is None or is_literal_letter(coefficient)
 
 
 def _turn(operand: Expr) -> int:

@@ -31,6 +31,7 @@ from eqsat.egraph.patterns import (
     ends_in,
     has_terms,
     is_condition_letter,
+    is_literal_letter,
     is_number,
     is_sum,
     letter_of,
@@ -155,7 +156,7 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
         return ()
     found: list[Compiled] = []
     for one, pattern in _matched(rule):
-        reads, left = _constructors(pattern.left), LeftSide(one, pattern)
+        reads, left = _constructors(pattern), LeftSide(one, pattern)
         if pattern.binds_index:
             queries = [*_reduction_queries(left)]
             addends = frozenset(left.addends)
@@ -168,7 +169,8 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
                 "write one letter for each number, and say in the guard how they are related"
             )
         members = operands_of(pattern.left, pattern.left.op) if pattern.left.op in CONTAINERS else ()
-        broad, addends = bool(members) and all(map(letter_of, members)), frozenset(left.addends)
+        broad = bool(members) and all(letter_of(member) or is_literal_letter(member) for member in members)
+        addends = frozenset(left.addends)
         found += [Compiled(rule.name, stages, reads, broad, addends=addends) for stages in ways]
     return tuple(found)
 
@@ -176,7 +178,7 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
 @cache
 def read_by(rule: Rule) -> frozenset[frozenset[str]]:
     """The constructors that each way to match ``rule`` reads, which is quicker to tell than to compile it."""
-    return frozenset([_constructors(pattern.left) for _, pattern in _matched(rule)])
+    return frozenset([_constructors(pattern) for _, pattern in _matched(rule)])
 
 
 def _matched(rule: Rule) -> Iterator[tuple[Rule, Pattern]]:
@@ -344,11 +346,11 @@ def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[s
     return [*found]
 
 
-def _constructors(left: Expr) -> frozenset[str]:
-    """The constructors of nodes that the left side of a rule needs."""
+def _constructors(pattern: Pattern) -> frozenset[str]:
+    """The constructors of nodes that a rule needs to match."""
     found: set[str] = set()
-    ends = ends_in(left)
-    for term in topological([left]):
+    ends = ends_in(pattern.left)
+    for term in topological([pattern.left] if pattern.beside is None else [pattern.left, pattern.beside]):
         if term in ends or is_condition_letter(term) or not term.args or is_number(term):
             continue
         if is_sum(term):

@@ -85,11 +85,12 @@ _REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
 
 @dataclass(frozen=True)
 class Pattern:
-    """A rule's three parts as terms over letters."""
+    """A rule's parts as terms over letters; ``beside`` is a term that must be there too, if any need be."""
 
     left: Expr
     right: Expr
     when: Expr
+    beside: Expr | None = None
 
     @cached_property
     def binds_index(self) -> bool:
@@ -98,8 +99,8 @@ class Pattern:
 
     @cached_property
     def has_bits(self) -> bool:
-        """Whether a side has bit operators."""
-        return any(term.op in BITWISE for term in topological([self.left, self.right]))
+        """Whether a side has bit operators on terms, and not on literals alone."""
+        return any(term.op in BITWISE and not is_number(term) for term in topological([self.left, self.right]))
 
     @cached_property
     def has_own_loops(self) -> bool:
@@ -118,26 +119,33 @@ class Pattern:
 
 
 @cache
-def parsed(left: str, right: str, when: str) -> Pattern:
-    """The parts of a rule parsed.
+def parsed(left: str, right: str, when: str, beside: str = "") -> Pattern:
+    """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
 
     Raises
     ------
     ValueError
         If a part does not parse or a letter is unbound; one line.
     """
-    if loading := next((text for text in (left, right, when) if "[" in text), None):
+    if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
         raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
     binds = _REDUCTION.search(left) is not None
     found = Pattern(
         parse(left, _NARROW if binds else _LETTERS, _REMEDY),
         _parse_measured(right, binds),
         _parse_measured(when, binds) if when else TRUE,
+        parse(beside, _LETTERS, _REMEDY) if beside else None,
     )
     if found.left.is_bool is not found.right.is_bool:
         raise ValueError("one side is a condition, the other a number")
     if is_condition_letter(found.left) or (found.left.op == "var" and found.right.args):
         raise ValueError("the left side is a letter, which matches all terms: give it an operator")
+    if found.beside is not None and (binds or not found.beside.args or is_condition_letter(found.beside)):
+        raise ValueError(
+            f"{beside!r} beside a reduction cannot be matched"
+            if binds
+            else f"{beside!r} stands beside every term: give it an operator"
+        )
     if not binds and _reduces(found.right):
         raise ValueError(f"the right side has a reduction, the left side {left!r} none")
     if _reduces(found.when):
@@ -153,7 +161,8 @@ def parsed(left: str, right: str, when: str) -> Pattern:
 def _refuse_unbound(pattern: Pattern) -> None:
     """Raise ``ValueError`` if the right side or the guard has a letter that the left side has not."""
     # a guard may find the literals that a body divides by
-    bound = {v.value for v in variables([pattern.left])} | {divisor for _, divisor in divided(pattern)}
+    there = [pattern.left] if pattern.beside is None else [pattern.left, pattern.beside]
+    bound = {v.value for v in variables(there)} | {divisor for _, divisor in divided(pattern)}
     letters = [moved_letter(array) for array in buffers([pattern.right])]
     for term in variables([pattern.right, pattern.when]):
         letters += _letters_of(str(term.value))

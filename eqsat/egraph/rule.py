@@ -69,6 +69,9 @@ class Rule:
         The guard; empty means always.
     why : str
         The reason, for a reader.
+    beside : str
+        The pattern of a term that must be in the e-graph too, which may bind more letters: ``x // c`` is ``(x // d) //
+        (c//d)`` where something is divided by such a ``d`` anyway. Rewriting one by one leaves such rules out.
     both_ways : bool
         Whether ``right`` is rewritten to ``left`` too.
     source : str
@@ -76,6 +79,9 @@ class Rule:
     modulo_theory : bool
         Of a shipped rule, whether it runs modulo the theory too, because what it finds is not known there, or is
         another way to compute what is. Rules of one's own run, unless they say what a shipped one says.
+    needs_theory : bool
+        Whether it runs modulo the theory only, where what is equal is known whatever its form: it makes what is
+        cheaper, and hides from others what they match.
     covered_by : str
         The name of a rule that finds in an e-graph all that this one does there, as sums and products in patterns match
         parts of longer ones. If that runs, this one is matched only where rules apply one after the other, and cited.
@@ -103,10 +109,12 @@ class Rule:
     source: str = ""
     check: bool = True
     modulo_theory: bool = False
+    needs_theory: bool = False
     covered_by: str = ""
+    beside: str = ""
 
     def __post_init__(self) -> None:
-        for part in ("name", "left", "right", "when"):
+        for part in ("name", "left", "right", "when", "beside"):
             if not isinstance(getattr(self, part), str):
                 raise TypeError(f"the {part} of a rule is a text, not {getattr(self, part)!r}")
         if not _NAME.fullmatch(self.name):
@@ -130,11 +138,11 @@ class Rule:
     @property
     def pattern(self) -> Pattern:
         """Its parts as terms over letters."""
-        return parsed(self.left, self.right, self.when)
+        return parsed(self.left, self.right, self.when, self.beside)
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
-        return Rule(self.name, self.right, self.left, self.when, self.why)
+        return Rule(self.name, self.right, self.left, self.when, self.why, beside=self.beside)
 
 
 def refuse_repeated(rules: Iterable[Rule]) -> None:
@@ -194,6 +202,8 @@ def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
 def _refuse_unmatchable(pattern: Pattern) -> None:
     """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes or binds."""
     left = [*_numbers_in(pattern.left)]
+    if pattern.beside is not None:
+        left += _numbers_in(pattern.beside)
     alone = {number for number, _ in left if is_literal_letter(number)}
     for number, is_operand in left:
         unbound = [v for v in variables([number]) if is_operand and v not in alone]

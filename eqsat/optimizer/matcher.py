@@ -113,8 +113,10 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     undone: set[str | None] = set()
     compiled = []
     for rule in rules:
-        # loops split would be merged again: which is cheaper is for extraction to say
-        if rule.name not in undone and not _is_order(rule) and not rule.pattern.has_own_loops:
+        if rule.name in undone or rule.needs_theory or _is_order(rule):
+            continue
+        # a term does not know what is beside it, and loops that are split would be merged again
+        if rule.pattern.beside is None and not rule.pattern.has_own_loops:
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
     return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}

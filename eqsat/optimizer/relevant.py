@@ -1,4 +1,4 @@
-"""Which rules run in an e-graph: not those that others cover there.
+"""Which rules run in an e-graph: not those that others cover there, nor without the theory those that need it.
 
 Where the theory normalises, those tagged ``modulo_theory`` and the rules of the user's own, but for those that say what
 a shipped rule says that is not tagged.
@@ -15,7 +15,7 @@ from eqsat.rules import DEFAULT, REDUCE
 
 def _content(rule: Rule) -> object:
     """What a rule says, whatever it is called and whichever side of one that goes both ways comes first."""
-    return frozenset((rule.left, rule.right)) if rule.both_ways else (rule.left, rule.right), rule.when
+    return frozenset((rule.left, rule.right)) if rule.both_ways else (rule.left, rule.right), rule.when, rule.beside
 
 
 _SHIPPED = frozenset(map(_content, (*DEFAULT, *REDUCE)))
@@ -35,7 +35,7 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
         If one of the user's own cannot be matched.
     """
     names = {rule.name for rule in rules}
-    found = [rule for rule in rules if rule.covered_by not in names]
+    found = [rule for rule in rules if rule.covered_by not in names and (modulo_theory or not rule.needs_theory)]
     if modulo_theory:
         found = [rule for rule in found if _content(rule) not in _LEFT_OUT]
     own = [rule for rule in found if not is_shipped(rule)]

@@ -1,5 +1,6 @@
 """Rules match modulo associativity and commutativity, in part of longer sums, products, minima and junctions."""
 
+import re
 import subprocess
 import sys
 
@@ -112,6 +113,50 @@ def test_matches(rule, text):
 @pytest.mark.parametrize(("rule", "text"), NOT_MATCHED, ids=lambda value: getattr(value, "name", value))
 def test_near_misses(rule, text):
     assert not matches(rule, text)
+
+
+def test_a_rule_may_ask_for_a_term_beside_its_left_side():
+    halved = Rule("halved", "x // c", "x // d // (c//d)", "0 < d and d < c and c % d == 0", beside="x // d")
+    for texts, matches in (
+        (["i//12", "i//3"], 1),
+        (["i//12 + j", "(i//3)*7"], 1),
+        # nothing is divided by a factor, or something else is
+        (["i//12"], 0),
+        (["i//12", "i//5"], 0),
+        (["i//12", "j//3"], 0),
+    ):
+        result = optimize(texts, rules=[halved], theory=False, **dict.fromkeys("ij", (0, 999)))
+        assert result.check().equal
+        assert (result.rules.get("halved", 0) > 0) == matches, texts
+    # terms rewritten one by one do not know what is beside them
+    assert optimize(["i//12", "i//3"], rules=[halved], engine="greedy", i=(0, 99)).rules == {}
+
+
+@pytest.mark.parametrize(
+    ("left", "beside", "message"),
+    [
+        ("x // c", "y", "'y' stands beside every term: give it an operator"),
+        ("sum(x, i, u, v)", "x // d", "'x // d' beside a reduction cannot be matched"),
+        ("x // c", "x // (", "an operand is missing"),
+        ("x // c", "A[x]", "'A[x]' has an array"),
+    ],
+)
+def test_what_cannot_stand_beside_a_left_side(left, beside, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Rule("mine", left, "0", beside=beside)
+
+
+def test_a_guard_may_divide_before_a_sum_is_made():
+    """A quotient of literals is computed first, and the rest of the sum is measured after it is made."""
+    rule = Rule(
+        "halved",
+        "(x*c + y) // d",
+        "(x + (x + y)//(c - 1)) // (d//(c - 1))",
+        "0 < d and 2 < c and d % (c - 1) == 0 and factor(y) % (c - 1) == 0",
+    )
+    result = optimize("(i*3 + j*2 + k*4)//6", rules=[rule], **RANGES)
+    assert result.check().equal
+    assert result.rules["halved"]
 
 
 def test_without_the_theory_a_factor_of_a_product_takes_the_coefficient():

@@ -613,7 +613,7 @@ def test_a_run_leaves_nothing_for_the_next():
 
 
 def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkeypatch):
-    text = "(x*7 + y*5 + z*3)//9 + (x*7 + y*5 + z*3)%9 + (z*12 + x*4 + y//3*4)//4"
+    text = "(x*7 + y*5 + z*3)//8 + (x*7 + y*5 + z*3)%8 + (z*12 + x*4 + y//3*4)//4"
     begun = []
     insert = RulesAlone._insert
     monkeypatch.setattr(RulesAlone, "_insert", lambda run, *terms: begun.append(terms) or insert(run, *terms))
@@ -764,13 +764,14 @@ def test_what_the_input_writes_is_bracketed_before_it_is_compared():
 @pytest.mark.parametrize(
     ("text", "width"),
     [
-        ("x - x//3*3", 32),
-        ("x % 7", 32),
+        ("x % 11", 32),
         ("x//5//9", 32),
         ("(x%10 + y//10)//1000", 32),
         ("y//4 + y%1000//10", 32),
-        # one quotient less pays
+        # one quotient less pays, and so does a mask in place of a product
         ("x%3 + x//3", 64),
+        ("x - x//3*3", 64),
+        ("x % 7", 64),
     ],
 )
 def test_answers_to_32_bits_need_no_more_unless_that_pays(text, width, cost):

@@ -29,7 +29,8 @@ GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule
 #: Rules that z3 does not prove for all integers, and what proofs they have.
 PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
 PROVED_IN_PART |= dict.fromkeys(
-    ["where-half-period", "eq-mod-difference", "lt-mod-difference"], ("instantiated", "exhaustive")
+    ["where-half-period", "eq-mod-difference", "lt-mod-difference", "mod-by-mask"],
+    ("instantiated", "exhaustive"),
 )
 
 #: Rules that the representation of terms holds, so that no match is needed.
@@ -87,6 +88,14 @@ FENCES = {
         ("symbolic-period-below-div", "vmin_x < 0"),
         ("symbolic-period-below-mod", "vmin_x < 0"),
         ("where-of-two-values", "vmin_y + 1 < vmax_y"),
+        ("min-of-two-values", "vmin_x < c"),
+        ("max-of-two-values", "c < vmax_x"),
+        ("div-symbolic-lt", "vmin_z < vmax_z"),
+        ("lt-div-symbolic", "vmin_z < vmax_z"),
+        ("eq-div-symbolic", "vmin_z < vmax_z"),
+        ("plus-div-symbolic-lt", "vmin_z < vmax_z"),
+        ("less-div-symbolic-lt", "vmin_z < vmax_z"),
+        ("less-div-symbolic-eq", "vmin_z < vmax_z"),
         ("div-takes-literal", "vmin_y < vmax_y"),
         ("tdiv-by-floor", "vmin_x <= -d"),
         ("tdiv-by-floor", "0 < vmax_x"),
@@ -107,6 +116,13 @@ FENCES = {
         ("multiple-above-power", "c - 1 & c - 2 == 0"),
         ("eq-or-eq", "d - c & d - c - 1 == 0"),
         ("tdiv-by-floor", "d & d - 1 == 0"),
+        ("mod-by-quotient", "d & d - 1 != 0"),
+        ("mod-by-mask", "d & d - 1 != 0"),
+        ("mod-by-mask", "d + (d & -d) & d + (d & -d) - 1 == 0"),
+        ("mod-not-negative", "d & d - 1 != 0"),
+        ("mod-not-negative", "vmin_x < 0"),
+        ("where-of-scaled-bit", "c & c - 1 != 0"),
+        ("where-of-scaled-bit", "-c & -c - 1 != 0"),
         ("max-of-quotient", "vmin_x < 0"),
         ("max-of-quotient", "0 <= c"),
     ],
@@ -116,7 +132,16 @@ FENCES = {
     ],
     "a factor of one changes nothing": [("min-common-factor", "1 < factor_x"), ("max-common-factor", "1 < factor_x")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
-    "a divisor that is zero is no term": [("bitand-low-mask", "0 <= c")],
+    "a divisor that is zero is no term": [
+        ("bitand-low-mask", "0 <= c"),
+        ("mod-by-mask", "0 < d"),
+        ("div-of-two-values", "0 < vmin_y"),
+    ],
+    "sums keep to small literals": [("mod-not-negative", "-2147483648 <= vmin_x")],
+    "the terms that are drawn take the bounds that are known": [
+        ("min-of-two-values", "vmin_x%modulus_x == remainder_x"),
+        ("max-of-two-values", "vmax_x%modulus_x == remainder_x"),
+    ],
     "the literal is small enough already": [
         ("div-offset", "d <= c or c < 0"),
         ("mod-offset", "d <= c or c < 0"),
