@@ -45,7 +45,7 @@ def _fires_line(row: Row) -> str:
 
 def row_of(rule: Rule, in_detail: bool, prove: bool, matches: dict[str, dict[str, int]] | None) -> Row:
     """What is said of a rule, of one in detail more; with its proof, and where it matches, if that is asked for."""
-    row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "why", "both_ways")}
+    row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "beside", "why", "both_ways")}
     if in_detail:
         row |= _details(rule)
     if matches is not None:
@@ -60,8 +60,8 @@ def line_of(row: Row) -> str:
     fires = f"; fires {_fires_line(row)}" if "fires" in row else ""
     if "proof" in row:
         return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}{fires}"
-    guard = f"  when {row['when']}" if row["when"] else ""
-    return f"{row['name']:<28} {_rewrite(row)}{guard}  # {row['why']}{fires}"
+    asked = "".join(f"  {word} {row[word]}" for word in ("beside", "when") if row[word])
+    return f"{row['name']:<28} {_rewrite(row)}{asked}  # {row['why']}{fires}"
 
 
 def _details(rule: Rule) -> Row:
@@ -80,7 +80,7 @@ def _details(rule: Rule) -> Row:
 def _shown_in_detail(row: Row) -> str:
     lines = {"rule": f"{row['name']}  ({row['family'] or 'of your own'})"}
     lines["rewrites"] = _rewrite(row)
-    lines |= {"guard": row["when"] or "none", "why": row["why"], "source": row["source"]}
+    lines |= {"beside": row["beside"], "guard": row["when"] or "none", "why": row["why"], "source": row["source"]}
     if example := row["example"]:
         values = ", ".join(f"{name} = {value}" for name, value in example["values"].items())
         lines["example"] = f"with {values} both sides are {example['both sides']}"

@@ -115,26 +115,33 @@ class ModuloTheory(Optimisation):
         return [written[c] for c in wanted]
 
     def _find(self, found: _Found, limit: float) -> None:
-        """Normalise, insert, saturate, extract; ``found`` gains what each step finds."""
-        base, contexts = self._theories()
-        found.base = base
+        """Normalise, insert, saturate, extract, and improve the answer; ``found`` gains what each step finds."""
+        base = self._normalise(found)
+        builder = found.builder = self._insert(base, self.order, self.roots, found.values)
+        without_rules = self._saturate(builder)
+        found.terms = found.take(builder, self._extract(builder, limit, without_rules))
+        self._improve(found, base, builder, limit)
+
+    def _normalise(self, found: _Found) -> LinearArithmetic:
+        """The theory of what is known, which gives the roots their normal forms."""
+        found.base, found.contexts = base, contexts = self._theories()
         self._check_divisors(contexts)
         base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
         found.values = self._values(base)
         if base.late_or_raise():
             self.stop = "time"
         base.work.until = self._ends()
-        builder = found.builder = self._insert(base, self.order, self.roots, found.values)
-        found.contexts = contexts
-        without_rules = self._saturate(builder)
-        found.terms = found.take(builder, self._extract(builder, limit, without_rules))
+        return base
+
+    def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
+        """The best of all choices, if that is asked for; the answer by a flat index, and optimised once more."""
         if self.extract == "exact":
             found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
         if limit == inf:
             self.spent.enter("flat index")
             found.terms = self._through_flat_index(base, found.terms)
         self.spent.enter("again")
-        found.terms = self._read_again(base, contexts, found.values, found.terms, len(builder.graph))
+        found.terms = self._read_again(base, found.contexts, found.values, found.terms, len(builder.graph))
 
     def _insert(
         self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]

@@ -166,7 +166,7 @@ def test_rules_are_listed(eqsat):
     assert len(out.splitlines()) > 20
     rules = json.loads(eqsat("rules", "--json")[1])
     assert len(rules) == len(out.splitlines())
-    assert set(rules[0]) == {"name", "left", "right", "when", "why", "both_ways"}
+    assert set(rules[0]) == {"name", "left", "right", "when", "beside", "why", "both_ways"}
 
 
 def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
