@@ -63,6 +63,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     found = [*_by_bounds(builder), *wider, *whole]
     found += _in_time(
         builder,
+        _rounded_down(builder, forms),
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
@@ -133,6 +134,21 @@ def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
 def _periods_below_zero(low: int, n: int) -> int:
     """The multiple of ``n`` that makes numbers from ``low`` on not negative, if a remainder is the cheaper for it."""
     return 0 if low >= 0 or not is_finite(low) or n < 0 or is_power_of_two(n) else -(low // n) * n
+
+
+def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
+    """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
+    for c, form in forms:
+        for quotient, coefficient in form.terms.items():
+            n = literal_divisor(quotient)
+            if not n or coefficient % n:
+                continue
+            k = coefficient // n
+            remainder = builder.classes.remainder_of(quotient)
+            whole = form.plus(remainder, k)
+            if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
+                terms = [(atom_form(a), j) for a, j in whole.terms.items()]
+                yield c, builder.sum_node([*terms, (remainder, -k)], whole.constant)
 
 
 def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:

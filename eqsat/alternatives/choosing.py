@@ -7,7 +7,7 @@ written, what is computed anyway. It keeps the choice that costs less.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -75,11 +75,6 @@ class Improver:
             self._bracketed[parts] = self.bracket(choice)
         return self._bracketed[parts]
 
-    def best_bracketed(self, ends: Sequence[End]) -> list[End]:
-        """The choices that cost little more than the cheapest of them, bracketed."""
-        least = min(cost for _, cost in ends)
-        return [self.bracketed(choice) for choice, cost in ends if cost <= least + LIMITS.behind]
-
 
 @dataclass
 class Chooser:
@@ -117,7 +112,7 @@ class Chooser:
             starts.append(search.improved(given))
         if len(everywhere) > LIMITS.late_choice and self.builder.theory.late_or_raise():
             return min(starts, key=lambda end: end[1])
-        shared = search.best_bracketed(starts)
+        shared = [search.bracketed(start) for start, _ in starts]
         if (programmed := self._by_programs()) is not None:
             shared.append(search.bracketed(programmed))
         return min([*shared, *starts], key=lambda end: end[1])

@@ -49,8 +49,6 @@ class AlternativeLimits:
     flat_ways: int = 3
 
     # the choice
-    #: A choice that costs up to this much more than another is tried too: it may cost less once its sums share parts.
-    behind: int = 3
     #: Parts of sums are shared once the time is up too, unless the choice has more than this number of e-nodes.
     late_choice: int = 2000
     #: The number of e-nodes up to which a choice by the prices of programs is tried too.

@@ -142,8 +142,7 @@ class Extraction(Optimisation):
         # the answer needs no class besides those that it chooses for
         starts = [everywhere, everywhere | built.choice] if built.choice else [everywhere]
         found = [search.improved(start) for start in starts]
-        summing = [end for end in found if any(op in BRACKETED for op, _, _ in end[0].values())]
-        shared = search.best_bracketed(summing) if summing else []
+        shared = [search.bracketed(end) for end, _ in found if any(op in BRACKETED for op, _, _ in end.values())]
         return min([*shared, *found], key=lambda end: end[1])[0]
 
     def _escapes(self, place: int, term: Expr) -> bool:

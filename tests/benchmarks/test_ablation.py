@@ -128,12 +128,12 @@ def test_the_tables_have_every_part_and_none_is_better_left_out(command, tmp_pat
         assert list(rows) == list(parts)
         costs = {name: int(row[1]) for name, row in rows.items()}
         # an alternative more may lead the choice astray by an operation or two
-        assert costs[ablation.NOTHING] <= min(costs.values()) + 2
+        assert costs[ablation.NOTHING] <= min(costs.values()) + 1
         # a slow machine may leave a case unfinished
         assert rows[ablation.NOTHING][2:-1] == ["", "", "", "1.00", "1.00"]
     default = cells(tables[0])
     parts = ["select rules", "conjectures", "compare rules"]
-    assert [default[name][3] for name in parts] == ["1", "1", ""]
+    assert [default[name][3] for name in parts] == ["2", "1", ""]
     unchanged = next(line for line in tables[0].splitlines() if line.startswith("No answer changes without: "))
     assert "compare rules" in unchanged
     assert "select rules" not in unchanged
