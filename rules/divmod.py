@@ -21,5 +21,4 @@ DIVMOD = [
     Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "c > 0 and d == a*k", "two digits of x are one digit of a larger base", covered_by="mod-digits"),
     Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base", modulo_theory=True),
     Rule("mod-by-quotient",   "x % d",                         "x - x//d*d",    "d & d - 1 != 0",              "the identity, where the quotient is there", beside="x // d", modulo_theory=True, needs_theory=True),
-    Rule("mod-by-mask",       "x % d",                         "(x + x//d*(d & -d)) % (d + (d & -d))", "d > 0 and d & d - 1 != 0 and (d + (d & -d)) & (d + (d & -d)) - 1 == 0", "of x = q*d + r it is that of q*(d + k) + r, which a mask gives", beside="y // d", modulo_theory=True, needs_theory=True),
 ]

@@ -89,6 +89,7 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
     """Add the alternatives that use classes which others have added; whether there are any."""
     found = _in_time(
         builder,
+        _masked(builder, needed),
         _in_two_steps(builder, forms),
         _shifted(builder),
         _taken_in(builder, needed),
@@ -169,6 +170,26 @@ def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator
         remainder = builder.add_class(builder.form_of(parts[0]).plus(builder.form_of(c), -1))
         yield remainder, ("mod", None, parts)
         yield c, sum_of([(parts[0], 1), (remainder, -1)], 0)
+
+
+def _masked(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """``A % n`` as ``(A + k*(A//n)) % (n + k)`` where the quotient is there, if ``k`` and ``n + k`` are powers of two.
+
+    With ``A = n*q + r`` that is the remainder of ``(n + k)*q + r``.
+    """
+    for c in needed:
+        for op, _, args in list(builder.graph.classes[c]):
+            divisor = builder.form_of(args[1]) if op == "mod" else None
+            n = divisor.constant if divisor is not None and not divisor.terms else 0
+            k = n & -n
+            if n <= k or not is_power_of_two(n + k):
+                continue
+            dividend = builder.form_of(args[0])
+            quotient = builder.theory.quotient_by(dividend, n)
+            if quotient in builder.classes and (q := builder.add_class(quotient)) in needed:
+                whole = builder.add_class(dividend.plus(quotient, k), expand=False)
+                builder.add_node(whole, sum_of([(args[0], 1), (q, k)], 0))
+                yield c, ("mod", None, (whole, builder.add_class(number(n + k))))
 
 
 def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:

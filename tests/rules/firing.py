@@ -75,7 +75,6 @@ FIRING = [
         besides=["mod-digits", "mod-digits-scaled"],
     ),
     Firing("mod-by-quotient", "x%12", "x - x//12*12", {"x": (0, 99)}, besides=["mod-part", "mod-core-unit"]),
-    Firing("mod-by-mask", "x%12", "(x + x//12*4)%16", {"x": (0, 99)}),
     # ranges
     Firing("mod-in-range", "x%4", "x", {"x": (0, 3)}, besides=["cancel-mod-symbolic", "symbolic-below-mod"]),
     Firing("mod-multiple", "(x*6 + y)%2", "y%2", {"x": (-20, -5), "y": (8, 11)}),

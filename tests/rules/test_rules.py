@@ -29,7 +29,7 @@ GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule
 #: Rules that z3 does not prove for all integers, and what proofs they have.
 PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
 PROVED_IN_PART |= dict.fromkeys(
-    ["where-half-period", "eq-mod-difference", "lt-mod-difference", "mod-by-mask"],
+    ["where-half-period", "eq-mod-difference", "lt-mod-difference"],
     ("instantiated", "exhaustive"),
 )
 
@@ -117,8 +117,6 @@ FENCES = {
         ("eq-or-eq", "d - c & d - c - 1 == 0"),
         ("tdiv-by-floor", "d & d - 1 == 0"),
         ("mod-by-quotient", "d & d - 1 != 0"),
-        ("mod-by-mask", "d & d - 1 != 0"),
-        ("mod-by-mask", "d + (d & -d) & d + (d & -d) - 1 == 0"),
         ("mod-not-negative", "d & d - 1 != 0"),
         ("mod-not-negative", "vmin_x < 0"),
         ("where-of-scaled-bit", "c & c - 1 != 0"),
@@ -134,7 +132,6 @@ FENCES = {
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
     "a divisor that is zero is no term": [
         ("bitand-low-mask", "0 <= c"),
-        ("mod-by-mask", "0 < d"),
         ("div-of-two-values", "0 < vmin_y"),
     ],
     "sums keep to small literals": [("mod-not-negative", "-2147483648 <= vmin_x")],
