@@ -45,6 +45,7 @@ COMPARE = [
     Rule("lt-div",            "x//d < c",           "x < c*d",                 "d > 0",                    "the bucket ends at c*d", source="D49"),
     Rule("div-lt",            "c < x//d",           "(c + 1)*d - 1 < x",       "d > 0",                    "the next bucket starts at (c+1)*d", source="D49"),
     Rule("eq-div",            "x//d == c",          "c*d - 1 < x and x < c*d + d", "d > 0",                "the bucket of c", source="D49", modulo_theory=True),
+    Rule("ne-div",            "x//d != c",            "x < c*d or c*d + d <= x", "d > 0",                 "outside the bucket of c", modulo_theory=True),
     Rule("div-symbolic-lt",   "y//z < c",             "y < z*c",                 "0 < vmin(z) and vmin(z) < vmax(z)", "the bucket ends there", modulo_theory=True),
     Rule("lt-div-symbolic",   "c < y//z",             "z*c + z <= y",            "0 < vmin(z) and vmin(z) < vmax(z)", "the next bucket starts there", modulo_theory=True),
     Rule("eq-div-symbolic",   "y//z == c",            "z*c <= y and y < z*c + z", "0 < vmin(z) and vmin(z) < vmax(z)", "the bucket of c", modulo_theory=True),

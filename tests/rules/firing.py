@@ -300,6 +300,7 @@ FIRING = [
     Firing("lt-div", "x//3 < 3", "x < 9", {"x": (1, 16)}),
     Firing("div-lt", "7 < x//6", "47 < x", {"x": (0, 99)}),
     Firing("eq-div", "x//2 == 3", "5 < x", {"x": (0, 7)}),
+    Firing("ne-div", "x//4 != 3", "x < 12 or 16 <= x", {"x": (0, 99)}, besides=["not-and"]),
     Firing("div-symbolic-lt", "y//z < 3", "y < z*3", {"y": (-99, 99), "z": (1, 9)}),
     Firing("lt-div-symbolic", "3 < y//z", "z*3 + z <= y", {"y": (-99, 99), "z": (1, 9)}),
     Firing("eq-div-symbolic", "y//z == 3", "z*3 <= y and y < z*3 + z", {"y": (-99, 99), "z": (1, 9)}),
