@@ -21,5 +21,4 @@ RANGES = [
     Rule("mod-two-periods-offset", "(x + k) % d", "x + where(x < (vmin(x) + k)//d*d + d - k, k - (vmin(x) + k)//d*d, k - (vmin(x) + k)//d*d - d)", "(vmax(x) + k)//d == (vmin(x) + k)//d + 1", "x + k lies in one period or in the next", modulo_theory=True),
     Rule("mod-at-end",       "x % d",        "where(x < d, x, 0)",       "0 <= vmin(x) and vmax(x) == d",           "x is in one period, or the first number of the next", modulo_theory=True),
     Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25"),
-    Rule("mod-not-negative", "x % d",        "(x + (d - 1 - vmin(x))//d*d) % d", "vmin(x) < 0 and -2147483648 <= vmin(x) and d & d - 1 != 0", "whole multiples of d vanish, and a sign needs no fix-up", modulo_theory=True, needs_theory=True),
 ]

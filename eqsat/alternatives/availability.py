@@ -27,7 +27,7 @@ from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node, sum_terms
+from eqsat.extract.graph import Node, sum_payload, sum_terms
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
 from eqsat.lang.infinity import is_finite
@@ -63,6 +63,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     found = [*_by_bounds(builder), *wider, *whole]
     found += _in_time(
         builder,
+        _never_negative(builder, forms),
         _rounded_down(builder, forms),
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
@@ -130,6 +131,26 @@ def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
         for dividend, n in wider_remainders(builder, form):
             shift = _periods_below_zero(builder.theory.plain_bounds(dividend)[0], n)
             yield c, ("mod", None, (builder.add_class(dividend.shifted(shift)), builder.add_class(number(n))))
+
+
+def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
+    """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
+    graph = builder.graph
+    for c, _ in forms:
+        for op, _, args in graph.classes[c]:
+            divisor = builder.form_of(args[1]) if op == "mod" else None
+            if divisor is None or divisor.terms:
+                continue
+            shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
+            if shift:
+                dividend = builder.form_of(args[0])
+                shifted = builder.add_class(dividend.shifted(shift), expand=False)
+                for other, payload, operands in graph.classes[args[0]]:
+                    if other == "sum":
+                        constant, coefficients = sum_payload(payload)
+                        builder.add_node(shifted, ("sum", (constant + shift, coefficients), operands))
+                builder.add_node(shifted, ("sum", (shift, (1,)), args[:1]))
+                yield c, ("mod", None, (shifted, args[1]))
 
 
 def _periods_below_zero(low: int, n: int) -> int:

@@ -104,13 +104,6 @@ FIRING = [
         {"x": (0, 31)},
         besides=["mod-multiple", "symbolic-unit-mod", "symbolic-multiples-mod"],
     ),
-    Firing(
-        "mod-not-negative",
-        "x%12",
-        "(x + 24)%12",
-        {"x": (-20, 99)},
-        besides=["mod-offset", "mod-congruent", "mod-multiple"],
-    ),
     # folding
     Firing("cancel-div-symbolic", "x//y", "0", {"x": (0, 7), "y": (8, 11)}, besides=["known-value"]),
     Firing(

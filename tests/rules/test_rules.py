@@ -117,8 +117,6 @@ FENCES = {
         ("eq-or-eq", "d - c & d - c - 1 == 0"),
         ("tdiv-by-floor", "d & d - 1 == 0"),
         ("mod-by-quotient", "d & d - 1 != 0"),
-        ("mod-not-negative", "d & d - 1 != 0"),
-        ("mod-not-negative", "vmin_x < 0"),
         ("where-of-scaled-bit", "c & c - 1 != 0"),
         ("where-of-scaled-bit", "-c & -c - 1 != 0"),
         ("max-of-quotient", "vmin_x < 0"),
@@ -134,7 +132,6 @@ FENCES = {
         ("bitand-low-mask", "0 <= c"),
         ("div-of-two-values", "0 < vmin_y"),
     ],
-    "sums keep to small literals": [("mod-not-negative", "-2147483648 <= vmin_x")],
     "the terms that are drawn take the bounds that are known": [
         ("min-of-two-values", "vmin_x%modulus_x == remainder_x"),
         ("max-of-two-values", "vmax_x%modulus_x == remainder_x"),
