@@ -103,6 +103,12 @@ class Pattern:
         return any(term.op in BITWISE and not is_number(term) for term in topological([self.left, self.right]))
 
     @cached_property
+    def asks_two_values(self) -> bool:
+        """Whether the guard asks that a letter has just two values: ``vmax(x) == vmin(x) + 1``."""
+        asked = [("eq", MEASURES[f"vmax_{x}"], MEASURES[f"vmin_{x}"] + 1) for x in TERMS]
+        return not self.binds_index and all(any(c in asked for c in ways) for ways in alternatives(self.when))
+
+    @cached_property
     def has_own_loops(self) -> bool:
         """Whether the right side loops over other indices than the left: splits and merges do."""
         loads = [t for t in topological([self.right]) if t.op == "load"]

@@ -158,11 +158,14 @@ class Tables:
         """Whether a broad rule reads nodes of the constructors ``live`` alone."""
         return any(way.broad and way.reads <= live for way, _ in self._ways)
 
-    def can_match(self, operators: Iterable[str]) -> bool:
-        """Whether a rule reads nodes of these operators alone."""
+    def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
+        """Whether a rule reads nodes of these operators alone; none that asks for two values where nothing has them."""
         live = {name for op in operators for name in CONSTRUCTORS.get(op, ())}
         return any(
-            any(reads <= live for reads in read_by(rule)) and not by_representation(rule) for rule in self._rules
+            any(reads <= live for reads in read_by(rule))
+            and not by_representation(rule)
+            and (with_two_values or not rule.pattern.asks_two_values)
+            for rule in self._rules
         )
 
     def start(self) -> None:

@@ -67,7 +67,10 @@ def run_rules(
     ``spent`` says how much that is, and counts what is done.
     """
     with _tables(rules, spent) as tables:
-        if not tables.can_match({node[0] for nodes in builder.graph.classes.values() for node in nodes}):
+        operators = {node[0] for nodes in builder.graph.classes.values() for node in nodes}
+        # of sums with quotients egglog may be told narrower bounds
+        with_two_values = "floordiv" in operators or any(low + 1 == high for low, high in builder.graph.bounds.values())
+        if not tables.can_match(operators, with_two_values):
             if builder.theory.is_canonical:
                 CongruentRemainders(builder).add()
                 builder.grow()
