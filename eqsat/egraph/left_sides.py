@@ -474,7 +474,7 @@ class LeftSide:
 
     def top(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, with what must be beside it, and what is kept of the class."""
-        for query, kept in self.alone():
+        for query, kept in self.itself():
             if self.pattern.beside is None:
                 yield query, kept
                 continue
@@ -482,7 +482,7 @@ class LeftSide:
             for found in self.match(query, self.pattern.beside, other):
                 yield found, kept
 
-    def alone(self) -> Iterator[tuple[Query, Kept]]:
+    def itself(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, and what is kept of the class."""
         left = self.pattern.left
         query = Query(self.rule.name).declare("e", "E")

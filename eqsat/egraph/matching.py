@@ -350,7 +350,7 @@ def _constructors(pattern: Pattern) -> frozenset[str]:
     """The constructors of nodes that a rule needs to match."""
     found: set[str] = set()
     ends = ends_in(pattern.left)
-    for term in topological([pattern.left] if pattern.beside is None else [pattern.left, pattern.beside]):
+    for term in topological(pattern.matched):
         if term in ends or is_condition_letter(term) or not term.args or is_number(term):
             continue
         if is_sum(term):

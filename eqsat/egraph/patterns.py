@@ -92,6 +92,11 @@ class Pattern:
     when: Expr
     beside: Expr | None = None
 
+    @property
+    def matched(self) -> list[Expr]:
+        """What a match needs: the left side, and what must be beside it."""
+        return [self.left] if self.beside is None else [self.left, self.beside]
+
     @cached_property
     def binds_index(self) -> bool:
         """Whether the left side has reductions."""
@@ -165,10 +170,9 @@ def parsed(left: str, right: str, when: str, beside: str = "") -> Pattern:
 
 
 def _refuse_unbound(pattern: Pattern) -> None:
-    """Raise ``ValueError`` if the right side or the guard has a letter that the left side has not."""
+    """Raise ``ValueError`` if the right side or the guard has a letter that no match binds."""
     # a guard may find the literals that a body divides by
-    there = [pattern.left] if pattern.beside is None else [pattern.left, pattern.beside]
-    bound = {v.value for v in variables(there)} | {divisor for _, divisor in divided(pattern)}
+    bound = {v.value for v in variables(pattern.matched)} | {divisor for _, divisor in divided(pattern)}
     letters = [moved_letter(array) for array in buffers([pattern.right])]
     for term in variables([pattern.right, pattern.when]):
         letters += _letters_of(str(term.value))

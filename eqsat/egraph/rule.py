@@ -201,9 +201,7 @@ def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
 
 def _refuse_unmatchable(pattern: Pattern) -> None:
     """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes or binds."""
-    left = [*_numbers_in(pattern.left)]
-    if pattern.beside is not None:
-        left += _numbers_in(pattern.beside)
+    left = [found for term in pattern.matched for found in _numbers_in(term)]
     alone = {number for number, _ in left if is_literal_letter(number)}
     for number, is_operand in left:
         unbound = [v for v in variables([number]) if is_operand and v not in alone]

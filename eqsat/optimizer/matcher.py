@@ -113,10 +113,9 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     undone: set[str | None] = set()
     compiled = []
     for rule in rules:
-        if rule.name in undone or rule.needs_theory or _is_order(rule):
-            continue
         # a term does not know what is beside it, and loops that are split would be merged again
-        if rule.pattern.beside is None and not rule.pattern.has_own_loops:
+        is_left_out = rule.needs_theory or rule.pattern.beside is not None or rule.pattern.has_own_loops
+        if rule.name not in undone and not is_left_out and not _is_order(rule):
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
     return {op: [c for c in compiled if c.left.op in ("", op)] for op in [*OPS, *REDUCTIONS, "var"]}
