@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
+from eqsat.codegen.expressions import by_products
 from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.errors import ContradictionError
@@ -103,6 +104,8 @@ def _between(terms: set[Expr], low: Expr) -> set[Expr]:
 def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
     """The same stores with every load at a selected one of two neighbours as a selection between two loads.
 
+    What is left of selections are products where :func:`eqsat.codegen.expressions.by_products` makes them so.
+
     >>> from eqsat import buffer, var, where
     >>> x, y, m = buffer("X", "f32", (2,)), buffer("Y", "f32", (4,)), var("m", 0, 3)
     >>> with_selected_loads([Store(y[m], x[where(m < 3, 0, 1)], [m])])
@@ -116,7 +119,7 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
     def among_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         return _among_loads(theory, *args) if term.op == "load" else None
 
-    images = iter(rebuild(parts, among_loads))
+    images = iter(by_products(rebuild(parts, among_loads)))
     return [equal_store(s, [next(images) for _ in s.parts], s.over) for s in stores]
 
 
