@@ -66,6 +66,8 @@ COMPARE = [
     Rule("lt-and-gt",         "x < c and d < x",    "False",                   "c <= d + 1",               "no integer lies between", source="D50"),
     Rule("lt-or-gt",          "x < c or d < x",     "True",                    "d < c",                    "every integer is on one side"),
     Rule("between-is-eq",     "x < c and d < x",    "x == d + 1",              "c == d + 2",               "one integer lies between"),
+    Rule("between-is-bucket", "c <= x and x < d",   "x // (d - c) == c // (d - c)", "c < d and c % (d - c) == 0 and d - c & d - c - 1 == 0", "the bucket that starts at c", modulo_theory=True, needs_theory=True),
+    Rule("outside-is-no-bucket", "x < c or d <= x", "x // (d - c) != c // (d - c)", "c < d and c % (d - c) == 0 and d - c & d - c - 1 == 0", "the bucket that starts at c", modulo_theory=True, needs_theory=True),
     Rule("eq-and-lt",         "x == c and x < d",   "x == c",                  "c < d",                    "equality decides"),
     Rule("eq-and-not-lt",     "x == c and x < d",   "False",                   "c >= d",                   "equality decides"),
     Rule("eq-and-gt",         "x == c and d < x",   "x == c",                  "d < c",                    "equality decides"),

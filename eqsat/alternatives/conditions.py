@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import cast
 
@@ -63,7 +63,7 @@ class ConditionNodes(KindNodes):
 
     @provides("merged comparisons")
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
-        """``x < y and x < z`` is ``x < min(y, z)``, and ``0 <= x and x < 8`` is ``x//8 == 0``; so for ``or``.
+        """``x < y and x < z`` is ``x < min(y, z)``; so for ``or``.
 
         Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
         """
@@ -77,14 +77,7 @@ class ConditionNodes(KindNodes):
             yield from self._all_alike(op, members, above)
         if len(members) > LIMITS.merged_comparisons:
             return
-        buckets: list[tuple[Expr, Expr, LinearForm, int]] = []
         for (one, f), (other, g) in combinations(above, 2):
-            bucket = None if alike else self._bucket(op, f, g)
-            if bucket is not None:
-                dividend, width = bucket
-                buckets.append((one, other, dividend, width))
-                node = self._in_bucket(op, dividend, width)
-                yield node if len(members) == 2 else self._apart(op, members, [one, other])
             shared = sum(g.terms.get(a) == k for a, k in f.terms.items())
             if alike:
                 if shared or f.constant != g.constant or (not f.constant and len(f.terms) + len(g.terms) > 2):
@@ -92,12 +85,6 @@ class ConditionNodes(KindNodes):
             elif not shared or max(len(f.terms), len(g.terms)) > shared + 1:
                 continue
             yield from self._as_extreme(op, members, {one: f, other: g})
-        for (*one_pair, x, width), (*other_pair, y, other_width) in combinations(buckets, 2):
-            if width == other_width and not {*one_pair} & {*other_pair}:
-                # no bit beyond the width is set in either
-                both = self.theory.form(make("bitor", to_expr(x), to_expr(y)))
-                pairs = [*one_pair, *other_pair]
-                yield self._in_bucket(op, both, width) if len(members) == 4 else self._apart(op, members, pairs)
 
     def _all_alike(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
         """``x < 5 and y < 5 and z < 5`` is ``max(x, y, z) < 5``."""
@@ -215,23 +202,6 @@ class ConditionNodes(KindNodes):
             ends = above.shifted(value), below.shifted(-high * n)
             yield op, None, tuple([self.add_class(self.theory.at_least_zero(end)) for end in ends])
 
-    def _bucket(self, op: str, f: LinearForm, g: LinearForm) -> tuple[LinearForm, int] | None:
-        """The ``A`` and ``n`` of ``0 <= A and A < n``, if ``A//n`` is a shift of what is there or needs no constant."""
-        width = f.constant + g.constant + 1 if op == "and" else -f.constant - g.constant - 1
-        if not is_power_of_two(width) or len(f.terms) != len(g.terms):
-            return None
-        if any(f.terms.get(atom) != -k for atom, k in g.terms.items()):
-            return None
-        ends = (f, g) if op == "and" else [end.times(-1).shifted(-1) for end in (f, g)]
-        dividend = next((end for end in ends if end.constant % width == 0 or end in self.classes), None)
-        return None if dividend is None else (dividend, width)
-
-    def _in_bucket(self, op: str, dividend: LinearForm, width: int) -> Node:
-        """That ``0 <= A and A < n``, by a quotient; for ``or`` that this is not so."""
-        quotient = self.theory.quotient_by(dividend, width)
-        sides = self.add_class(LinearForm(quotient.terms, 0)), self.add_class(number(-quotient.constant))
-        return ("eq" if op == "and" else "ne"), None, sides
-
     @provides("other comparisons")
     def _moved(self, term: Expr) -> Iterator[Node]:
         """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
@@ -277,29 +247,6 @@ class ConditionNodes(KindNodes):
                 yield op, None, (self.add_class(greatest.shifted(limit - strict)), self.add_class(rest))
             else:
                 yield op, None, (self.add_class(rest), self.add_class(greatest.shifted(limit + strict - 1)))
-
-    def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
-        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
-        form = self._above_zero(term)
-        if form is None or len(form.terms) < 2:
-            return
-        above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
-        below = above.plus(LinearForm(form.terms, 0), -1)
-        for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
-            for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
-                moved = right if right.constant else left
-                if moved in self.classes and self.add_class(moved) in needed:
-                    yield op, None, (self.add_class(left), self.add_class(right))
-
-    def by_sum(self, term: Expr, form: LinearForm, sign: int) -> Node:
-        """The comparison of a sum with a literal as one of ``form``: ``sign`` times that sum, and a constant."""
-        literal, total = sorted(term.args, key=lambda a: a.op != "const")
-        on_left = literal is term.args[0]
-        limit = literal.vmin - self.theory.inner(total).constant
-        if sign < 0:
-            return self._negated(term.op, form, limit - form.constant, on_left)
-        sides = self.add_class(number(limit + form.constant)), self.add_class(form)
-        return term.op, None, sides if on_left else sides[::-1]
 
     def _negated(self, op: str, form: LinearForm, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""

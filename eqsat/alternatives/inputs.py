@@ -304,7 +304,6 @@ class HiddenLaws:
     def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
         if term.op == "mul":
-            yield from self._masked(*term.args)
             parts = chain_members(term, "mul", LIMITS.hidden_operands + 1)
             if 3 < len(parts) <= LIMITS.hidden_operands:
                 yield from self._powers(term, parts)
@@ -328,12 +327,6 @@ class HiddenLaws:
                 yield from self._composed(term, dividend, n)
                 yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
-
-    def _masked(self, quotient: Expr, divisor: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """Beside ``x//n*n``, which something is less of, ``x % n`` of the same ``x`` for a power of two."""
-        if quotient.op == "floordiv" and quotient.args[1] is divisor and is_power_of_two(divisor.vmin):
-            remainder = make("mod", *quotient.args)
-            yield remainder, remainder
 
     def _powers(self, product: Expr, parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
         """``x*x*x*x*y`` is ``(x*x)*(x*x)*y``, with what that is made of."""

@@ -285,37 +285,6 @@ def test_a_variable_of_two_values_selects():
     assert result.cost <= cost_of([parse("x + where(b < 1, 0, 31 - x*2)", {v: var(v, 0, 31) for v in "xb"})], Latency())
 
 
-#: Conditions, and whether each is also an equation, or inequation, of a quotient.
-BETWEEN = [
-    ("0 <= x - y and x - y < 8", {"x": (-9, 9), "y": (-9, 9)}, True),
-    ("x - y < 0 or 8 <= x - y", {"x": (-9, 9), "y": (-9, 9)}, True),
-    ("-8 < x - y and x <= y", {"x": (-9, 9), "y": (-9, 9)}, True),
-    ("0 <= x - y and x - y < 8 and y != 3", {"x": (-9, 9), "y": (-9, 9)}, False),
-    # no power of two
-    ("0 <= x - y and x - y < 7", {"x": (-9, 9), "y": (-9, 9)}, False),
-    # whole multiples leave the quotient
-    ("1 <= x - y and x - y < 9", {"x": (-9, 9), "y": (-9, 9)}, True),
-    ("8 <= x - y and x - y < 16", {"x": (-9, 9), "y": (-9, 9)}, True),
-    # a constant would be added
-    ("3 <= x - y and x - y < 11", {"x": (-9, 9), "y": (-9, 9)}, False),
-    # not the same sum
-    ("0 <= x - y and x - y*2 < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
-    ("0 <= x - y and x < 8", {"x": (-9, 9), "y": (-9, 9)}, False),
-    # both say the same
-    ("(x - y)//8 == 0", {"x": (-9, 9), "y": (-9, 9)}, True),
-    ("(x - y)//8 != -1", {"x": (-9, 9), "y": (-9, 9)}, True),
-]
-
-
-@pytest.mark.parametrize(("text", "ranges", "has_quotient"), BETWEEN)
-def test_bounds_of_a_sum_as_its_quotient(text, ranges, has_quotient):
-    builder = assert_sound([read(text, ranges)])
-    (root,) = builder.graph.roots
-    operators = {op for op, _, _ in builder.graph.classes[root]}
-    assert bool(operators & {"eq", "ne"}) == has_quotient
-    assert operators & {"and", "or"}
-
-
 #: Conditions, and others that say the same and are answered as cheaply.
 AS_CHEAP = [
     ("(x - y)//7 == 0", "0 <= x - y and x - y < 7"),
@@ -741,25 +710,6 @@ def test_quotients_of_multiples(text, fact, wanted):
 
 
 _ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
-#: Roots, and what they become: a sum that is needed anyway has its constant already.
-BY_NEEDED = [
-    (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
-    (["i*11 + 1", "2 <= n - i*11"], ["i*11 + 1", "i*11 + 1 < n"]),
-    (["n - 3", "i + 3 < n"], ["n - 3", "i < n - 3"]),
-    # near misses: another constant, another multiple, an equation
-    (["i + 5", "n - i < 2"], ["i + 5", "-1 <= i - n"]),
-    (["i*4 + 1", "2 <= n - i*11"], ["i*4 + 1", "2 <= n - i*11"]),
-    (["i + 1", "n == i + 3"], ["i + 1", "i - n == -3"]),
-]
-
-
-@pytest.mark.parametrize(("texts", "wanted"), BY_NEEDED, ids=str)
-def test_comparisons_use_the_sums_that_are_needed(texts, wanted):
-    roots = [read(text, _ENDS) for text in texts]
-    result = checked(roots)
-    assert [str(expr) for expr in result.exprs] == wanted
-
-
 #: Conditions, and what they become.
 AT_ENDS = [
     ("i == 3 and j == 5", "8 <= i + j"),

@@ -29,7 +29,7 @@ GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule
 #: Rules that z3 does not prove for all integers, and what proofs they have.
 PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
 PROVED_IN_PART |= dict.fromkeys(
-    ["where-half-period", "eq-mod-difference", "lt-mod-difference"],
+    ["where-half-period", "eq-mod-difference", "lt-mod-difference", "mod-of-negative"],
     ("instantiated", "exhaustive"),
 )
 
@@ -117,6 +117,8 @@ FENCES = {
         ("eq-or-eq", "d - c & d - c - 1 == 0"),
         ("tdiv-by-floor", "d & d - 1 == 0"),
         ("mod-by-quotient", "d & d - 1 != 0"),
+        ("between-is-bucket", "d - c & d - c - 1 == 0"),
+        ("outside-is-no-bucket", "d - c & d - c - 1 == 0"),
         ("where-of-scaled-bit", "c & c - 1 != 0"),
         ("where-of-scaled-bit", "-c & -c - 1 != 0"),
         ("max-of-quotient", "vmin_x < 0"),
@@ -125,6 +127,8 @@ FENCES = {
     "a power of two is positive, which the proof does not know": [
         ("multiple-above-power", "1 < c"),
         ("tdiv-by-floor", "1 < d"),
+        ("between-is-bucket", "c < d"),
+        ("outside-is-no-bucket", "c < d"),
     ],
     "a factor of one changes nothing": [("min-common-factor", "1 < factor_x"), ("max-common-factor", "1 < factor_x")],
     "the quotient is never positive": [("div-negated", "vmin_x < 0"), ("div-negated", "vmax_x < d")],
