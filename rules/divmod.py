@@ -20,6 +20,5 @@ DIVMOD = [
     Rule("mod-digits",        "(x//a % c)*a + x % a",       "x % (a*c)",     "c > 0",            "two digits of x are one digit of a larger base"),
     Rule("mod-digits-scaled", "(x//a % c)*d + (x % a)*k",   "(x % (a*c))*k", "c > 0 and d == a*k", "two digits of x are one digit of a larger base", covered_by="mod-digits"),
     Rule("mod-digits-inner",  "(x//b % c)*d + x//a % k",    "(x//a) % (k*c)", "k > 0 and c > 0 and b == a*k and d == k", "two digits of x//a are one of a larger base", modulo_theory=True),
-    Rule("mod-of-negative",   "c - (x + c) % n",               "(-x) % n",      "c == n - 1 and 0 < n",        "what is missing to the next multiple", modulo_theory=True),
     Rule("mod-by-quotient",   "x % d",                         "x - x//d*d",    "d & d - 1 != 0",              "the identity, where the quotient is there", beside="x // d", modulo_theory=True, needs_theory=True),
 ]

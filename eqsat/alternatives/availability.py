@@ -546,6 +546,8 @@ class CongruentRemainders:
         self.builder = builder
         # classes with the divisors of their remainders, and how many classes were read as wider remainders
         self._added: set[tuple[int, int]] = set()
+        # classes with the operands of those of their remainders whose extremes were turned
+        self._turned: set[tuple[int, ...]] = set()
         self._read = 0
 
     @provides("congruent remainders", otherwise=lambda self, there=None: False)
@@ -557,6 +559,7 @@ class CongruentRemainders:
         builder = self.builder
         size = builder.classes.size
         remainders: dict[int, list[tuple[int, LinearForm]]] = defaultdict(list)
+        self._turn_extremes()
         for c, n, dividend in [*self._remainders(), *self._wider_remainders()]:
             remainders[n].append((c, dividend))
         if remainders:
@@ -574,6 +577,26 @@ class CongruentRemainders:
                     divisor = self.builder.form_of(args[1])
                     if not divisor.terms and divisor.constant > 1:
                         yield c, divisor.constant, self.builder.form_of(args[0])
+
+    def _turn_extremes(self) -> None:
+        """Add ``(A - k*m) % n`` to ``(A + k*m) % n`` for an extreme ``m`` where ``2*k`` is a multiple of ``n``.
+
+        A maximum is a sum with a minimum subtracted, which is not seen in one to which the minimum is added.
+        """
+        for c, nodes in list(self.builder.graph.classes.items()):
+            for op, _, args in [*nodes]:
+                if op != "mod" or (c, *args) in self._turned:
+                    continue
+                self._turned.add((c, *args))
+                dividend, divisor = (self.builder.form_of(a) for a in args)
+                n = divisor.constant
+                if divisor.terms or n == 0 or n % 2:
+                    continue
+                for atom, k in dividend.terms.items():
+                    if atom.op == "min" and k % (n // 2) == 0:
+                        turned = self.builder.add_class(dividend.plus(atom_form(atom), -2 * k))
+                        self._turned.add((c, turned, args[1]))
+                        self.builder.add_node(c, ("mod", None, (turned, args[1])))
 
     def _wider_remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
         """New classes as remainders by multiples of what they divide by."""

@@ -179,6 +179,7 @@ class Builder:
         yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
+        yield from self.quotients.rounded_up(form)
         yield from self.quotients.of_multiples(form)
         yield from self.quotients.absorbing(form)
         yield from self.products.factored(form)

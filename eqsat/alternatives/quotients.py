@@ -73,6 +73,29 @@ class QuotientNodes(KindNodes):
                 terms = [(atom_form(a), c) for a, c in rest.terms.items()]
                 yield self.sum_node([(remainder, 1), *terms], rest.constant)
 
+    def rounded_up(self, form: LinearForm) -> Iterator[Node]:
+        """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
+
+        What is missing to the next multiple of ``n``, and how many multiples lie between.
+        """
+        if len(form.terms) > LIMITS.wide_sum:
+            return
+        quotients = [(a, k) for a, k in form.terms.items() if literal_divisor(a)]
+        for quotient, k in quotients:
+            n = quotient.args[1].vmin
+            if k != n:
+                continue
+            rest = form.plus(atom_form(quotient), -k)
+            if rest.plus(self.theory.inner(quotient.args[0])) == number(n - 1):
+                yield "mod", None, (self.add_class(rest), self.add_class(number(n)))
+        if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
+            (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])
+            n = less.args[1].vmin
+            between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
+            if more.args[1] is less.args[1] and len(between.terms) <= 1:
+                dividend = self.classes.remainder_of(less).plus(between)
+                yield "floordiv", None, (self.add_class(dividend), self.add_class(number(n)))
+
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
         """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""
         for atom, k in form.terms.items():

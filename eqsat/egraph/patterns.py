@@ -83,6 +83,10 @@ _BINDING = {
 _REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
 
 
+def _has_bits(side: Expr) -> bool:
+    return any(term.op in BITWISE and not is_number(term) for term in topological([side]))
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A rule's parts as terms over letters; ``beside`` is a term that must be there too, if any need be."""
@@ -105,7 +109,12 @@ class Pattern:
     @cached_property
     def has_bits(self) -> bool:
         """Whether a side has bit operators on terms, and not on literals alone."""
-        return any(term.op in BITWISE and not is_number(term) for term in topological([self.left, self.right]))
+        return self.reads_bits or _has_bits(self.right)
+
+    @property
+    def reads_bits(self) -> bool:
+        """Whether the left side has such bit operators."""
+        return _has_bits(self.left)
 
     @cached_property
     def asks_two_values(self) -> bool:

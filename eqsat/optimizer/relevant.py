@@ -42,8 +42,8 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
     for rule in own:
         # the others are compiled when they may match
         compiled(rule)
-    if not with_bits and not any(rule.pattern.has_bits for rule in own):
-        found = [rule for rule in found if not rule.pattern.has_bits]
+    if not with_bits and not any(rule.pattern.reads_bits for rule in own):
+        found = [rule for rule in found if not rule.pattern.reads_bits]
     return tuple(found)
 
 

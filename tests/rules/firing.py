@@ -74,7 +74,6 @@ FIRING = [
         {"x": (-800, 700)},
         besides=["mod-digits", "mod-digits-scaled"],
     ),
-    Firing("mod-of-negative", "6 - (x + 6)%7", "-x%7", {"x": (0, 99)}),
     Firing("mod-by-quotient", "x%12", "x - x//12*12", {"x": (0, 99)}, besides=["mod-part", "mod-core-unit"]),
     # ranges
     Firing("mod-in-range", "x%4", "x", {"x": (0, 3)}, besides=["cancel-mod-symbolic", "symbolic-below-mod"]),
@@ -321,6 +320,14 @@ FIRING = [
     Firing("between-is-eq", "x < 9 and 7 < x", "x == 8", {"x": (0, 31)}),
     Firing("between-is-bucket", "8 <= x and x < 16", "x//8 == 1", {"x": (0, 31)}, besides=["eq-div"]),
     Firing("outside-is-no-bucket", "x < 8 or 16 <= x", "x//8 != 1", {"x": (0, 31)}, besides=["ne-div", "not-and"]),
+    Firing("bucket-and-bucket", "x//8 == 0 and y//8 == 0", "(x | y)//8 == 0", {"x": (-3, 20), "y": (-12, 20)}),
+    Firing(
+        "no-bucket-or-none",
+        "x//8 != 0 or y//8 != 0",
+        "(x | y)//8 != 0",
+        {"x": (-3, 20), "y": (-12, 20)},
+        besides=["bucket-and-bucket"],
+    ),
     Firing("eq-and-lt", "x == 5 and x < 6", "x == 5", {"x": (0, 99)}),
     Firing("eq-and-not-lt", "x == 3 and x < 3", "False", {"x": (0, 3)}),
     Firing("eq-and-gt", "x == 3 and 2 < x", "x == 3", {"x": (1, 16)}),
