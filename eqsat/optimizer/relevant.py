@@ -27,7 +27,8 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
     """The rules worth running in an e-graph: none that another one of them covers there.
 
     Modulo the theory, of the shipped ones the others only say that two terms have one normal form, which the theory
-    finds without them. An input without bit operators needs no rules about them, unless one is of the user's own.
+    finds without them. An input without bit operators needs no rules that read them, unless one of the user's own
+    has some.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
     for rule in own:
         # the others are compiled when they may match
         compiled(rule)
-    if not with_bits and not any(rule.pattern.reads_bits for rule in own):
+    if not with_bits and not any(rule.pattern.has_bits for rule in own):
         found = [rule for rule in found if not rule.pattern.reads_bits]
     return tuple(found)
 
