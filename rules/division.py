@@ -11,7 +11,7 @@ DIVISION = [
     Rule("div-div",            "(x // c) // d",    "x // (c*d)",        "d > 0",                          "floors compose if the outer divisor is positive", source="A11 A54 A55 E2", covered_by="div-div-symbolic"),
     Rule("div-div-symbolic",   "(x // y) // z",    "x // (y*z)",        "vmin(z) > 0",                    "floors compose if the outer divisor is positive", source="A11 A54 A55 E2", modulo_theory=True),
     Rule("div-div-literal",    "(x // y) // d",    "x // (y*d)",        "d > 0",                          "floors compose if the outer divisor is positive", source="A54"),
-    Rule("div-offset-div",     "(x//c + k) // d",  "(x + c*k) // (c*d)", "d > 0",                         "k whole steps of c go into the floor", source="A14 E1", modulo_theory=True),
+    Rule("div-offset-div",     "(x//c + k) // d",  "(x + c*k) // (c*d)", "d > 0",                         "k whole steps of c go into the floor", source="A14 E1"),
     Rule("div-sum-div",        "(x//c + y) // d",  "(x + y*c) // (c*d)", "d > 0 and vmin(y) < vmax(y)",   "y whole steps of c go into the floor", source="A14"),
     Rule("div-takes-literal",  "(x // y)*k + c",   "((x + y*(c//k)) // y)*k", "c % k == 0 and vmin(y) < vmax(y)", "whole multiples of y enter the floor", modulo_theory=True),
     Rule("div-of-two-values",  "x // y",           "where(y < vmax(y), x//vmin(y), x//vmax(y))", "0 < vmin(y) and vmax(y) == vmin(y) + 1", "y has two values", modulo_theory=True),

@@ -61,17 +61,22 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     whole = list(_without_quotients(builder, needed))
     found = [*_by_bounds(builder), *wider, *whole]
     found += _in_time(
-        builder, _never_negative(builder, forms), _rounded_down(builder, forms), _merged(builder, conditions)
+        builder,
+        _never_negative(builder, forms),
+        _rounded_down(builder, forms),
+        _merged(builder, conditions),
+        ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
     intervals = list(as_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
+    has_dividends = _add_by_dividends(builder, forms)
     builder.grow()
     found += [*intervals, *_in_time(builder, _by_sums(builder, needed, compared))]
     for c, node in found:
         builder.add_node(c, node)
     has_more = _add_beside(builder, needed, forms)
-    if not found and not has_more:
+    if not found and not has_more and not has_dividends:
         return None
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
@@ -295,8 +300,8 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
 def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums with a multiple of another, or of its quotient, in place of terms that both have.
 
-    Of sums that are ``needed``, and of those ``others`` that conditions may be compared by. What takes a quotient may
-    be no shorter for it, and then be a multiple of another sum: ``70*x + 142*y - 419*((x + 2*y)//6)`` is
+    Of sums that are ``needed``, and of those ``others`` that conditions may be compared by. What takes a quotient or a
+    remainder may be no shorter for it, and then be a multiple of another sum: ``70*x + 142*y - 419*((x + 2*y)//6)`` is
     ``70*S - 419*(S//6)`` for an ``S = x + 14*y``.
     """
     if sum(map(builder.is_sum, needed)) < 2:
@@ -311,14 +316,15 @@ def _by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[in
     sums = by_class([*needed, *others])
     quotients = list(_quotients_of(builder, sums))
     yield from quotients
-    parts = sums | by_class([c for c, _ in quotients])
+    remainders = list(_remainders_of(builder, sums))
+    parts = sums | by_class([*[c for c, _ in quotients], *remainders])
     # what is affine stays so
     affine = {c for c in parts if builder.form_of(c).is_affine()}
     having: dict[int, list[int]] = defaultdict(list)
     for part, terms in parts.items():
         for a in terms:
             having[a].append(part)
-    digits = dict.fromkeys([c for c, node in quotients if node[0] == "floordiv"])
+    digits = dict.fromkeys([*[c for c, node in quotients if node[0] == "floordiv"], *remainders])
     having_digit: dict[int, list[int]] = defaultdict(list)
     for digit in [digit for digit in digits if digit in parts]:
         for atom in builder.form_of(digit).terms:
@@ -373,6 +379,14 @@ def _with_multiples(
                 yield constant - scale * builder.form_of(part).constant, {a: k for a, k in left.items() if k}
 
 
+def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
+    """The classes that are there of ``A % n`` for quotients ``A // n`` in sums."""
+    for atom in {a: None for c in sums for a in builder.form_of(c).terms if a.op == "floordiv"}:
+        remainder = builder.classes.remainder_of(atom)
+        if remainder in builder.classes:
+            yield builder.add_class(remainder)
+
+
 def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
     theory = builder.theory
@@ -425,6 +439,73 @@ def _merged(builder: Builder, conditions: Sequence[tuple[int, Expr]]) -> Iterato
                 yield c, node
         for node in builder.conditions.at_ends(condition):
             yield c, node
+
+
+def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> bool:
+    """Add sums as multiples of a dividend and of its quotient; whether there are any.
+
+    ``7*x - 524*y - 1259*((x - 75*y)//180)`` needs one ``x + 105*y``: a normal form has the smallest coefficients below
+    ``//``, so a sum beside it that was a multiple of what is divided is none any more. Which multiple of 180 the
+    dividend has lost is what makes both one again: of ``a*S + c*(S//n)`` the normal form is ``R + c*(D//n)``, where
+    ``S`` is ``D + n*w`` and ``R - a*D`` is ``(c + a*n)*w``.
+    """
+    found = False
+    for c, form in forms:
+        if builder.theory.late_or_raise():
+            break
+        if not 2 < len(form.terms) <= LIMITS.wide_sum:
+            continue
+        for atom, coefficient in form.terms.items():
+            for dividend, n in _readings(builder, atom):
+                for whole, left, a in _dividends(builder, form, atom, coefficient, dividend, n):
+                    base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
+                    divided = builder.add_class(quotient, expand=False)
+                    builder.add_node(divided, ("floordiv", None, (base, builder.add_class(number(n)))))
+                    others = [(atom_form(other), k) for other, k in left.terms.items()]
+                    builder.add_node(c, builder.sum_node([(whole, a), (quotient, coefficient), *others], left.constant))
+                    found = True
+    return found
+
+
+def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
+    """The dividends and divisors of which an atom is the quotient, if it is one by a literal."""
+    n = literal_divisor(atom)
+    if not n:
+        return
+    dividend = builder.theory.inner(atom.args[0])
+    yield dividend, n
+    for inside, k in dividend.terms.items():
+        # (x//b + r)//n is (x + b*r)//(b*n), and -(x//b) is (b - 1 - x)//b
+        if abs(k) == 1 and (b := literal_divisor(inside)) > 1:
+            below = builder.theory.inner(inside.args[0])
+            rest = dividend.plus(atom_form(inside), -k)
+            yield rest.times(b).plus(below, k).shifted(b - 1 if k < 0 else 0), b * n
+
+
+def _dividends(
+    builder: Builder, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
+) -> Iterator[tuple[LinearForm, LinearForm, int]]:
+    """Dividends of a quotient in a sum, with what is left of that beside a multiple of them and of the quotient."""
+    rest = form.plus(atom_form(atom), -coefficient)
+    scales = {rest.terms[x] // k: None for x, k in dividend.terms.items() if x in rest.terms and not rest.terms[x] % k}
+    for near in (1, -1):
+        if not (near - coefficient) % n:
+            scales[(near - coefficient) // n] = None
+    for a in scales:
+        step = coefficient + a * n
+        if not a or not step:
+            continue
+        difference = rest.plus(dividend, -a)
+        whole = LinearForm({x: k // step for x, k in difference.terms.items() if not k % step}, 0)
+        left = difference.plus(whole, -step)
+        if not whole.terms or len(left.terms) + 2 >= len(form.terms):
+            continue
+        total = dividend.plus(whole, n)
+        shifts = {} if left.constant % step else {left.constant // step: None}
+        low = builder.theory.plain_bounds(total)[0]
+        shifts[0 if low >= 0 or is_power_of_two(n) or not is_finite(low) else -(low // n)] = None
+        for shift in shifts:
+            yield total.shifted(n * shift), left.shifted(-step * shift), a
 
 
 @provides("intervals")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import cast
 
@@ -247,6 +247,19 @@ class ConditionNodes(KindNodes):
                 yield op, None, (self.add_class(greatest.shifted(limit - strict)), self.add_class(rest))
             else:
                 yield op, None, (self.add_class(rest), self.add_class(greatest.shifted(limit + strict - 1)))
+
+    def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
+        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
+        form = self._above_zero(term)
+        if form is None or len(form.terms) < 2:
+            return
+        above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
+        below = above.plus(LinearForm(form.terms, 0), -1)
+        for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
+            for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
+                moved = right if right.constant else left
+                if moved in self.classes and self.add_class(moved) in needed:
+                    yield op, None, (self.add_class(left), self.add_class(right))
 
     def _negated(self, op: str, form: LinearForm, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""

@@ -297,6 +297,8 @@ class HiddenLaws:
 
     def __init__(self, theory: Arithmetic) -> None:
         self.theory = theory
+        # for each quotient by a literal, a dividend and a divisor that take in the quotients inside
+        self._floors: dict[Expr, tuple[LinearForm, int]] = {}
 
     @provides("hidden laws")
     def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
@@ -322,6 +324,7 @@ class HiddenLaws:
                     yield term, make("mod", to_expr(residue), term.args[1])
         else:
             if n > 0:
+                yield from self._composed(term, dividend, n)
                 yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
 
@@ -341,6 +344,18 @@ class HiddenLaws:
             below = reduce(mul, parts)
         yield product, below * last
         yield from self._powers(below, parts)
+
+    def _composed(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(x//b + r) // n`` is ``(x + b*r) // (b*n)``."""
+        inside = _floor_inside(term.args[0])
+        if inside is not None:
+            below, b = self._floors.get(inside) or (self.theory.form(inside.args[0]), inside.args[1].vmin)
+            dividend, n = below.plus(dividend.plus(self.theory.form(inside), -1), b), b * n
+            yield term, make("floordiv", to_expr(dividend), const(n))
+            quotient = self.theory.quotient(dividend, number(n))
+            if quotient.terms:
+                yield term, to_expr(quotient)
+        self._floors[term] = dividend, n
 
     def _divided_first(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, where ``y//f`` is as good as free or ``m`` a power of two."""
@@ -367,3 +382,20 @@ class HiddenLaws:
         """Whether the normal form of ``dividend // n`` is that quotient, which is written anyway."""
         atom = self.theory.quotient(dividend, number(n)).single()
         return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
+
+
+def _floor_inside(term: Expr) -> Expr | None:
+    """The one quotient by a literal that a sum adds, if there is just one."""
+    found: Expr | None = None
+    stack = [term]
+    for _ in range(LIMITS.hidden_operands):
+        if not stack:
+            return found
+        part = stack.pop()
+        if part.op in ("add", "sub"):
+            stack += part.args[: 2 if part.op == "add" else 1]
+        elif part.op == "floordiv" and part.args[1].op == "const":
+            if found is not None:
+                return None
+            found = part
+    return None

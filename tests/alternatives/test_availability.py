@@ -37,8 +37,12 @@ REUSED = [
         "(x*4 + (i + j*2))%8*2 - (x*28 + y*140 + (i + j*2))",
     ),
     (["k*3 + x", "(x - k + 4)//4 + k"], "(k*3 + x)//4 + 1"),
-    # a quotient of a sum that is there, that makes the rest a multiple of a sum
+    # a quotient of a sum that is there, or a remainder, that makes the rest a multiple of a sum
     (["x + y*14", "(x + y*14)//6 + (x + y*14)%6*70"], "(x + y*14)*70 - (x + y*14)//6*419"),
+    (
+        ["k*2 + u + x*28 + y*140", "(k + x*2 + y*2)%4*2 + u + (y*17 + x*3 + (y + x + k//2)//2)*-8"],
+        "u*2 + (k + (x + y)*2)%4*4 - ((x + (y*4 + y))*28 + (k*2 + u))",
+    ),
     # a quotient by the remainder's divisor, of more than what remains
     (["(x*30 + w*7 + k)//10", "(x*30 + w*7 + k)%10"], "w*7 + k - (w*7 + k)//10*10"),
     # a sum that differs from the dividend in its constant too
@@ -88,6 +92,8 @@ def test_what_is_there_is_reused(texts, wanted):
 
 #: Programs with the ranges of their variables, and what they cost.
 COSTS = [
+    # a multiple of a dividend, and its quotient, of which normal forms have other dividends
+    (["x + y*15", "(29 + y*15 - x)%12 + (29 + y*15 - x)//12*9"], {"x": (0, 14), "y": (0, 6)}, 13),
     # a quotient of a sum that is there, and a selection for a multiple of another
     (["x + y*10", "(y*2 + x//5)//3%3*5 + x%5"], {"x": (0, 9), "y": (0, 8)}, 18),
     # like terms of a sum and of what is written into it

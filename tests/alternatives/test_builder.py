@@ -710,6 +710,25 @@ def test_quotients_of_multiples(text, fact, wanted):
 
 
 _ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
+#: Roots, and what they become: a sum that is needed anyway has its constant already.
+BY_NEEDED = [
+    (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
+    (["i*11 + 1", "2 <= n - i*11"], ["i*11 + 1", "i*11 + 1 < n"]),
+    (["n - 3", "i + 3 < n"], ["n - 3", "i < n - 3"]),
+    # near misses: another constant, another multiple, an equation
+    (["i + 5", "n - i < 2"], ["i + 5", "-1 <= i - n"]),
+    (["i*4 + 1", "2 <= n - i*11"], ["i*4 + 1", "2 <= n - i*11"]),
+    (["i + 1", "n == i + 3"], ["i + 1", "i - n == -3"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), BY_NEEDED, ids=str)
+def test_comparisons_use_the_sums_that_are_needed(texts, wanted):
+    roots = [read(text, _ENDS) for text in texts]
+    result = checked(roots)
+    assert [str(expr) for expr in result.exprs] == wanted
+
+
 #: Conditions, and what they become.
 AT_ENDS = [
     ("i == 3 and j == 5", "8 <= i + j"),
