@@ -28,7 +28,7 @@ def test_a_family_is_found_again(family: str, texts: list[str], tmp_path: Path) 
     cases = [Case((parse(text, NAMES),)) for text in texts]
     rest = [rule for rule in DEFAULT if rule not in FAMILIES[family]]
     whole = discover(cases, DEFAULT, theory=False, seconds=0.0)
-    found = discover(cases, rest, theory=False, seconds=8.0)
+    found = discover(cases, rest, theory=False, seconds=20.0)
     assert found.before > whole.before
     assert found.before - found.after >= 0.8 * (found.before - whole.before)
     assert sum(each.needed for each in found.rules) > 0
