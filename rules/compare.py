@@ -69,7 +69,7 @@ COMPARE = [
     Rule("between-is-bucket", "c <= x and x < d",   "x // (d - c) == c // (d - c)", "c < d and c % (d - c) == 0 and d - c & d - c - 1 == 0", "the bucket that starts at c", modulo_theory=True, needs_theory=True),
     Rule("outside-is-no-bucket", "x < c or d <= x", "x // (d - c) != c // (d - c)", "c < d and c % (d - c) == 0 and d - c & d - c - 1 == 0", "the bucket that starts at c", modulo_theory=True, needs_theory=True),
     Rule("bucket-and-bucket", "x//d == 0 and y//d == 0", "(x | y) // d == 0",     "d & d - 1 == 0", "neither has a bit from that of d on", modulo_theory=True, needs_theory=True),
-    Rule("no-bucket-or-none", "x//d != 0 or y//d != 0", "(x | y) // d != 0",      "d & d - 1 == 0", "one has a bit from that of d on", modulo_theory=True, needs_theory=True),
+    Rule("no-bucket-or-no-bucket", "x//d != 0 or y//d != 0", "(x | y) // d != 0",      "d & d - 1 == 0", "one has a bit from that of d on", modulo_theory=True, needs_theory=True),
     Rule("eq-and-lt",         "x == c and x < d",   "x == c",                  "c < d",                    "equality decides"),
     Rule("eq-and-not-lt",     "x == c and x < d",   "False",                   "c >= d",                   "equality decides"),
     Rule("eq-and-gt",         "x == c and d < x",   "x == c",                  "d < c",                    "equality decides"),

@@ -19,8 +19,8 @@ class SelectionNodes(KindNodes):
 
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
-        # by atom, what is known of the factor of two values in it
-        self._quotients: dict[Expr, tuple[Expr, int, Expr] | None] = {}
+        # by atom, whether it has a factor of two values
+        self._two_valued: dict[Expr, bool] = {}
 
     @provides("sums in selections")
     def entered(self, form: LinearForm) -> Iterator[Node]:
@@ -47,21 +47,21 @@ class SelectionNodes(KindNodes):
             elif len(part.terms) > 1:
                 yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
 
-    def two_valued(self, atom: Expr) -> tuple[Expr, int, Expr] | None:
-        """If a factor of ``atom`` is a quotient of two values: where it is the lower, that value, and the quotient.
+    def _has_two_values(self, atom: Expr) -> bool:
+        """Whether a factor of ``atom`` is a quotient of two values.
 
         Of a product, which costs more than a selection, the factor may also be a variable.
         """
-        if atom not in self._quotients:
+        found = self._two_valued.get(atom)
+        if found is None:
             parts = factors(atom)
-            quotients = [factor for factor in parts if factor.op == "floordiv"]
-            found = [(*below, quotient) for quotient in quotients if (below := self.theory.lower_value(quotient))]
+            found = any(part.op == "floordiv" and self.theory.lower_value(part) is not None for part in parts)
             if not found and not self.classes.is_crowded():
-                bits = [factor for factor in parts if factor.op == "min" or (factor.op == "var" and len(parts) > 1)]
-                values = [(self.theory.two_values(atom_form(bit)), bit) for bit in bits]
-                found = [(*of_bit[:2], bit) for of_bit, bit in values if of_bit and of_bit[2] == of_bit[1] + 1]
-            self._quotients[atom] = found[0] if found else None
-        return self._quotients[atom]
+                bits = [part for part in parts if part.op == "min" or (part.op == "var" and len(parts) > 1)]
+                values = [self.theory.two_values(atom_form(bit)) for bit in bits]
+                found = any(of_bit is not None and of_bit[2] == of_bit[1] + 1 for of_bit in values)
+            self._two_valued[atom] = found
+        return found
 
     def beside(self, form: LinearForm, rest: LinearForm) -> Node:
         """``form`` as ``rest`` and a selection between literals."""
@@ -80,7 +80,7 @@ class SelectionNodes(KindNodes):
             form = self.classes.values[c]
             if isinstance(form, LinearForm) and form.constant:
                 for atom, k in form.terms.items() if len(form.terms) > 1 else ():
-                    rest = LinearForm(form.terms, 0).plus(atom_form(atom), -k) if self.two_valued(atom) else None
+                    rest = LinearForm(form.terms, 0).plus(atom_form(atom), -k) if self._has_two_values(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))
                 self._absorb_constant(c, choice, uses)

@@ -322,7 +322,7 @@ FIRING = [
     Firing("outside-is-no-bucket", "x < 8 or 16 <= x", "x//8 != 1", {"x": (0, 31)}, besides=["ne-div", "not-and"]),
     Firing("bucket-and-bucket", "x//8 == 0 and y//8 == 0", "(x | y)//8 == 0", {"x": (-3, 20), "y": (-12, 20)}),
     Firing(
-        "no-bucket-or-none",
+        "no-bucket-or-no-bucket",
         "x//8 != 0 or y//8 != 0",
         "(x | y)//8 != 0",
         {"x": (-3, 20), "y": (-12, 20)},
