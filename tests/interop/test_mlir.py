@@ -240,6 +240,9 @@ KEPT = [
     # an attribute, and the generic form
     ("index", ["%0 = arith.remsi %n, %c8 {unknown} : index", "%1 = arith.subi %0, %0 {unknown} : index"]),
     ("index", ['%0 = "arith.subi"(%n, %n) : (index, index) -> index', "%1 = arith.addi %0, %c8 : index"]),
+    # no predicate of MLIR's, and a value that is its own operand
+    ("index", ["%0 = arith.cmpi between, %n, %c8 : index", "%1 = arith.select %0, %n, %c8 : index"]),
+    ("index", ["%0 = arith.subi %n, %n : index", "%1 = arith.addi %1, %0 : index"]),
     # vectors
     ("vector<4xi32>", ["%0 = arith.subi %n, %n : vector<4xi32>", "%1 = arith.addi %0, %0 : vector<4xi32>"]),
 ]
@@ -250,6 +253,15 @@ def test_what_may_wrap_or_is_not_known_is_kept(type_, lines):
     constant = f"%c8 = arith.constant 8 : {type_}" if "vector" not in type_ else ""
     body = "\n".join([constant, *lines])
     text = f"func.func @f(%n: {type_}) -> {type_} {{\n{body}\n  return %1 : {type_}\n}}\n"
+    assert rewrite(text) == text
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    ["scf.for %i = %c0 to %missing step %c0", "scf.for %i = %c0 to %i step %c0", "affine.for %i = 0 to %missing"],
+)
+def test_a_loop_to_a_name_that_nothing_defines_is_kept(bounds):
+    text = body("%c0 = arith.constant 0 : index", f"{bounds} {{", "memref.store %x, %a[%i] : memref<64xf32>", "}")
     assert rewrite(text) == text
 
 

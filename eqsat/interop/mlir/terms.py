@@ -182,6 +182,7 @@ class Terms:
         self.types: dict[Value, str] = {}
         #: Those whose terms are made from the terms of operands, or are literals.
         self.computed: set[Value] = set()
+        self._being_read: set[Value] = set()
 
     def read(self, statements: Iterable[Statement]) -> None:
         """Read what statements compute, so that no later term is deep."""
@@ -194,8 +195,13 @@ class Terms:
         while value.same_as is not None:
             value = value.same_as
         if value not in self.known:
+            if value in self._being_read:
+                # as a loop whose bound is its own index, or a name that nothing defines
+                raise NotReadError
+            self._being_read.add(value)
             self.types[value] = type_
             self.known[value] = self._read(value, type_)
+            self._being_read.discard(value)
         return self.known[value]
 
     def stands_for(self, variable: Expr) -> Value | None:
@@ -340,6 +346,8 @@ def _compared(predicate: str, x: Expr, y: Expr) -> Expr:
         predicate = f"s{predicate[1:]}"
     if predicate in _SWAPPED:
         return make(_SWAPPED[predicate], y, x)
+    if predicate not in _SIGNED:
+        raise NotReadError
     return make(_SIGNED[predicate], x, y)
 
 

@@ -87,7 +87,7 @@ class Statement:
     operands: list[Value] = field(default_factory=list)
     #: The lines in its place; None for itself.
     replacement: list[list[str | Value]] | None = None
-    #: Whether a name in it is defined nowhere above.
+    #: Whether a name in it is defined nowhere above, or by itself.
     has_unknown: bool = False
 
     def __str__(self) -> str:
@@ -268,7 +268,11 @@ class _Reader:
                 value = Value(name, statement.block, statement)
                 statement.block.names[name] = value
                 statement.results.append(value)
-            elif (known := own.get(name) or self._known(name, statement)) is not None:
+            elif (known := own.get(name) or self._known(name, statement)) in statement.results:
+                # only a region without an order lets an operation read its own result
+                value = Value(name, statement.block, statement, is_result=False)
+                statement.has_unknown = True
+            elif known is not None:
                 value = known
                 value.users.append(statement)
                 statement.operands.append(value)
