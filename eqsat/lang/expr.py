@@ -38,6 +38,7 @@ from eqsat.lang.ops import (
     SHIFTS,
     Bounds,
     Buffer,
+    FloatOp,
     Op,
     for_each_own,
     reduction_bounds,
@@ -679,7 +680,7 @@ def _float(name: str, *args: Expr) -> Expr:
         if arg.op == "buffer" or arg.is_bool is not (sort == "b") or (sort == "i" and arg.element):
             wanted = {"b": "a condition", "i": "an integer", "f": "a number"}[sort]
             raise TypeError(f"{op.integer or name} needs {wanted} where {brief(arg)!r} stands")
-    _require_typed(op.takes, args)
+    _require_typed(op, args)
     # a literal takes the type of a term that it stands beside, or else of an f64 literal
     typed = max(args, key=lambda a: (a.element is not None, a.op != "float", a.element == "f64"))
     args = tuple([as_float(a, typed) if sort == "f" else a for sort, a in zip(op.takes, args, strict=True)])
@@ -690,18 +691,21 @@ def _float(name: str, *args: Expr) -> Expr:
     return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
 
 
-def _require_typed(takes: str, args: tuple[Expr, ...]) -> None:
+def _require_typed(op: FloatOp, args: tuple[Expr, ...]) -> None:
     """Refuse integers where no operand but a literal says that floating-point values are meant."""
-    if "f" in takes and not any(a.element and a.op != "float" for a in args):
+    if "f" in op.takes and not any(a.element and a.op != "float" for a in args):
         untyped = next(
-            (a for s, a in zip(takes, args, strict=True) if s == "f" and a.op not in ("const", "float")), None
+            (a for s, a in zip(op.takes, args, strict=True) if s == "f" and a.op not in ("const", "float")), None
         )
         if untyped is not None:
-            rounded = next((repr(a.value) for a in args if a.op == "float"), "a floating-point operator")
-            raise TypeError(
-                f"{rounded} is not an index expression, and {brief(untyped)!r} is one: use // for whole quotients, or "
-                f"to_float(...) for a floating-point value"
-            )
+            literals = [repr(a.value) for a in args if a.op == "float"]
+            if op.name == "fdiv":
+                found, remedy = "/ divides floating-point values", "use // for whole quotients, or "
+            elif literals:
+                found, remedy = f"{literals[0]} is a floating-point value", ""
+            else:
+                found, remedy = f"{op.name} takes a floating-point value", ""
+            raise TypeError(f"{found}, and {brief(untyped)!r} is an integer: {remedy}write to_float(...) around it")
 
 
 def _require_integer(name: str, term: Expr) -> None:

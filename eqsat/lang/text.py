@@ -51,15 +51,16 @@ from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, 
 from eqsat.lang.validation import list_of, require
 
 _TOKEN = re.compile(
-    r"\s*(?:(0[xX][\da-fA-F_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
+    r"\s*(?:(0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
 )
 
 #: Infix operators; ``>`` and ``>=`` swap their operands.
 _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol and len(OPS[n].takes) == 2}
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "**": ("pow", 12), "/": ("fdiv", 10)}
 _PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert", 11)}
-#: Operators of C, and what to write in their place.
-_OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b"}
+#: Operators of C and of mathematics, of MLIR, and what to write in their place.
+_OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b", "≤": "<=", "≥": ">=", "≠": "!="}
+_OF_MLIR = {"mod": "%", "floordiv": "//", "xor": "^"}
 #: What is read as other operators: what each is.
 _DERIVED: dict[str, Callable[..., Expr]] = {
     "abs": abs,
@@ -176,6 +177,8 @@ class _Parser:
         for of_c, ours in _OF_C.items():
             if self.text.startswith(of_c, start):
                 return f"unexpected {of_c!r}: write {ours}"
+        if not token and self.text[self.position] == "=":
+            return "unexpected '=': write =="
         return f"unexpected {token or self.text[self.position]!r}"
 
     def tokens(self) -> list[_Token]:
@@ -316,15 +319,17 @@ class _Parser:
     def number(self, token: str) -> int | float:
         if token.endswith(")"):
             return float(token[:3])
-        is_binary = token[1:2] in ("x", "X", "b", "B")
-        if re.search(r"__|_$|_[.eE]", token) and not (is_binary and not re.search("__|_$", token)):
+        bits = {"x": 4, "o": 3, "b": 1}.get(token[1:2].lower(), 0)
+        if re.search(r"__|_$|_[.eE]", token) and not (bits and not re.search("__|_$", token)):
             raise self.fail(f"misplaced '_' in the number {shortened(token, 40)!r}")
         digits = token.replace("_", "")
-        if is_binary:
-            if (len(digits) - 2) * (4 if digits[1] in "xX" else 1) > MOST_BITS:
+        if bits:
+            if (len(digits) - 2) * bits > MOST_BITS:
                 raise self.fail(f"a number of {len(digits) - 2} digits is too long")
             return int(digits, 0)
         if digits.isdigit():
+            if digits[0] == "0" and digits.strip("0"):
+                raise self.fail(f"the number {shortened(token, 40)!r} begins with 0, as octal ones do in C: write 0o7 or 7")
             try:
                 return int(digits)
             except ValueError:
@@ -360,6 +365,10 @@ class _Parser:
                 raise self.fail("unexpected 'else'")
             self.pending[-1] = ("else", 0, self.pending[-1][2])
             return True
+        if token == "[":
+            raise self.fail(f"unexpected '[': only arrays are indexed, and {brief(self.values[-1])!r} is none,")
+        if token in _OF_MLIR:
+            raise self.fail(f"unexpected {token!r}: write {_OF_MLIR[token]}")
         if token not in _INFIX:
             raise self.fail(f"an operator is missing before {token!r}")
         name, precedence = _INFIX[token]
