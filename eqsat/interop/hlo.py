@@ -129,7 +129,8 @@ class Instruction:
     def attribute(self, key: str) -> str:
         """The text of the attribute ``key``, without its braces."""
         if key not in self.attributes:
-            raise ValueError(f"there is no {key}: write it behind the operands, as in {key}={{0}}")
+            example = {"slice": "{[0:4]}", "padding": "0_0", "index": "0"}.get(key, "{0}")
+            raise ValueError(f"the attribute {key} is missing: write it behind the operands, as in {key}={example}")
         return self.attributes[key].removeprefix("{").removesuffix("}").strip()
 
 

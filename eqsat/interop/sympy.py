@@ -123,6 +123,7 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
     """
     if isinstance(assume, str) or not isinstance(assume, Iterable):
         raise TypeError(f"what is assumed must be a list of relations, not {assume!r}")
+    require({} if ranges is None else ranges, Mapping, "ranges")
     reader = _Reader(_sympy(), assume, dict(ranges or {}))
     terms = tuple([reader.value(e) for e in (exprs if isinstance(exprs, list | tuple) else [exprs])])
     return Reading(terms, tuple(facts_on(terms, reader.constraints)), reader.names)
@@ -150,6 +151,7 @@ def to_sympy(term: Expr, names: Mapping[str, Any] | None = None) -> Any:
     8*floor(i/8)
     """
     require(term, Expr, "the term to write")
+    require({} if names is None else names, Mapping, "names")
     refuse_array(term)
     return _Writer(_sympy(), dict(names or {})).write(term)
 
@@ -288,9 +290,14 @@ class _Reader:
         if quotient is not found.top and not self._divides(found.top, found.below):
             if e.is_integer is True:
                 self._know(found.top, found.below)
-            elif optimized([stated("mod", found.top, found.below)], self.constraints, {}) != (const(0),):
+            elif not self._is_whole(found):
                 raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
         return quotient
+
+    def _is_whole(self, found: _Ratio) -> bool:
+        """Whether the quotient has no remainder wherever it has a value."""
+        rest = stated("mod", found.top, found.below)
+        return optimized([rest], self.constraints, {"unknown_divisors": "assume"}) == (const(0),)
 
     def _divides(self, x: Expr, y: Expr) -> bool:
         """Whether it is known that ``x`` is a multiple of ``y``."""

@@ -709,7 +709,7 @@ REFUSED = [
     # the last lines of a computation with p0 and p1 of f32[4,8] and o of s32[], a part of the error
     ("ROOT r = f32[4,8] knit(p0)", "knit 'r' is not supported"),
     ("ROOT r = f32[4,8] sort(p0), dimensions={0}", "sort 'r' is not supported"),
-    ("ROOT r = f32[4,4] convolution(p0, p1)", "convolution 'r': there is no dim_labels"),
+    ("ROOT r = f32[4,4] convolution(p0, p1)", "convolution 'r': the attribute dim_labels is missing"),
     ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi", "write dim_labels=b01f_01io->b01f"),
     ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oo->bf", "the labels 'oo' must be each of 'io' once"),
     (
@@ -726,7 +726,7 @@ REFUSED = [
     ("ROOT r = f32[8,4] transpose(p0), dimensions={1}", "1 dimensions for an operand of 2"),
     ("ROOT r = f32[8,4] transpose(p0), dimensions={1,2}", r"dimensions \[1, 2\] must be different ones of 0 to 1"),
     ("ROOT r = f32[8,4] transpose(p0), dimensions={1,1}", r"dimensions \[1, 1\] must be different ones of 0 to 1"),
-    ("ROOT r = f32[8,4] transpose(p0)", "transpose 'r': there is no dimensions: write it behind"),
+    ("ROOT r = f32[8,4] transpose(p0)", "transpose 'r': the attribute dimensions is missing: write it behind"),
     ("ROOT r = f32[8,4] transpose(p0, p1), dimensions={1,0}", "transpose 'r' has 2 operands: give 1"),
     ("ROOT r = f32[8,4] transpose(p0), dimensions={1,x}", "'1,x' is no list of integers"),
     ("ROOT r = f32[4,9] broadcast(p0), dimensions={0,1}", r"sizes \[4, 8\] are not those of dimensions \[0, 1\]"),

@@ -408,6 +408,12 @@ def test_bounds_of_loops(bounds):
         verified(found)
 
 
+@pytest.mark.parametrize("ends", [3, (5, 1), (0, 1, 2)])
+def test_ranges_that_are_none_are_refused(ends):
+    with pytest.raises((TypeError, ValueError), match=r"'tt\.get_program_id x'.*: give "):
+        rewrite("module {}", ranges={"tt.get_program_id x": ends})
+
+
 def test_new_names_are_free():
     text = rewrite(
         body(

@@ -366,6 +366,8 @@ REFUSED = [
     (lambda: simplify(x * 0.5), ValueError, "Float is none of the classes that are read"),
     (lambda: simplify(x, {x: (3, 1)}), ValueError, "range of variable 'x' is empty"),
     (lambda: simplify(x, {x: 3}), TypeError, "the range of 'x' must be two integers"),
+    (lambda: simplify(x, 3), TypeError, "ranges must be a Mapping, not 3"),
+    (lambda: simplify(1 / x), ValueError, "cannot read '1/x': it is not known to be an integer: write floor"),
     (lambda: simplify("x + 1"), TypeError, "'x \\+ 1' is no SymPy expression"),
     (lambda: simplify(x + 1, assume=x > 3), TypeError, "what is assumed must be a list"),
     (lambda: simplify(x, gates=["x > 3"]), TypeError, "simplify has no option 'gates': give what is known"),

@@ -22,7 +22,7 @@ from eqsat.interop.mlir.text import Block, Module, Statement, parse
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
-from eqsat.lang.validation import require
+from eqsat.lang.validation import integers_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 _FUNCTION = re.compile(r"(?:\w+\.)?func\b")
@@ -73,7 +73,8 @@ def rewrite(
     Raises
     ------
     ValueError
-        If the braces of the text do not match, the message names the line; or if the cost model gives no price.
+        If the braces of the text do not match, the message names the line; if a range is empty or none; or if the cost
+        model gives no price.
 
     >>> print(rewrite('''func.func @copy(%a: memref<32x64xf32>, %b: memref<2048xf32>) {
     ...   affine.for %i = 0 to 2048 {
@@ -115,6 +116,11 @@ def rewriting(
     """
     require(text, str, "an MLIR module")
     require(budget, Budget, "a budget")
+    require(ranges, Mapping, "ranges")
+    for start, ends in ranges.items():
+        found = integers_of(ends, f"the least and the greatest result of {start!r}")
+        if len(found) != 2 or found[0] > found[1]:
+            raise ValueError(f"the range of {start!r} is {shown(ends)}: give (least, greatest)")
     module = parse(text)
     program = Program(module, model_of(cost), budget, ranges, atoms)
     sites = Sites(program)
