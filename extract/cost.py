@@ -591,6 +591,8 @@ class Calibrated:
             raise ValueError(f"there is no figure {figure!r}: use one of {', '.join(FIGURES)}")
         try:
             content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+            if not isinstance(content, dict):
+                raise ValueError("it holds no JSON object")
             if content["format"] != FORMAT:
                 raise ValueError(f"its format is {content['format']!r}, not {FORMAT!r}")
             given = content["picoseconds"][figure]
@@ -641,7 +643,11 @@ def cost_model(name: CostModel | str) -> CostModel:
         defined = globals_of(path)
         if found not in defined:
             raise ValueError(f"{path} defines no {found!r}: name a cost model of it")
-        model = defined[found]() if isinstance(defined[found], type) else defined[found]
+        try:
+            model = defined[found]() if isinstance(defined[found], type) else defined[found]
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{path}: {found}() fails ({wrong}): name an object instead of its class") from None
         if not hasattr(model, "price"):
             raise ValueError(f"{path}: {found!r} is no cost model: give it a method price(op, operands, result)")
         return cast(CostModel, model)

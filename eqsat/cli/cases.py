@@ -28,6 +28,18 @@ Gates = list[Expr | None]
 Id = str | int | float
 #: The longest line that is read, in characters: of an HLO module, say.
 MAX_LINE = 10_000_000
+#: What to do about an unknown variable; double braces are for ``str.format``.
+_REMEDY = 'give its range, "vars": {{"{name}": [0, N]}}'
+#: What JSON calls the values that it has.
+_JSON_NAMES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
 #: A case has been left out: takes one line that says which and why.
 LeaveOut = Callable[[str], object]
 
@@ -219,7 +231,7 @@ def case_of(record: Record, name: str = "") -> Case:
         raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
     variables |= {name: buffer(name) for name in arrays}
     known = variables | {"INVALID": INVALID} if kind == "gate" else variables
-    terms = parse_program(lets, [*texts, *conditions], known)
+    terms = parse_program(lets, [*texts, *conditions], known, _REMEDY)
     exprs, gates = roots_of(record, terms[: len(texts)], variables)
     constraints = as_conditions(terms[len(texts) :], conditions)
     remarks = {key: get(record, key, list, []) for key in ("expected", "forbidden", "tags")}
@@ -247,7 +259,7 @@ def load(line: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a line of JSON: {one_line(error)}") from None
     if not isinstance(record, dict):
-        raise ValueError(f"not a case: a JSON object is wanted, not {type(record).__name__}")
+        raise ValueError(f"not a case: a JSON object is wanted, not {_json_name(type(record))}")
     return record
 
 
@@ -266,7 +278,7 @@ def id_of(record: Record, name: str) -> Id:
     if (given := record.get("id")) is None:
         return name
     if not isinstance(given, Id):
-        raise ValueError(f"'id' must be a text or a number, not {type(given).__name__}")
+        raise ValueError(f"'id' must be a text or a number, not {_json_name(type(given))}")
     if isinstance(given, float) and not isfinite(given):
         raise ValueError(f"'id' must be a text or a number, not {given}")
     return given
@@ -293,15 +305,20 @@ def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
     if value is None:
         raise ValueError(f"the key {key!r} is missing")
     if not isinstance(value, kind):
-        raise ValueError(f"{key!r} must be a {kind.__name__}, not {type(value).__name__}")
+        raise ValueError(f"{key!r} must be {_json_name(kind)}, not {_json_name(type(value))}")
     return value
+
+
+def _json_name(kind: type) -> str:
+    """What JSON calls the values of a type of Python."""
+    return _JSON_NAMES.get(kind, f"a {kind.__name__}")
 
 
 def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
     texts = get(record, key, list, default)
     for text in texts:
         if not isinstance(text, str):
-            raise ValueError(f"{key!r} must be a list of texts, not of {type(text).__name__}")
+            raise ValueError(f"{key!r} must be a list of texts, not of {_json_name(type(text))}")
     return cast(list[str], texts)
 
 

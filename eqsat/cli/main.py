@@ -269,6 +269,8 @@ def optimize(
     # files of rules bring operators, which the expressions may have
     optimizing = settings.optimizing_roots
     names = _names(ranges, variables, buffers)
+    if "-" in expressions and len(expressions) > 1:
+        raise click.UsageError("- reads all expressions from standard input: give it alone")
     texts = lines_of(standard_input()) if expressions == ("-",) else expressions
     roots = [parse(text, names, _REMEDY) for text in texts]
     known = [parse(text, names, _REMEDY) for text in constraints]

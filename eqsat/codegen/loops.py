@@ -176,6 +176,8 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
             raise ValueError(f"the variable {v.value!r} is unrolled twice: name it once")
     count = domain_size(present)
     most = CODE_LIMITS.unrolled
+    if unbounded := [v for v in present if not is_finite(v.vmin) or not is_finite(v.vmax)]:
+        raise ValueError(f"the variable {unbounded[0].value!r} that is unrolled has no end: give it two bounds")
     if count > most:
         raise ValueError(f"unrolling makes {count} terms, more than {most}: unroll fewer or shorter loops")
     closed = set(free) <= set(present)

@@ -414,12 +414,12 @@ def any_var(name: str, low: int, high: int) -> Expr:
     if term is None:
         # the first letters lead, so that variables come in the order of their names
         letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
-        key = letters << 16 | _digest(f"{name} {_digits(low)} {_digits(high)}", size=2)
+        key = letters << 16 | _digest(f"{name} {digits(low)} {digits(high)}", size=2)
         term = _new(identity, "var", (), name, low, high, False, key)
     return term
 
 
-def _digits(number: int) -> str:
+def digits(number: int) -> str:
     """A number in decimal, or in hexadecimal where that would be so long that Python refuses it."""
     return str(number) if bits(number) <= MOST_BITS else hex(number)
 
@@ -770,7 +770,7 @@ def _free_level(body: Expr, index: Expr) -> int:
 
 
 def _named_index(level: int, low: int, high: int) -> Expr:
-    return any_var(f"${level}:{_digits(low)}:{_digits(high)}", low, high)
+    return any_var(f"${level}:{digits(low)}:{digits(high)}", low, high)
 
 
 def named_variable(name: str) -> Expr:

@@ -34,6 +34,7 @@ from eqsat.lang.expr import (
     brief,
     buffer,
     const,
+    digits,
     free_name,
     index_level,
     inverted,
@@ -86,7 +87,8 @@ _REDUCTIONS |= {name: name for name in [*_REDUCTIONS.values()]}
 MAX_LENGTH = 10_000_000
 #: The longest that is read, of one expression or of a program: some seconds.
 MAX_READ = 1_000_000
-#: What to do about an unknown array.
+#: What to do about an unknown variable, and about an unknown array.
+_REMEDY = "give its range, var({name!r}, 0, N)"
 _NO_ARRAY = "make it by buffer({name!r}), on the command line by --buffer {name}=i32"
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
@@ -94,7 +96,7 @@ _OPEN, _CLOSE = ("(", "["), (")", "]")
 _Token = tuple[int, str, int]
 
 
-def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, var({name!r}, 0, N)") -> Expr:
+def parse(text: str, names: Mapping[str, Expr], remedy: str = _REMEDY) -> Expr:
     """The expression in ``text``.
 
     Parameters
@@ -119,7 +121,7 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = "give its range, v
     Expr('(i*32 + j)//32 < 4')
     """
     require(text, str, "an expression")
-    require(names, Mapping, "the meaning of the names")
+    require(names, Mapping, "names")
     _refuse_long([text])
     return _Parser(text, names, remedy).run()
 
@@ -329,7 +331,9 @@ class _Parser:
             return int(digits, 0)
         if digits.isdigit():
             if digits[0] == "0" and digits.strip("0"):
-                raise self.fail(f"the number {shortened(token, 40)!r} begins with 0, as octal ones do in C: write 0o7 or 7")
+                raise self.fail(
+                    f"the number {shortened(token, 40)!r} begins with 0, as octal ones do in C: write 0o7 or 7"
+                )
             try:
                 return int(digits)
             except ValueError:
@@ -365,12 +369,8 @@ class _Parser:
                 raise self.fail("unexpected 'else'")
             self.pending[-1] = ("else", 0, self.pending[-1][2])
             return True
-        if token == "[":
-            raise self.fail(f"unexpected '[': only arrays are indexed, and {brief(self.values[-1])!r} is none,")
-        if token in _OF_MLIR:
-            raise self.fail(f"unexpected {token!r}: write {_OF_MLIR[token]}")
         if token not in _INFIX:
-            raise self.fail(f"an operator is missing before {token!r}")
+            raise self.fail(self.no_operator(token))
         name, precedence = _INFIX[token]
         if precedence == _COMPARE:
             self.reduce(_COMPARE + 1)
@@ -384,6 +384,14 @@ class _Parser:
             self.reduce(precedence + (name == "pow"))
         self.pending.append((name, precedence, len(self.values) - 1))
         return True
+
+    def no_operator(self, token: str) -> str:
+        """What is wrong where ``token`` stands behind an operand, and is no operator."""
+        if token == "[":
+            return f"unexpected '[': only arrays are indexed, and {brief(self.values[-1])!r} is none,"
+        if token in _OF_MLIR:
+            return f"unexpected {token!r}: write {_OF_MLIR[token]}"
+        return f"an operator is missing before {token!r}"
 
     def reduce(self, precedence: int) -> None:
         """Apply the pending operators that bind at least as tightly as ``precedence``."""
@@ -544,7 +552,8 @@ def pieces(term: Expr) -> Pieces:
     if not term.args:
         negative = term.op in ("const", "float") and cast(float, term.value) < 0
         called = term.op == "float" and not isfinite(cast(float, term.value))
-        return [str(term.value) + "()" * called], OPS["neg"].precedence if negative else 100
+        value = digits(cast(int, term.value)) if term.op == "const" else str(term.value)
+        return [value + "()" * called], OPS["neg"].precedence if negative else 100
     if term.op == "load":
         return [(term.args[0], 0), "[", *listed(term.args[1:]), "]"], 100
     if term.op in REDUCTIONS:
@@ -669,8 +678,10 @@ def array_names(texts: Iterable[str]) -> list[str]:
     return sorted(found - {*_CALLS, *_REDUCTIONS, "and", "or", "not", "if", "else"})
 
 
-def parse_program(lets: Iterable[tuple[str, str]], texts: Iterable[str], names: Mapping[str, Expr]) -> list[Expr]:
-    """The inverse of :func:`to_program`: parse ``lets`` in order, then ``texts``.
+def parse_program(
+    lets: Iterable[tuple[str, str]], texts: Iterable[str], names: Mapping[str, Expr], remedy: str = _REMEDY
+) -> list[Expr]:
+    """The inverse of :func:`to_program`: parse ``lets`` in order, then ``texts``; ``remedy`` is that of :func:`parse`.
 
     Raises
     ------
@@ -680,8 +691,8 @@ def parse_program(lets: Iterable[tuple[str, str]], texts: Iterable[str], names: 
     known, lets, texts = dict(names), list(lets), list(texts)
     _refuse_long([*[text for _, text in lets], *texts])
     for name, text in lets:
-        known[name] = parse(text, known)
-    return [parse(text, known) for text in texts]
+        known[name] = parse(text, known, remedy)
+    return [parse(text, known, remedy) for text in texts]
 
 
 Rows = list[tuple[str, Any, tuple[int, ...]]]

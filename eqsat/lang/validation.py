@@ -34,10 +34,11 @@ def require(given: object, kind: type, what: str) -> None:
 
     >>> require(3, str, "a shape")
     Traceback (most recent call last):
-    TypeError: a shape is given as 3, which is no str: give one
+    TypeError: a shape must be a str, not 3
     """
     if not isinstance(given, kind):
-        raise TypeError(f"{what} is given as {shown(given)}, which is no {kind.__name__}: give one")
+        article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
+        raise TypeError(f"{what} must be {article} {kind.__name__}, not {shown(given)}")
 
 
 def list_of[T](kind: type[T], given: object, what: str) -> tuple[T, ...]:

@@ -15,6 +15,7 @@ from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var, variables
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of
+from eqsat.lang.validation import shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused
 from eqsat.optimizer.pareto import SIZES
@@ -141,9 +142,7 @@ def optimize(
     with collection_paused():
         if rounded := [t for t in run.order if t.element]:
             shown = brief(rounded[0])
-            raise ValueError(
-                f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.kernels.kernel)"
-            )
+            raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)")
         result = run.run(engine)
     return result if hidden is given else with_divisions(result, given, hidden, result.model)
 
@@ -201,9 +200,10 @@ def _variable(name: str, bounds: tuple[int | None, int | None] | range) -> Expr:
     if not _is_range(bounds):
         meant = [f"budget=Budget({name}={bounds!r})"] if name in signature(Budget).parameters else []
         meant += [repr(option) for option in get_close_matches(name, OPTIONS, 1)]
-        near = "".join(f"; did you mean {option}?" for option in meant[:1])
+        near = "".join(f"; did you mean the option {option}?" for option in meant[:1])
         raise TypeError(
-            f"{name!r} is no option, and no range of a variable: {bounds!r} is not (low, high), or a range{near}"
+            f"{name}={shown(bounds)} is neither an option nor the range of a variable: a range is (low, high), both "
+            f"included, or a range of Python with step 1{near}"
         )
     return var(name, *bounds)
 

@@ -164,7 +164,10 @@ class Optimisation(ABC):
         for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
             divisor = term.args[1]
             low, high = theory.bounds(theory.form(divisor))
-            problem = f"the divisor {brief(divisor)!r} of {brief(term)!r} may be zero: its range is [{low}, {high}]"
+            problem = f"the divisor {brief(divisor)!r} of {brief(term)!r}"
+            if low == high == 0:
+                raise ValueError(f"{problem} is zero wherever it is needed: divide by another")
+            problem += f" may be zero: its range is [{low}, {high}]"
             over = self._reduction_around(term)
             if over is not None:
                 # users know their indices by other names, and cannot constrain them

@@ -602,6 +602,7 @@ def test_every_command_of_the_readme_runs_in_a_checkout(eqsat, tmp_path, monkeyp
         (["x", "--costt", "opcount"], "No such option: --costt. Did you mean --cost?"),
         (["--", "-x", "--range", "x=4"], "--range stands behind --, where all are expressions: give it before\n"),
         (["x", "--cost", "opcont"], "FILE.py:NAME; did you mean 'opcount'?"),
+        (["x", "-", "--range", "x=4"], "- reads all expressions from standard input: give it alone\n"),
         (["x + y", "--range", "x=4"], "unknown variable 'y': give its range, --range y=N or --var y=LOW:HIGH, at"),
         (["x", "--var", "x=0:9", "--constraint", "x < 2", "--constraint", "5 < x"], "each other: x < 2, 5 < x\n"),
     ],
@@ -644,6 +645,15 @@ def test_a_faulty_cost_model_of_a_file_is_no_internal_error(eqsat, tmp_path, pri
     code, out, err = eqsat("optimize", "x*3", "--range", "x=9", "--cost", f"{path}:Mine")
     assert (code, out) == (2, "")
     assert re.fullmatch(f"eqsat: {said}\n", err)
+
+
+def test_a_cost_model_whose_class_takes_arguments_is_no_internal_error(eqsat, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("class Mine:\n    def __init__(self, n): pass\n")
+    code, out, err = eqsat("optimize", "x*3", "--range", "x=9", "--cost", f"{path}:Mine")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"eqsat: {path}: Mine() fails (TypeError: ")
+    assert err.endswith("): name an object instead of its class\n")
 
 
 def test_a_file_of_rules_that_leaves_the_process_is_named(eqsat, tmp_path):

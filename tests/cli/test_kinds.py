@@ -385,10 +385,15 @@ def test_a_proof_on_request() -> None:
 BAD = [
     ({"kind": "gate", "vars": {}}, "the key 'before' is missing"),
     ({"kind": "gate", "vars": {"r": [0, 9]}, "before": "where(r < 5, r, NOTHING)"}, "unknown variable 'NOTHING'"),
+    ({"vars": {}, "exprs": ["j"]}, """unknown variable 'j': give its range, "vars": {"j": [0, N]}, at column 1"""),
+    ({"vars": [], "exprs": ["j"]}, "'vars' must be an object, not a list"),
     ({"kind": "shapetracker", "vars": {"i": [0, 7]}, "shape": [8, 2], "strides": [2, 1]}, "1 indices for a view of 2"),
     ({"kind": "shapetracker", "vars": {"i": [0, 7]}, "shape": [8], "strides": []}, "1 dimensions, 0 strides"),
     ({"kind": "shapetracker", "vars": {}, "shape": [8], "strides": [1], "mask": [3]}, "must be a low and a high index"),
-    ({"kind": "shapetracker", "vars": {}, "shape": [8], "strides": [1], "mask": 5}, "'mask' must be a list, not int"),
+    (
+        {"kind": "shapetracker", "vars": {}, "shape": [8], "strides": [1], "mask": 5},
+        "'mask' must be a list, not an integer",
+    ),
     ({"kind": "shapetracker", "vars": {}, "shape": [8, 2], "strides": [8.5, 1]}, "'strides' must be integers or texts"),
     (
         {"kind": "shapetracker", "vars": {}, "shape": [4.5], "strides": [1]},
@@ -405,7 +410,7 @@ BAD = [
         "'INVALID' is the index of an access that does",
     ),
     ({"kind": "gate", "vars": {}, "lets": [["INVALID", "3"]], "before": "INVALID"}, "'INVALID' is the index of an"),
-    ({"vars": {}, "exprs": ["1"], "buffers": [3]}, "'buffers' must be a list of texts, not of int"),
+    ({"vars": {}, "exprs": ["1"], "buffers": [3]}, "'buffers' must be a list of texts, not of an integer"),
     ({"kind": "expand", "vars": {}, "expr": "1", "unroll": ["u"]}, "'u' of 'unroll' has no range"),
     ({"kind": "constraints", "vars": {"x": [0, 9]}, "before": ["x + 1"]}, "'x + 1' is not a condition"),
     ({"kind": "indexing", "op": "dot", "attrs": {}}, "op 'dot' needs its 'hlo' or 'map': without, give one of reshape"),
@@ -458,7 +463,7 @@ BAD = [
     ),
     (
         {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "threshold": "32"},
-        "'split_threshold' must be a int",
+        "'split_threshold' must be an integer",
     ),
     (
         {"kind": "split-reduce-decision", "input_shape": [2**31], "reduce_axes": [0], "config": {"max_divisor": 2**31}},
@@ -470,7 +475,7 @@ BAD = [
     ),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
-    ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be a int"),
+    ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be an integer, not a text"),
     ({"kind": "knitting", "vars": {}}, "cases of kind 'knitting' are unknown: docs/corpora.md lists the kinds"),
     ({"kind": "reduce", "vars": {}, "after": "36"}, "the key 'before' is missing"),
     ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "are unknown"),

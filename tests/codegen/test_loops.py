@@ -66,6 +66,7 @@ def test_launch_variables() -> None:
         (lambda: LoopHeader.of(U, last=minimum(maximum(buffer("A")[0], 5), 7)).to_c(), r"'A\[0\]' needs an array"),
         (lambda: LoopHeader.of(var("int", 0, 9)).to_c(), "'int' cannot name a C counter"),
         (lambda: LoopHeader.of(var("x", 0, 9), last=N - 1).to_c("n"), "rename one of the two"),
+        (lambda: expand(var("m", 0, None), [var("m", 0, None)]), "'m' that is unrolled has no end: give it two bounds"),
         (lambda: expand(N + 1, [N, N]), "'n' is unrolled twice"),
         (
             lambda: expand(var("u", 0, CODE_LIMITS.unrolled), [var("u", 0, CODE_LIMITS.unrolled)]),

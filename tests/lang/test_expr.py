@@ -320,6 +320,7 @@ REFUSED = [
     (lambda: expr.buffer("A", ["i32"]), ValueError, r"unknown type \['i32'\]: use one of bool, i32"),
     (lambda: const("3"), TypeError, "'3' is no integer: give an int"),
     (lambda: const(2.5), TypeError, "2.5 is no integer: give an int"),
+    (lambda: X * 10**5000, ValueError, r"the product 'x' \* '0x[0-9a-f]*\.\.\.' can have more than 10000 bits"),
     (lambda: as_expr("i"), TypeError, "'i' is not an index expression"),
     (lambda: X + np.array([1, 2]), TypeError, r"array\(\[1, 2\]\) is not an index expression"),
     (lambda: X + np.ones((2, 2), int), TypeError, "ndarray is not an index expression"),

@@ -82,18 +82,18 @@ def test_a_result_does_not_change():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"i": 3}, "'i' is no option, and no range of a variable: 3 is not (low, high)"),
-        ({"i": (0, 1.5)}, "'i' is no option, and no range of a variable: (0, 1.5) is not (low, high)"),
+        ({"i": 3}, "i=3 is neither an option nor the range of a variable: a range is (low, high), both included,"),
+        ({"i": (0, 1.5)}, "i=(0, 1.5) is neither an option nor the range of a variable"),
         (
             {"i": (0, 3), "costs": OpCount()},
-            "'costs' is no option, and no range of a variable: OpCount(weights={}, other=1) is not",
+            "costs=OpCount(weights={}, other=1) is neither an option nor the range of a variable",
         ),
         ({"i": (0, 3), "cost": 3}, "3 is no cost model: give an object with a price"),
-        ({"i": (0,)}, "(0,) is not (low, high)"),
-        ({"i": range(0, 5, 2)}, "range(0, 5, 2) is not (low, high), or a range"),
-        ({"i": (0, 3), "costs": (1,)}, "'costs' is no option, and no range of a variable: (1,) is not"),
-        ({"i": (0, 3), "costs": (1,)}, "did you mean 'cost'?"),
-        ({"i": (0, 3), "seconds": 3}, "did you mean budget=Budget(seconds=3)?"),
+        ({"i": (0,)}, "i=(0,) is neither an option nor the range"),
+        ({"i": range(0, 5, 2)}, "i=range(0, 5, 2) is neither an option nor the range of a variable: a range is (low"),
+        ({"i": (0, 3), "costs": (1,)}, "costs=(1,) is neither an option nor the range of a variable"),
+        ({"i": (0, 3), "costs": (1,)}, "did you mean the option 'cost'?"),
+        ({"i": (0, 3), "seconds": 3}, "did you mean the option budget=Budget(seconds=3)?"),
         ({"i": (0, 3), "rules": (0, 9)}, "'rules' is an option, not a variable: optimize a term with a variable of"),
         ({"i": (0, 3), "unknown_divisors": (0, 9)}, "'unknown_divisors' is an option, not a variable"),
         ({"i": (0, 3), "gates": var("i", 0, 3) < 2}, "gates must be a list of conditions, or None, not"),
@@ -293,6 +293,7 @@ REFUSED = [
     # roots, options, words of the message
     (["x // y"], {}, ["'y'", "may be zero", "[0, 63]", "y != 0"]),
     (["x % (y - 3)"], {}, ["'y - 3'", "[-3, 60]"]),
+    (["x % (y - y)"], {}, ["'y - y'", "is zero wherever it is needed: divide by another"]),
     (["tdiv(x, y)"], {}, ["'y'"]),
     (["tmod(x, y)"], {"constraints": ["x != 0"]}, ["'y'"]),
     (["x // y"], {"gates": ["x < y + 1"]}, ["'y'"]),
@@ -375,7 +376,7 @@ def test_a_divisor_that_what_is_known_keeps_from_zero(text, known, options):
 
 @pytest.mark.parametrize(("text", "known"), NEAR_DIVISORS, ids=str)
 def test_a_divisor_that_what_is_known_does_not_keep_from_zero(text, known):
-    with pytest.raises(ValueError, match="may be zero"):
+    with pytest.raises(ValueError, match=r"may be zero|is zero wherever it is needed"):
         optimize([text], **XY, **known)
 
 
