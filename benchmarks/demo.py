@@ -33,6 +33,10 @@ HEADING = """\
                                           div+mod           cost          ms  checked       ns per evaluation
 kernel                                 before  after   before   after                        before    after"""
 
+LEGEND = """\
+div+mod: distinct divisions and remainders in all expressions of the kernel; cost: cycles by the latency model
+ms: time to optimise; checked: at all points of the ranges, or at a sample; ns: one evaluation in compiled C"""
+
 
 @dataclass
 class Line:
@@ -76,11 +80,16 @@ def shown(lines: list[Line]) -> str:
     best: dict[str, tuple[int, str]] = {}
     for line in lines:
         program = line.name.partition("/")[0]
-        for before, after in zip(line.result.before, line.result.exprs, strict=True):
+        of_line = line.result
+        for before, after, gate in zip(of_line.before, of_line.exprs, of_line.gates, strict=True):
             texts = to_text(before, most=MOST_SHOWN + 1), to_text(after, most=MOST_SHOWN + 1)
-            if max(map(len, texts)) <= MOST_SHOWN:
+            # a variable with one value is a size of 1 that a reader has to see first
+            varied = all(v.vmin < v.vmax for v in variables([before]))
+            if varied and max(map(len, texts)) <= MOST_SHOWN:
                 costs = cost_of([before], LATENCY), cost_of([after], LATENCY)
-                text = f"{program}\n    {texts[0]}    (cost {costs[0]})\n    {texts[1]}    (cost {costs[1]})"
+                ranges = ", ".join([f"{v} in [{v.vmin}, {v.vmax}]" for v in variables([before])])
+                ranges += f", where {to_text(gate)}" if gate is not None else ""
+                text = f"{program}: {ranges}\n    {texts[0]}    (cost {costs[0]})\n    {texts[1]}    (cost {costs[1]})"
                 best[program] = max(best.get(program, (0, "")), (costs[0] - costs[1], text))
     return "\n".join([text for _, text in sorted(best.values(), reverse=True)[:SHOWN]])
 
@@ -114,10 +123,8 @@ def main() -> None:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         lines = optimized(path, progress)
         measure(lines, progress)
-    print(f"Expressions of these programs before and after:\n\n{shown(lines)}\n\n{report(lines)}")
-    print(
-        "\ncost: cycles by the latency model; ns: one evaluation of all roots of the kernel, compiled by the C compiler"
-    )
+    print(f"Index expressions of three programs, before and after:\n\n{shown(lines)}\n\n{report(lines)}")
+    print("\n" + LEGEND)
     sys.exit(any(not line.check.equal for line in lines))
 
 
