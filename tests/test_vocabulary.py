@@ -23,7 +23,7 @@ REPLACED = {
     "dearer": "costs more",
 }
 PROSE = [r"\bspell", r"\brespell", r"\bvalue graph", r"\bbeside the theory", r"\bstand-ins?\b", r"\bopaque", r"\bguess"]
-PROSE += [r"\bdearer\b", r"\bas dear\b", r"\bso many\b"]
+PROSE += [r"\bdearer\b", r"\bdearest\b", r"\bas dear\b", r"\bso many\b"]
 CODE = sorted(path for folder in ("eqsat", "rules", "extract") for path in (ROOT / folder).rglob("*.py"))
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -56,7 +56,7 @@ class Walkthrough:
     steps: list[Step]
     #: Of the order given.
     cost: int
-    #: The cheapest and the dearest of all orders tried.
+    #: The cheapest and the most expensive of all orders tried.
     best: Attempt
     worst: Attempt
     #: What equality saturation finds by the same rules and the theory, at ``saturated_cost``.

@@ -76,7 +76,7 @@ ORDERS = """\
 
 {kernels} kernels, each solved in {orders} orders: operands, brackets, roots and facts shuffled, the rules in another
 order, and those that work both ways turned. Costs are totals over the kernels: each in its cheapest order, in the order
-given, and in its dearest; and the least and the most that one and the same order gives them all."""
+given, and in its most expensive; and the least and the most that one and the same order gives them all."""
 
 STEPS = """\
 ## Greedy rewriting, step by step
@@ -343,7 +343,14 @@ def _order_study(study: Sequence[Row]) -> str:
             [name, line["vary"], line["least"], line["given"], line["most"], f"{min(totals)} to {max(totals)}"]
         )
     text = ORDERS.format(kernels=found[EQSAT]["kernels"], orders=len(study))
-    head = ["", "kernels whose cost depends on the order", "cheapest", "as given", "dearest", "one order for all"]
+    head = [
+        "",
+        "kernels whose cost depends on the order",
+        "cheapest",
+        "as given",
+        "most expensive",
+        "one order for all",
+    ]
     return f"{text}\n\n{table(head, lines)}"
 
 
@@ -364,7 +371,7 @@ def _walk(number: int, walk: Walkthrough) -> str:
     if walk.best.cost < walk.cost:
         parts.append(f"* {_attempt('The cheapest', walk.best)}")
     if walk.worst.cost > walk.cost:
-        parts.append(f"* {_attempt('The dearest', walk.worst)}")
+        parts.append(f"* {_attempt('The most expensive', walk.worst)}")
     return "\n\n".join(parts)
 
 

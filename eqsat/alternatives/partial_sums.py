@@ -377,7 +377,7 @@ class _Pairing:
                 found = self._programmed(list(terms), coefficients)
                 if found is not None:
                     return found
-        # dearest multipliers first would not change the cost; positive terms first avoids a negation
+        # most expensive multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         # each of its parts is nearly as long
         if len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2):

@@ -78,7 +78,7 @@ def _law(laws: Mapping[str, Any], name: str) -> str:
 
 
 def _priced(roots: Sequence[Expr], model: CostModel) -> dict[str, Any]:
-    """The roots as a program, and what each of their terms costs, the dearest first."""
+    """The roots as a program, and what each of their terms costs, the most expensive first."""
     lets, texts = to_program(roots)
     terms = topological(roots)
     costs = sorted(zip(prices(terms, getattr(model, "model", model)), terms, strict=True), key=lambda pair: -pair[0])

@@ -188,7 +188,7 @@ class Optimisation(ABC):
         """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
         with self.spent.during("extract"):
             found = exact(Priced.of(graph, self.model), start, self._seconds_left())
-        # of graphs for different gates, which may share terms, the dearest is a bound for all
+        # of graphs for different gates, which may share terms, the most expensive is a bound for all
         self.bound = max(self.bound or 0, found.bound)
         if found.bound < found.cost and self.stop == "saturated":
             self.stop = "time"
