@@ -83,7 +83,7 @@ def spread(rows: Sequence[Row], engine: str) -> list[list[int]]:
 def summary(rows: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
     """Per engine: the kernels whose cost depends on the order, and total costs.
 
-    Of each kernel's cheapest order, of the order given, of each one's most expensive; and, after that given, of each order.
+    Of each kernel's cheapest order, of the order given, of each one's most expensive order; and of each other order.
     """
     lines = {}
     for engine in ENGINES:

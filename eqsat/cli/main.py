@@ -86,7 +86,7 @@ _COST = click.option(
     metavar="MODEL",
     default="latency",
     callback=_known_cost,
-    help=f"What is cheap: {', '.join(COST_MODELS)}, a file FILE.json that eqsat calibrate has written, or a model "
+    help=f"The cost model: {', '.join(COST_MODELS)}, a file FILE.json that eqsat calibrate has written, or a model "
     "of your own, FILE.py:NAME.",
 )
 _EXTRACT = click.option(
@@ -94,7 +94,7 @@ _EXTRACT = click.option(
     type=click.Choice(EXTRACTORS),
     default="dag",
     callback=_exact_allowed,
-    help="How the cheapest terms are chosen: tree pays every use of a subterm, dag pays it once, exact proves the "
+    help="How the cheapest terms are chosen: tree counts every use of a subterm, dag counts it once, exact proves the "
     "choice the best of the e-graph (extra: exact).",
 )
 _ENGINE = click.option(
@@ -203,7 +203,7 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
     return expressions
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@app.command(context_settings={"ignore_unknown_options": True}, short_help="Print the cheapest equal expressions.")
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...", callback=_no_options)
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option(
@@ -229,7 +229,7 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
     help="The condition under which an expression's value matters. Give one for each expression, in order; - for none.",
 )
 @click.option(
-    "--loops", metavar="NAME,...", help="The loops, outermost first: each node is paid as often as its loop runs."
+    "--loops", metavar="NAME,...", help="The loops, outermost first: each node counts as often as its loop runs."
 )
 @click.option(
     "--pareto",
@@ -242,7 +242,9 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
 @click.option(
     "--html", metavar="FILE.html", type=_FILE, help="Also write a page that shows what was found, how, and the e-graph."
 )
-@click.option("--stats", is_flag=True, help="Also say what took how long, what added e-nodes and which rules matched.")
+@click.option(
+    "--stats", is_flag=True, help="Also print the time of each phase, what added e-nodes and which rules matched."
+)
 @_with_settings
 def optimize(
     expressions: tuple[str, ...],
@@ -262,8 +264,8 @@ def optimize(
 ) -> None:
     """Print the cheapest expressions equal to EXPR... for every value of their variables.
 
-    Several expressions are optimised together: what they share is paid once. - reads them from standard input, one a
-    line.
+    Several expressions are optimised together: a common subexpression costs once. - reads them from standard input,
+    one a line.
     """
     settings = _settings(**options)
     # files of rules bring operators, which the expressions may have
@@ -392,7 +394,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
     )
 
 
-@app.command()
+@app.command(short_help="Optimise every case of a JSON Lines file.")
 @click.argument("source", metavar="IN.jsonl", type=_FILE_OR_DASH)
 @click.option("-o", "--output", metavar="OUT.jsonl", type=_FILE, help="Default: standard output.")
 @_with_settings
@@ -458,7 +460,7 @@ def corpus(
         comparison.say()
 
 
-@app.command()
+@app.command(short_help="Make the index arithmetic of MLIR cheaper.")
 @click.argument("source", metavar="FILE.mlir", type=_FILE_OR_DASH)
 @click.option("-o", "--output", metavar="FILE", type=_FILE, help="Default: standard output.")
 @_COST
@@ -488,7 +490,7 @@ def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) ->
     return lanes
 
 
-@app.command(name="run")
+@app.command(name="run", short_help="Run and time the kernels of a Python file.")
 @click.argument("target", metavar="FILE.py[:KERNEL]")
 @click.option("--parallel", is_flag=True, help="Run independent outer loops in parallel (OpenMP).")
 @click.option("--reassociate", is_flag=True, help="Let floating-point sums be taken in another order.")
@@ -533,7 +535,7 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
         raise click.exceptions.Exit(2)
 
 
-@app.command()
+@app.command(short_help="Measure this machine; write a cost model.")
 @click.option("-o", "--output", required=True, metavar="FILE.json", type=_FILE, help="The model file.")
 @click.option("--repeats", type=_COUNT, default=15, help="How often everything is measured; medians count.")
 def calibrate(output: Path, repeats: int) -> None:
@@ -550,7 +552,7 @@ def calibrate(output: Path, repeats: int) -> None:
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
 
 
-@app.command()
+@app.command(short_help="Compare cost models, compiled and measured.")
 @click.argument("source", metavar="CORPUS.jsonl", type=_FILE)
 @click.option("-o", "--output", required=True, metavar="DIR", type=_FILE, help="For CSV and plots.")
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
@@ -611,7 +613,7 @@ def experiment(
         experiments.plot(rows, output)
 
 
-@app.command()
+@app.command(short_help="Find rules that a corpus needs.")
 @click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=_FILE)
 @click.option("-o", "--output", metavar="FILE.py", type=_FILE, help="Write the rules here.")
 @_COST
@@ -632,7 +634,7 @@ def discover(
 ) -> None:
     """Find rules that make the answers to corpora cheaper, and print them as a file for --rules.
 
-    Fragments of the answers are compared with terms by enumeration. Of each that has a cheaper one a rule is made and
+    Fragments of the answers are compared with enumerated terms. From each pair with a cheaper term a rule is made and
     proved by z3 (extra: check). It is kept if the rules that are there do not derive it, and the corpus costs less with
     it: a comment says how it was proved and what it saves. Cases that cannot be read, or of other kinds, are left out.
     """
@@ -661,7 +663,7 @@ def discover(
         stream.write(to_file(found))
 
 
-@app.command()
+@app.command(short_help="List the rules, prove them, see them match.")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @_RULES
 @_WITHOUT

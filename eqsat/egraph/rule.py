@@ -77,11 +77,11 @@ class Rule:
     source : str
         What it implements: ids of lines in ``docs/requirements.md``, such as ``"A9 A13"``, or a publication.
     modulo_theory : bool
-        Of a shipped rule, whether it runs modulo the theory too, because what it finds is not known there, or is
-        another way to compute what is. Rules of one's own run, unless they say what a shipped one says.
+        Of a shipped rule, whether it runs modulo the theory too: because the theory does not decide it, or because it
+        is another way to compute what the theory knows. Rules of one's own run, unless a shipped one says the same.
     needs_theory : bool
-        Whether it runs modulo the theory only, where what is equal is known whatever its form: it makes what is
-        cheaper, and hides from others what they match.
+        Whether it runs modulo the theory only: what it makes costs less, but without the theory hides from other rules
+        what they match.
     covered_by : str
         The name of a rule that finds in an e-graph all that this one does there, as sums and products in patterns match
         parts of longer ones. If that runs, this one is matched only where rules apply one after the other, and cited.

@@ -58,7 +58,7 @@ def optimize(
     Parameters
     ----------
     exprs : Expr, str or sequence of them
-        Roots optimised together: shared subterms are paid once. Text is parsed with the variables of ``ranges``.
+        Roots optimised together: shared subterms count once. Text is parsed with the variables of ``ranges``.
     gates : sequence of bool Expr, str or None
         Per root, the condition under which its value matters; empty for none.
     constraints : sequence of bool Expr or str
@@ -67,28 +67,28 @@ def optimize(
         The rewrite rules, :data:`eqsat.rules.DEFAULT` by default. Rules of one's own are checked when they are
         first given; see :class:`eqsat.Rule`.
     cost : CostModel or str
-        What is cheap: a model, or what names one to :func:`eqsat.extract.cost_model`, such as ``"opcount"``.
+        The cost model, or what names one to :func:`eqsat.extract.cost_model`, such as ``"opcount"``.
     budget : Budget
         E-nodes, seconds and rounds. When one runs out the best terms so far are returned; ``Result.stop`` says which.
     engine : {"egraph", "theory", "greedy"}
         ``"theory"`` takes the normal form alone, without rules; ``"greedy"`` applies the rules one after the other, as
         other optimisers do: a baseline.
     theory : bool
-        Whether linear integer arithmetic works beside the rules; without it the rules are alone.
+        Whether the rules run modulo linear integer arithmetic. Without it they run alone.
     extract : {"tree", "dag", "exact"}
-        Whether a subterm that is used twice is paid twice (``"tree"``) or once; ``"exact"`` proves the choice the best
-        over the e-graph, or how far it may be off, in what is left of the budget's seconds (extra: exact).
+        Whether a subterm that is used twice counts twice (``"tree"``) or once (``"dag"``). ``"exact"`` proves that the
+        choice is the best of the e-graph, or how far it may be off, in the time that is left (extra: exact).
     pareto : {"operations", "live"}, optional
-        Also find answers that cost more but are smaller, in operations or in values held at once: ``Result.pareto``.
+        Also find answers that cost more but have fewer operations, or fewer values live at once: ``Result.pareto``.
     branches : {"eager", "lazy"}
         Where the answer is evaluated. ``"eager"``: both branches of each selection, and each root with a gate, at every
         point of the ranges and constraints, as selects and masked loads of GPUs and vectors are. The answer divides by
         nothing that is zero at such a point, unless the input has that very division. ``"lazy"``: a branch only where
         its condition chooses it, a root only where its gate holds, as ``if`` does; it may divide by zero elsewhere.
     unknown_divisors : {"refuse", "keep", "assume"}
-        What becomes of a division by what may be zero as far as is known. ``"keep"``: it stays, and only its operands
-        are simplified. ``"assume"``: where the input divides by it at every point, whatever conditions choose, it is
-        taken not to be zero; other such divisions stay. The answer is equal wherever no such divisor is zero
+        What becomes of a division whose divisor may be zero, as far as is known. ``"keep"``: it stays, and only its
+        operands are simplified. ``"assume"``: if the division is evaluated at every point, whatever conditions choose,
+        its divisor is taken not to be zero; other such divisions stay. The answer is equal wherever no such divisor is zero
         (``Result.constraints`` has these conditions too). With such a division there is no ``Result.graph``.
     **ranges : (int or None, int or None), or range
         Inclusive bounds of the variables of text, ``None`` where there is none, or a ``range`` of step 1; for a
