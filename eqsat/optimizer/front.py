@@ -88,8 +88,8 @@ def optimize(
     unknown_divisors : {"refuse", "keep", "assume"}
         What becomes of a division whose divisor may be zero, as far as is known. ``"keep"``: it stays, and only its
         operands are simplified. ``"assume"``: if the division is evaluated at every point, whatever conditions choose,
-        its divisor is taken not to be zero; other such divisions stay. The answer is equal wherever no such divisor is zero
-        (``Result.constraints`` has these conditions too). With such a division there is no ``Result.graph``.
+        its divisor is taken not to be zero; other such divisions stay. The answer is equal wherever no such divisor is
+        zero (``Result.constraints`` has these conditions too). With such a division there is no ``Result.graph``.
     **ranges : (int or None, int or None), or range
         Inclusive bounds of the variables of text, ``None`` where there is none, or a ``range`` of step 1; for a
         variable that is named as an option, see :func:`eqsat.parse`.
