@@ -241,7 +241,7 @@ def case_of(record: Record, name: str = "") -> Case:
 def _reduction(record: Record) -> Record:
     """A case of kind "reduce" as one of roots; its functions, as in ``f(r)``, are loads of unknown buffers."""
     texts = [get(record, key, str) for key in ("before", "after") if key == "before" or record.get(key) is not None]
-    forbidden = [record["forbidden"]] if "forbidden" in record else []
+    forbidden = [get(record, "forbidden", str)] if record.get("forbidden") is not None else []
     names = array_names([*texts, *forbidden])
     return {**record, "exprs": texts[:1], "expected": texts[1:], "forbidden": forbidden, "buffers": names}
 

@@ -384,6 +384,7 @@ def test_a_proof_on_request() -> None:
 
 BAD = [
     ({"kind": "gate", "vars": {}}, "the key 'before' is missing"),
+    ({"kind": "reduce", "vars": {}, "before": "3", "forbidden": []}, "'forbidden' must be a text, not a list"),
     ({"kind": "gate", "vars": {"r": [0, 9]}, "before": "where(r < 5, r, NOTHING)"}, "unknown variable 'NOTHING'"),
     ({"vars": {}, "exprs": ["j"]}, """unknown variable 'j': give its range, "vars": {"j": [0, N]}, at column 1"""),
     ({"vars": [], "exprs": ["j"]}, "'vars' must be an object, not a list"),
