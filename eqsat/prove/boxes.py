@@ -261,7 +261,7 @@ def _step(term: Expr, operands: list[tuple[int, int]], variable: Expr) -> tuple[
             return steps * times, shifts[0] * times // literal if term.op == "floordiv" else 0
         case "bitand" | "bitor" | "bitxor" if any(shifts) and not all(shifts):
             kept = term.args[0] if not shifts[0] else term.args[1]
-            if kept.vmin < 0 <= kept.vmax:
+            if kept.vmin < 0 <= kept.vmax or not is_finite(kept.vmin, kept.vmax):
                 return None
             size = 1 << max(kept.vmin.bit_length(), kept.vmax.bit_length())
             times = size // gcd(size, sum(shifts))

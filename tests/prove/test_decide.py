@@ -29,7 +29,7 @@ INT = (-(2**31), 2**31 - 1)
 SIZE = (1, 2**31 - 1)
 
 
-def read(text: str, ranges: dict[str, tuple[int, int]]) -> list[Expr]:
+def read(text: str, ranges: dict[str, tuple[int, int | None]]) -> list[Expr]:
     """The conditions that ``text`` separates by semicolons."""
     names = {name: var(name, *bounds) for name, bounds in ranges.items()}
     return [parse(part, names) for part in text.split(";")]
@@ -130,12 +130,15 @@ PERIODS = [
     ("x % y == 0", None, "no literal"),
     ("x % 4 == 0; x % 6 == 0", 12, "all conditions"),
     ("x % 1000 == 0; x % 1001 == 0", None, "longer than the range"),
+    ("(x & y) % 16 == 0", 16, "y has no bit beyond the fourth"),
+    ("(x & n) % 16 == 0", None, "n has bits without end"),
+    ("(x | -1 - n) % 16 == 0", None, "so has its complement"),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected", "why"), PERIODS)
 def test_periods(text, expected, why):
-    conditions = read(text, {"x": (0, 10**5), "y": (1, 9)})
+    conditions = read(text, {"x": (0, 10**5), "y": (1, 9), "n": (0, None)})
     assert period(conditions, var("x", 0, 10**5)) == expected, why
 
 
