@@ -111,6 +111,7 @@ READINGS = {
     "decided": "what is known decides the condition",
     "residues": "the remainder is the same whatever those of the variables are",
     "choice": "a condition is whether it holds",
+    "junction": "the least of conditions is whether all hold, the largest whether any does",
     "dead-branch": "the condition of the other branch cannot hold",
     "implied": "the other conditions decide it",
     "conjecture": "equal at every point at which the facts hold, found and proved by evaluation",
@@ -268,6 +269,13 @@ class Laws(Matcher):
             if decided is TRUE or decided is FALSE:
                 yield "decided", decided
 
+    def _of_extreme(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        if term.is_bool:
+            yield "junction", canonical("and" if term.op == "min" else "or", *term.args)
+        else:
+            yield from self._shifted(term)
+            yield from _scaled(term)
+
     def _shifted(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         members = sorted(chain_members(term, term.op), key=lambda m: m.key)
         for member in members if len(members) <= MAX_SHIFTED else ():
@@ -358,7 +366,7 @@ def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
 #: The laws, beside those that are rules, for terms with an operator.
 _BY_OPERATOR: dict[str, tuple[Callable[[Laws, Expr], Iterator[tuple[str, Expr]]], ...]] = {
     **dict.fromkeys(("lt", "eq"), (lambda laws, term: _sides(term),)),
-    **dict.fromkeys(("min", "max"), (Laws._shifted, lambda laws, term: _scaled(term))),
+    **dict.fromkeys(("min", "max"), (Laws._of_extreme,)),
     **dict.fromkeys(REDUCTIONS, (lambda laws, term: _written_out(term),)),
     "where": (Laws._dead_branches, lambda laws, term: _choice(term)),
     "and": (Laws._implied_members, Laws._given_members),

@@ -124,6 +124,8 @@ KNOWN = [
     (["where(x < 8, y, where(x < 4, 3, x//8))"], [], [None], ["where(x < 8, y, x//8)"], ["where-else-refuted"]),
     (["where(x < 8 and y < 4, (x + y*8)//32, x)"], [], [None], ["where(x < 8 and y < 4, 0, x)"], ["div-bucket"]),
     (["x < 9 and x + y < 5"], [], [None], ["x + y < 5"], ["implied"]),
+    (["min(x < 9, y < 3)"], [], [None], ["x < 9 and y < 3"], ["junction"]),
+    (["where(max(x < 9, y < 3), x%7, x)"], [], [None], ["where(x < 9 or y < 3, x%7, x)"], ["junction"]),
     (["min(x, y)%4", "max(x, y)"], ["x <= y"], [None, None], ["x%4", "y"], ["min-ordered", "max-ordered"]),
 ]
 
