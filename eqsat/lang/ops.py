@@ -209,7 +209,8 @@ def _bit_bounds(
         for c, d, other in _signed_parts(y, size):
             below = size if sign(one, other) else 0
             ends += [least(a, b, c, d) - below, greatest(a, b, c, d) - below]
-    return min(ends), max(ends)
+    # of no values, as where facts contradict each other, there is none
+    return (min(ends), max(ends)) if ends else (0, -1)
 
 
 def _bitor(x: Bounds, y: Bounds) -> Bounds:

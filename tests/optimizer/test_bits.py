@@ -15,7 +15,7 @@ from eqsat.codegen.runtime import compile_many
 from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, topological, var, variables
+from eqsat.lang.expr import TRUE, Expr, const, make, topological, var, variables
 from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import parse
@@ -101,6 +101,12 @@ def test_sums_that_rules_find_are_computed_as_cheaply_as_others(text, cost):
 def test_facts_bound_the_bits():
     found = optimize("i | 64", i=(0, 1000), constraints=["i < 64"])
     assert str(found.expr) == "i + 64"
+
+
+def test_facts_that_contradict_each_other_leave_no_bits():
+    # where `x` is 0 the first holds: its complement leaves nothing of `x | y`
+    text, ranges = "(x | y) < x + y + 18 or x != 0", {"x": (-2, 1), "y": (0, 33)}
+    assert optimize(text, **ranges).expr is TRUE
 
 
 def test_long_chains_of_bit_operators_end():
