@@ -59,8 +59,8 @@ REDUCE = [
     Rule("min-above",           "min_over(max(x, y), i, u, v)",               "max(min_over(x, i, u, v), y)",                  "free(y) and u < v",     "a bound of each value is one of the smallest"),
     Rule("max-quotient",        "max_over(x // d, i, u, v)",                  "max_over(x, i, u, v) // d",                     "d > 0 and u < v",       "a quotient keeps the order"),
     Rule("min-quotient",        "min_over(x // d, i, u, v)",                  "min_over(x, i, u, v) // d",                     "d > 0 and u < v",       "a quotient keeps the order"),
-    Rule("max-split",           "max(max_over(x, i, u, v), max_over(x, i, v, w))","max_over(x, i, u, w)",                          "u < v + 1 and v < w + 1","one range after the other"),
-    Rule("min-split",           "min(min_over(x, i, u, v), min_over(x, i, v, w))","min_over(x, i, u, w)",                          "u < v + 1 and v < w + 1","one range after the other"),
+    Rule("max-split",           "max(max_over(x, i, u, v), max_over(x, i, v, w))","max_over(x, i, u, w)",                          "u < v + 1 and v < w + 1 and -2147483649 < vmin(x)","one range after the other; an empty one decides nothing"),
+    Rule("min-split",           "min(min_over(x, i, u, v), min_over(x, i, v, w))","min_over(x, i, u, w)",                          "u < v + 1 and v < w + 1 and vmax(x) < 2147483648","one range after the other; an empty one decides nothing"),
 
     Rule("max-index",          "max_over(i, i, u, v)",                       "v - 1",                                         "u < v",                 "the last one"),
     Rule("min-index",          "min_over(i, i, u, v)",                       "u",                                             "u < v",                 "the first one"),

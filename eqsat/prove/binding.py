@@ -1,10 +1,11 @@
 """The truth of rules that bind an index, such as ``sum(x + y, i, u, v) == sum(x, i, u, v) + sum(y, i, u, v)``.
 
 A letter of a body stands for anything that may speak of the index: here for a load ``X[i]`` from an array of its own
-(``X[i, j]`` in two reductions), whose elements are arbitrary, or as the measures in the guard say: with ``modulus(x)``
-and ``vmin(x)`` a multiple of the modulus plus the remainder, and not below the bound. Over a range with fixed ends a
-rule is then an identity of finitely many unknowns. Every small range is tried, empty and backward ones included: by
-evaluation, and on request by z3, for all elements at once.
+(``X[i, j]`` in two reductions), whose elements are arbitrary, of 64 bits, so that some lie beyond what an empty maximum
+is, or as the measures in the guard say: with ``modulus(x)`` and ``vmin(x)`` a multiple of the modulus plus the
+remainder, and not below the bound. Over a range with fixed ends a rule is then an identity of finitely many unknowns.
+Every small range is tried, empty and backward ones included: by evaluation, and on request by z3, for all elements at
+once.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ MEASURED = {
     "remainder": (0, 7),
     "gcd": (1, 8),
 }
-#: The bounds of bodies.
+#: The bounds of bodies; those next to a greater literal of the rule are tried too.
 BODY_BOUNDS = (-6, 6)
 
 
@@ -82,7 +83,7 @@ class _Body:
         cls, letter: str, levels: tuple[int, ...], measures: Mapping[str, Mapping[str, Expr]], ends: Collection[str]
     ) -> Self:
         """The body of a letter; where it is the end of a range these are short."""
-        array = buffer(letter.upper(), "bool" if letter in CONDITIONS else "i32")
+        array = buffer(letter.upper(), "bool" if letter in CONDITIONS else "i64")
         known = measures.get(letter, {})
         scale = reduce(mul, [m for name, m in known.items() if name not in ("vmin", "vmax", "remainder")], const(1))
         offset = known.get("remainder", const(0))
@@ -123,6 +124,7 @@ def instances(rule: Rule) -> Iterator[Instance]:
     further = mentioned(pattern)
     near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
     far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
+    bounds = min([BODY_BOUNDS[0], *further]), max([BODY_BOUNDS[1], *further])
     shared = any(name.startswith("gcd") for known in measures.values() for name in known)
     more = DIVIDED_VALUES if divisors or shared else ()
     choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *more, *far]] * len(literals)
@@ -130,7 +132,8 @@ def instances(rule: Rule) -> Iterator[Instance]:
         fixed = dict(zip([*ends, *literals], values, strict=True))
         try:
             when = reduce(and_, _defined_measures(pattern, measures, bodies), pattern.when)
-            left, right, when = [_instance(part, bodies, fixed) for part in (pattern.left, pattern.right, when)]
+            parts = pattern.left, pattern.right, when
+            left, right, when = [_instance(part, bodies, bounds, fixed) for part in parts]
         except ValueError:
             # a divisor that is zero for these literals
             continue
@@ -221,7 +224,7 @@ def _defined_measures(
             yield (value % known["modulus"]).eq(known["remainder"])
 
 
-def _instance(part: Expr, bodies: Mapping[str, _Body], fixed: dict[str, int]) -> Expr:
+def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], fixed: dict[str, int]) -> Expr:
     def element(letter: str, indices: Sequence[Expr], term: Expr) -> Expr:
         """What a letter stands for at these values of the indices around it."""
         if letter not in bodies:
@@ -257,7 +260,7 @@ def _instance(part: Expr, bodies: Mapping[str, _Body], fixed: dict[str, int]) ->
         elif name in CONDITIONS:
             images[v] = var(name, 0, 1)
         elif name.startswith(("vmin_", "vmax_")) and name[5:] in bodies:
-            images[v] = var(name, *BODY_BOUNDS)
+            images[v] = var(name, *bounds)
         else:
             images[v] = var(name, *MEASURED.get(name.split("_")[0], VALUES))
     (closed,) = substitute([whole], images)

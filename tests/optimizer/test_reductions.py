@@ -13,6 +13,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.lang.costs import LATENCY, cost_of
+from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, buffers, const, make, topological, var, variables
 from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
@@ -221,3 +222,18 @@ def test_sums_of_clamps_keep_their_values(clamp, ends, slope, steps):
     found = to_expr(LinearArithmetic().form(total))
     points = {"n": np.arange(-8, 9)}
     assert (total.evaluate(points) == found.evaluate(points)).all()
+
+
+HALVES = ("max(max_over(x, r, 0, n), max_over(x, r, n, 3))", "min(min_over(x, r, 0, n), min_over(x, r, n, 3))")
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "greedy"}], ids=str)
+@pytest.mark.parametrize("end", [2**31 - 1, 2**40])
+@pytest.mark.parametrize("text", HALVES)
+def test_an_empty_half_of_a_range_may_be_beyond_all_values(text, end, options):
+    found = optimize(text, x=(-end - 1, end), n=(0, 3), **options)
+    x, n = np.meshgrid([-end - 1, 0, end], range(4))
+    before, after = evaluate([*found.before, found.expr], {"x": x, "n": n})
+    assert np.array_equal(before, np.broadcast_to(after, before.shape))
+    if end < 2**31:
+        assert str(found.expr) == "x"
