@@ -274,6 +274,10 @@ def optimize(
     if "-" in expressions and len(expressions) > 1:
         raise click.UsageError("- reads all expressions from standard input: give it alone")
     texts = lines_of(standard_input()) if expressions == ("-",) else expressions
+    if len(gates) not in (0, len(texts)):
+        raise click.UsageError(
+            f"--gate is given {len(gates)} times for {len(texts)} expressions: once for each, - for none"
+        )
     roots = [parse(text, names, _REMEDY) for text in texts]
     known = [parse(text, names, _REMEDY) for text in constraints]
     masks = [None if text == "-" else parse(text, names, _REMEDY) for text in gates]

@@ -604,6 +604,10 @@ def test_every_command_of_the_readme_runs_in_a_checkout(eqsat, tmp_path, monkeyp
         (["x", "--cost", "opcont"], "FILE.py:NAME; did you mean 'opcount'?"),
         (["x", "-", "--range", "x=4"], "- reads all expressions from standard input: give it alone\n"),
         (["x + y", "--range", "x=4"], "unknown variable 'y': give its range, --range y=N or --var y=LOW:HIGH, at"),
+        (
+            ["x", "1", "--range", "x=4", "--gate", "x < 2"],
+            "given 1 times for 2 expressions: once for each, - for none\n",
+        ),
         (["x", "--var", "x=0:9", "--constraint", "x < 2", "--constraint", "5 < x"], "each other: x < 2, 5 < x\n"),
     ],
 )
