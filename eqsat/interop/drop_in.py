@@ -12,9 +12,6 @@ from typing import Any
 
 from eqsat.interop.limits import INTEROP_LIMITS
 
-#: How many kernels have their answers kept.
-MOST_KEPT = INTEROP_LIMITS.kept_kernels
-
 
 @dataclass(frozen=True)
 class Statistics:
@@ -68,7 +65,7 @@ class Answers:
     (1, 1)
     """
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, most: int = INTEROP_LIMITS.kept_kernels) -> None:
         self.most = most
         self._lock = RLock()
         self._found: OrderedDict[Hashable, Any] = OrderedDict()

@@ -25,9 +25,6 @@ from eqsat.lang.text import split_list
 from eqsat.theory.forms import ZERO
 from eqsat.theory.linear import LinearArithmetic
 
-#: An instruction read in more ways than this has more maps than are of use.
-MAX_MAPS = INTEROP_LIMITS.maps
-
 Direction = Literal["output_to_input", "input_to_output"]
 DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")
 
@@ -173,8 +170,10 @@ class _Analysis:
             simplest = self.simplify(given).trimmed()
             if not simplest.is_empty and not any(_are_one(simplest, other) for other in found):
                 found.append(simplest)
-            if len(found) > MAX_MAPS:
-                raise ValueError(f"an operand is read in more than {MAX_MAPS} ways: analyse a part of the computation")
+            if len(found) > INTEROP_LIMITS.maps:
+                raise ValueError(
+                    f"an operand is read in more than {INTEROP_LIMITS.maps} ways: analyse a part of the computation"
+                )
         return tuple(found)
 
 

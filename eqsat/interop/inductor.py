@@ -319,8 +319,8 @@ def _keep_what_is_shared(
         return
     old = [problem.indices[place] for place in places]
     terms = from_sympy([*old, *[answers[place] for place in replaced]], ranges, facts).terms
-    before, chosen = dict(zip(places, terms, strict=False)), dict(zip(places, terms, strict=False))
-    chosen.update(zip(replaced, terms[len(places) :], strict=True))
+    before = dict(zip(places, terms, strict=False))
+    chosen = before | dict(zip(replaced, terms[len(places) :], strict=True))
     for place in replaced:
         kept = {**chosen, place: before[place]}
         if cost_of(kept.values(), Printed()) < cost_of(chosen.values(), Printed()):

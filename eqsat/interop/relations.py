@@ -17,6 +17,7 @@ from functools import wraps
 from inspect import signature
 from itertools import accumulate, chain
 from math import prod
+from typing import NamedTuple
 
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
@@ -84,13 +85,13 @@ def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 def identity(sizes: Sizes) -> Relation:
     """Each element is computed from the same element."""
     loops = _loops(sizes)
-    return _related(loops, sizes, loops, sizes)
+    return _related(_Index(loops, sizes), _Index(loops, sizes))
 
 
 @_of_integers
 def scalar(sizes: Sizes) -> Relation:
     """All elements of the output read the one element of the operand."""
-    return _related(_loops(sizes), sizes, (), ())
+    return _related(_Index(_loops(sizes), sizes), _Index((), ()))
 
 
 @_of_integers
@@ -104,7 +105,7 @@ def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
     if [output[d] for d in dimensions] != list(sizes):
         raise ValueError(f"sizes {list(sizes)} are not those of dimensions {list(dimensions)} of {list(output)}")
     loops = _loops(output)
-    return _related(loops, output, [loops[d] for d in dimensions], sizes)
+    return _related(_Index(loops, output), _Index([loops[d] for d in dimensions], sizes))
 
 
 @_of_integers
@@ -113,7 +114,8 @@ def expanded(sizes: Sizes, output: Sizes) -> Relation:
     if len(sizes) != len(output) or any(size not in (1, wide) for size, wide in zip(sizes, output, strict=True)):
         raise ValueError(f"only dimensions of size 1 expand: {list(sizes)} does not become {list(output)}")
     loops = _loops(output)
-    return _related(loops, output, [number(0) if n == 1 else i for n, i in zip(sizes, loops, strict=True)], sizes)
+    operand = [number(0) if n == 1 else i for n, i in zip(sizes, loops, strict=True)]
+    return _related(_Index(loops, output), _Index(operand, sizes))
 
 
 @_of_integers
@@ -123,7 +125,7 @@ def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     if len(dimensions) != len(sizes):
         raise ValueError(f"{len(dimensions)} dimensions for an operand of {len(sizes)}: give each once")
     loops = _loops(sizes)
-    return _related([loops[d] for d in dimensions], [sizes[d] for d in dimensions], loops, sizes)
+    return _related(_Index([loops[d] for d in dimensions], [sizes[d] for d in dimensions]), _Index(loops, sizes))
 
 
 @_of_integers
@@ -133,7 +135,7 @@ def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     loops = _loops(sizes)
     backwards = [i.times(-1).shifted(n - 1) for i, n in zip(loops, sizes, strict=True)]
     operand = [backwards[d] if d in dimensions else i for d, i in enumerate(loops)]
-    return _related(loops, sizes, operand, sizes)
+    return _related(_Index(loops, sizes), _Index(operand, sizes))
 
 
 @_of_integers
@@ -147,7 +149,7 @@ def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = N
     output = [-((start - limit) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)]
     loops = _loops(output)
     operand = [i.times(stride).shifted(start) for i, start, stride in zip(loops, starts, strides, strict=True)]
-    return _related(loops, output, operand, sizes)
+    return _related(_Index(loops, output), _Index(operand, sizes))
 
 
 @_of_integers
@@ -160,7 +162,7 @@ def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None)
     loops, steps = _loops(sizes), [between + 1 for between in interior]
     output = [(n - 1) * step + 1 + a + b for n, step, a, b in zip(sizes, steps, low, high, strict=True)]
     placed = [i.times(step).shifted(before) for i, step, before in zip(loops, steps, low, strict=True)]
-    return _related(placed, output, loops, sizes)
+    return _related(_Index(placed, output), _Index(loops, sizes))
 
 
 @_of_integers
@@ -176,7 +178,7 @@ def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     for own, start in zip(sizes, starts, strict=False):
         loops = _loops(own)
         placed = [i.shifted(start) if d == dimension else i for d, i in enumerate(loops)]
-        found.append(_related(placed, output, loops, own))
+        found.append(_related(_Index(placed, output), _Index(loops, own)))
     return found
 
 
@@ -186,7 +188,7 @@ def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     _check_dimensions(dimensions, len(sizes))
     loops = _loops(sizes)
     kept = [d for d in range(len(sizes)) if d not in dimensions]
-    return _related([loops[d] for d in kept], [sizes[d] for d in kept], loops, sizes)
+    return _related(_Index([loops[d] for d in kept], [sizes[d] for d in kept]), _Index(loops, sizes))
 
 
 @_of_integers
@@ -200,7 +202,7 @@ def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> R
         i.times(stride).plus(w, dilation)
         for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
     ]
-    return _related(loops, output, operand, sizes)
+    return _related(_Index(loops, output), _Index(operand, sizes))
 
 
 def _places(size: int, extent: int, stride: int, dilation: int) -> int:
@@ -256,15 +258,15 @@ def convolved(
         output[d] = [(x, count)]
         image[d] = [(x.times(stride).plus(w, dilation), given[d])]
         weights[d] = [(w.times(-1).shifted(kernel[d] - 1) if back else w, kernel[d])]
-    (*operands, (to, apart)) = [
-        list(zip(*[part for label in own for part in parts[label]], strict=True))
+    *operands, made = [
+        _Index(*zip(*[part for label in own for part in parts[label]], strict=True))
         for own, parts in zip(labels, (image, weights, output), strict=True)
     ]
     whole = [prod([n for _, n in output[label]]) for label in labels[2]]
-    found = [_related(to, apart, index, sizes) for index, sizes in operands]
+    found = [_related(made, operand) for operand in operands]
     if groups > 1:
-        split = [reshaped(own, sizes) for own, (_, sizes) in zip((lhs, rhs), operands, strict=True)]
-        found = [first.then(r).then(reshaped(apart, whole)) for first, r in zip(split, found, strict=True)]
+        split = [reshaped(own, operand.sizes) for own, operand in zip((lhs, rhs), operands, strict=True)]
+        found = [first.then(r).then(reshaped(made.sizes, whole)) for first, r in zip(split, found, strict=True)]
     return found
 
 
@@ -283,10 +285,10 @@ def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: 
         alone = [d for d in range(len(own)) if d not in (*both, *summed)]
         free = _loops([own[d] for d in alone], letter)
         placed = dict(zip([*both, *summed, *alone], [*shared, *free], strict=True))
-        operands.append([placed[d] for d in range(len(own))])
+        operands.append(_Index([placed[d] for d in range(len(own))], own))
         output += free
         sizes += [own[d] for d in alone]
-    return [_related(output, sizes, index, own) for index, own in zip(operands, (lhs, rhs), strict=True)]
+    return [_related(_Index(output, sizes), operand) for operand in operands]
 
 
 @_of_integers
@@ -317,7 +319,7 @@ def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[objec
     loops = _loops(slice_sizes)
     runtime = _offsets(sizes, slice_sizes, [(o, ()) for o in offsets])
     operand = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
-    return _related(loops, slice_sizes, operand, sizes, runtime)
+    return _related(_Index(loops, slice_sizes), _Index(operand, sizes), runtime)
 
 
 @_of_integers
@@ -328,7 +330,7 @@ def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) 
     loops = _loops(update)
     runtime = _offsets(sizes, update, [(o, ()) for o in offsets])
     output = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
-    return _related(output, sizes, loops, update, runtime, everywhere=True)
+    return _related(_Index(output, sizes), _Index(loops, update), runtime, everywhere=True)
 
 
 @_of_integers
@@ -388,8 +390,8 @@ def gathered(
     for dimension, offset in zip(start_index_map, runtime, strict=True):
         operand[dimension] = operand[dimension].plus(atom_form(offset.variable))
     return [
-        _related(loops, output, operand, sizes, runtime),
-        _related(loops, output, element(*_loops([count], "v")), indices),
+        _related(_Index(loops, output), _Index(operand, sizes), runtime),
+        _related(_Index(loops, output), _Index(element(*_loops([count], "v")), indices)),
     ]
 
 
@@ -404,35 +406,27 @@ def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
     return tuple(var(f"{prefix}{n}", 0, size - 1) for n, size in enumerate(sizes))
 
 
+class _Index(NamedTuple):
+    """An index of a tensor, by its sizes: a sum over loop variables for each dimension."""
+
+    sums: Sequence[LinearForm]
+    sizes: Sizes
+
+
 def _related(
-    output: Sequence[LinearForm],
-    output_sizes: Sizes,
-    operand: Sequence[LinearForm],
-    operand_sizes: Sizes,
-    runtime: Sequence[RuntimeVariable] = (),
-    everywhere: bool = False,
+    output: _Index, operand: _Index, runtime: Sequence[RuntimeVariable] = (), everywhere: bool = False
 ) -> Relation:
-    """The relation of two indices that are sums over loop variables; ``everywhere``: also outside of the loops."""
-    return Relation(
-        _solved(output, output_sizes, operand, operand_sizes, runtime, everywhere),
-        _solved(operand, operand_sizes, output, output_sizes, runtime, everywhere),
-    )
+    """The relation of two indices; ``everywhere``: also outside of the loops."""
+    return Relation(*[_solved(*ends, runtime, everywhere) for ends in ((output, operand), (operand, output))])
 
 
-def _solved(
-    source: Sequence[LinearForm],
-    source_sizes: Sizes,
-    target: Sequence[LinearForm],
-    target_sizes: Sizes,
-    runtime: Sequence[RuntimeVariable],
-    everywhere: bool,
-) -> IndexingMap:
+def _solved(source: _Index, target: _Index, runtime: Sequence[RuntimeVariable], everywhere: bool) -> IndexingMap:
     """The map from the index ``source`` to the index ``target``: ``source`` is solved for its loop variables."""
-    dims = _dims(source_sizes)
+    dims = _dims(source.sizes)
     values = {r.variable for r in runtime}
     image: dict[Expr, Expr] = {}
     constraints: list[Expr] = []
-    for dim, index in zip(dims, source, strict=True):
+    for dim, index in zip(dims, source.sums, strict=True):
         if not (loops := {v: c for v, c in index.terms.items() if v not in values}):
             constraints += within(dim - to_expr(index), 0, 0)
             continue
@@ -443,9 +437,9 @@ def _solved(
         image[loop] = steps // abs(step) if abs(step) > 1 else steps
         constraints += within(steps % abs(step), 0, 0) if abs(step) > 1 else []
         constraints += [] if everywhere else within(image[loop], loop.vmin, loop.vmax)
-    results = substitute(map(to_expr, target), image)
+    results = substitute(map(to_expr, target.sums), image)
     if not everywhere:
-        bounded = zip(results, target_sizes, strict=True)
+        bounded = zip(results, target.sizes, strict=True)
         constraints += chain.from_iterable(within(result, 0, size - 1) for result, size in bounded)
     reads = [RuntimeVariable(r.variable, r.hlo, tuple(substitute(r.indices, image))) for r in runtime]
     terms = [*results, *constraints, *(i for r in reads for i in r.indices)]

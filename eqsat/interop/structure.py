@@ -39,9 +39,6 @@ from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.linear import LinearArithmetic
 
-#: How deep operations may nest.
-MAX_DEPTH = INTEROP_LIMITS.nested_operations
-
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
 _OPERATION = re.compile(r"([A-Z]\w*|new_range)\(")
 _VECTOR = re.compile(r"Vector<\w+,\s*\d+>")
@@ -134,8 +131,8 @@ class _Reader:
         return ValueError(f"cannot parse {shortened(self.text, 80)!r}: {what} at column {self.position + 1}")
 
     def item(self, depth: int) -> Tree:
-        if depth > MAX_DEPTH:
-            raise self.fail(f"operations nest more than {MAX_DEPTH} deep")
+        if depth > INTEROP_LIMITS.nested_operations:
+            raise self.fail(f"operations nest more than {INTEROP_LIMITS.nested_operations} deep")
         self._skip()
         if called := _OPERATION.match(self.text, self.position):
             self.position = called.end()
@@ -246,10 +243,8 @@ def _computed_operand(tree: Tree) -> _Operand:
         value = any_var(name, *map(int, ends)) if all(map(_is_literal, ends)) else None
     if typed:
         return _Operand(tree, int(typed[1]), value)
-    given: tuple[Tree, ...] = ()
-    if tree.op in _BINARY or tree.op in (".bind", "WHERE"):
-        # the condition of a selection has no width
-        given = tree.args[tree.op == "WHERE" :]
+    # the condition of a selection has no width
+    given = tree.args[tree.op == "WHERE" :] if tree.op in (*_BINARY, ".bind", "WHERE") else ()
     parts = [_operand(a) for a in given]
     width = max([32, *[part.width for part in parts]])
     return _Operand(tree, width, _combined(tree.op, parts) if value is None else value)

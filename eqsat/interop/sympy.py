@@ -423,7 +423,7 @@ class _Reader:
 
     def _modular_indexing(self, e: Any) -> _Ratio:
         base, divisor, modulus = map(self.integer, e.args)
-        quotient = base if divisor is const(1) else self._stated(e, "floordiv", base, divisor)
+        quotient = self._quotient(e, self._over(_Ratio(base), _Ratio(divisor)))
         return _Ratio(self._stated(e, "mod", quotient, modulus))
 
     def _extreme(self, e: Any) -> _Ratio:
@@ -558,24 +558,18 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "Pow": _Reader._pow,
     "floor": _Reader._floor,
     "ceiling": _Reader._ceiling,
-    "Mod": _Reader._mod,
-    "PythonMod": _Reader._mod,
+    **dict.fromkeys(("Mod", "PythonMod"), _Reader._mod),
     "FloorDiv": _Reader._floor_div,
     "CleanDiv": _Reader._clean_div,
     "ModularIndexing": _Reader._modular_indexing,
     "Identity": lambda reader, e: reader.read(e.args[0]),
-    "Max": _Reader._extreme,
-    "Min": _Reader._extreme,
+    **dict.fromkeys(("Max", "Min"), _Reader._extreme),
     "Abs": _Reader._abs,
     "Piecewise": lambda reader, e: reader._select([pair.args for pair in e.args]),
-    "Where": _Reader._where,
-    "ITE": _Reader._where,
-    "And": _Reader._junction,
-    "Or": _Reader._junction,
-    "Xor": _Reader._junction,
+    **dict.fromkeys(("Where", "ITE"), _Reader._where),
+    **dict.fromkeys(("And", "Or", "Xor", "Equivalent"), _Reader._junction),
     "Not": lambda reader, e: ~reader.condition(e.args[0]),
     "Implies": lambda reader, e: ~reader.condition(e.args[0]) | reader.condition(e.args[1]),
-    "Equivalent": _Reader._junction,
     "BooleanTrue": lambda reader, e: TRUE,
     "BooleanFalse": lambda reader, e: FALSE,
     **dict.fromkeys(_RELATIONS, _Reader._relation),
@@ -720,14 +714,11 @@ _WRITERS: dict[str, Callable[..., Any]] = {
     "shl": lambda w, term, x, y: x * 2**y,
     "shr": lambda w, term, x, y: w.sympy.floor(x / 2**y, evaluate=False),
     **dict.fromkeys(("bitand", "bitor", "bitxor"), _Writer._bitwise),
-    "min": _Writer._extreme,
-    "max": _Writer._extreme,
+    **dict.fromkeys(("min", "max"), _Writer._extreme),
     "where": _Writer._selection,
-    "eq": _Writer._equality,
-    "ne": _Writer._equality,
+    **dict.fromkeys(("eq", "ne"), _Writer._equality),
     "lt": lambda w, term, x, y: w.sympy.Lt(x, y, evaluate=False),
     "le": lambda w, term, x, y: w.sympy.Le(x, y, evaluate=False),
-    "and": _Writer._junction,
-    "or": _Writer._junction,
+    **dict.fromkeys(("and", "or"), _Writer._junction),
     "not": lambda w, term, x: w.sympy.Not(x, evaluate=False),
 }

@@ -19,8 +19,9 @@ import numpy as np
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.evaluation import evaluate, integers
+from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
+from eqsat.lang.sampling import grid
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import domain_size
 from eqsat.lang.validation import integers_of, require
@@ -159,10 +160,8 @@ def elements_read(of: IndexingMap) -> int:
         inputs = [*of.dims, *of.symbols]
         if of.runtime or domain_size(inputs) > MOST_POINTS:
             raise ValueError(f"{error}, and its elements are too many to count") from None
-    ranges = np.meshgrid(*(integers(v.vmin, v.vmax + 1) for v in inputs), indexing="ij")
-    points = {str(v.value): axis.ravel() for v, axis in zip(inputs, ranges, strict=True)}
-    inside, *indices = evaluate([of.domain, *of.results], points, total=True)
-    read = np.stack(np.broadcast_arrays(*indices, inside))[:-1, inside]
+    *indices, inside = np.broadcast_arrays(*evaluate([*of.results, of.domain], grid(inputs), total=True))
+    read = np.stack([*indices, inside])[:-1, inside]
     return len(set(map(tuple, read.T.tolist())))
 
 

@@ -31,8 +31,6 @@ __all__ = ["Statistics", "enabled", "install", "reset_statistics", "statistics",
 
 #: The pass of tinygrad's behind which kernels are optimised.
 PASS = "extra symbolic"
-#: Operations on indices in one kernel.
-MOST_OPERATIONS = INTEROP_LIMITS.operations
 
 #: What each operation of tinygrad's on weak integers, and each that yields conditions, is called.
 _ON_INTEGERS = {
@@ -314,7 +312,7 @@ class _Kernel:
         self._inner: dict[Any, bool] = {}
         for u in filter(self._is_inner, self._order):
             self._inner[u] = any(s.dtype is self._dtypes.weakint or self._inner.get(s, False) for s in u.src)
-        if len(self._inner) > MOST_OPERATIONS:
+        if len(self._inner) > INTEROP_LIMITS.operations:
             raise Kept("too many operations")
         #: By an operation and its operand which root that is.
         self._places: dict[tuple[Any, int], int] = {}
@@ -422,13 +420,12 @@ class _Kernel:
 
     def _condition(self, term: Expr) -> Any:
         """What compares a condition, as 0 or 1, with a literal, is that condition or its opposite."""
-        if term.op not in ("lt", "ne") or term.args[0].op != "var" or term.args[1].op != "const":
+        if term.op not in ("lt", "ne") or term.args[0].op != "var":
             return None
-        variable = term.args[0]
+        variable, bound = term.args
         leaf = self._new[self._leaves[str(variable.value)]]
         if leaf.dtype is not self._dtypes.bool:
             return None
-        if term.args[1].value not in (0, 1) or (term.op == "lt" and term.args[1].value == 0):
-            return None
-        holds_at_one = term.op == "ne" and term.args[1].value == 0
-        return leaf if holds_at_one else leaf.logical_not()
+        if term.op == "ne" and bound is const(0):
+            return leaf
+        return leaf.logical_not() if bound is const(1) else None

@@ -22,6 +22,7 @@ from eqsat.interop import hlo, relations
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
+from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation
 from eqsat.interop.tiles import Tile, elements_read, memory_steps, read_by
 from eqsat.lang.evaluation import evaluate
@@ -780,7 +781,7 @@ def test_what_is_asked_for() -> None:
 
 
 def test_an_operand_read_in_very_many_ways_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eqsat.interop.indexing_analysis.MAX_MAPS", 8)
+    monkeypatch.setattr("eqsat.interop.indexing_analysis.INTEROP_LIMITS", replace(INTEROP_LIMITS, maps=8))
     lines = "".join(
         f"s{n} = f32[64] pad(x{n}, zero), padding={2**n}_-{2**n}\nx{n + 1} = f32[64] add(x{n}, s{n})\n"
         for n in range(5)

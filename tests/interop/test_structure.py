@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from eqsat.interop.structure import MAX_DEPTH, Tree, normalized
+from eqsat.interop.limits import INTEROP_LIMITS
+from eqsat.interop.structure import Tree, normalized
 
 NORMAL = [
     # abstract indices get a width, leaves first
@@ -156,7 +157,7 @@ REFUSED = [
     ("", "something is missing"),
     ("x.cast()", "cast takes one argument"),
     ("INDEX(buf, (r0 + 1", "a bracket is not closed"),
-    ("NEG(" * 5000 + "x" + ")" * 5000, f"operations nest more than {MAX_DEPTH} deep"),
+    ("NEG(" * 5000 + "x" + ")" * 5000, f"operations nest more than {INTEROP_LIMITS.nested_operations} deep"),
     ("CONST(9223372036854775808, Index)", "which no 64-bit integer holds"),
     ("END()", "END() is no END: it takes what ends and a list of ranges"),
     ("END(x, r0)", "END(x, r0) is no END: it takes what ends and a list of ranges, as END(x, ["),

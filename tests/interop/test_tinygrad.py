@@ -21,6 +21,7 @@ from tinygrad.uop.ops import PatternMatcher
 from eqsat.egraph.budget import Budget
 from eqsat.extract import OpCount
 from eqsat.interop import tinygrad as drop_in
+from eqsat.interop.limits import INTEROP_LIMITS
 
 SMALL = Budget(nodes=2000, seconds=0.5, rounds=6)
 DIVISIONS = (Ops.FLOORDIV, Ops.FLOORMOD, Ops.CDIV, Ops.CMOD)
@@ -262,7 +263,7 @@ def test_arithmetic_that_wraps_around_stays():
 
 def test_why_a_kernel_stays_is_counted():
     wide = OUTER
-    for _ in range(drop_in.MOST_OPERATIONS + 1):
+    for _ in range(INTEROP_LIMITS.operations + 1):
         wide = wide + INNER
     for place, reason in [
         (floordiv(OUTER, 5), "costs no less"),
