@@ -45,6 +45,7 @@ class Emitted:
     same_as: Value | None = None
 
 
+@dataclass(eq=False)
 class Emitter:
     """Writes operations at one place after the other of a block; later ones read what earlier ones computed.
 
@@ -52,19 +53,12 @@ class Emitter:
     ``visible`` whether a value may be read at a statement.
     """
 
-    def __init__(
-        self,
-        terms: Terms,
-        available: Callable[[Expr, str, Statement], Value | None],
-        visible: Callable[[Value, Statement], bool],
-        model: CostModel,
-    ) -> None:
-        self.terms = terms
-        self.available = available
-        self.visible = visible
-        self.model = model
-        self.made: dict[Typed, Value] = {}
-        self.fresh: set[Value] = set()
+    terms: Terms
+    available: Callable[[Expr, str, Statement], Value | None]
+    visible: Callable[[Value, Statement], bool]
+    model: CostModel
+    made: dict[Typed, Value] = field(default_factory=dict)
+    fresh: set[Value] = field(default_factory=set)
 
     def emit(self, term: Expr, result: Value, type_: str) -> Emitted:
         """Operations that give ``result`` the value of ``term``, in the place of its statement.

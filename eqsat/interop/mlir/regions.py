@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from math import inf
 from types import MappingProxyType
 
 from eqsat.interop.mlir.tensors import TYPE, is_condition
 from eqsat.interop.mlir.terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
-from eqsat.interop.mlir.text import Block, Module, Statement, Value
+from eqsat.interop.mlir.text import Block, Statement, Value
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum
@@ -72,21 +72,12 @@ class Loop:
         return least, most
 
 
+@dataclass(eq=False)
 class KnownTerms(Terms):
     """Terms, the ranges of their variables, and what holds in blocks."""
 
-    def __init__(
-        self,
-        module: Module,
-        base: Terms | None = None,
-        stops: Callable[[Value], bool] = lambda value: False,
-        ranges: Mapping[str, Bounds] = MappingProxyType({}),
-        atoms: Callable[[Expr], bool] | None = None,
-    ) -> None:
-        super().__init__(module, base, stops)
-        self.atoms = atoms or self.atoms
-        self.ranges = ranges
-        self._facts: dict[Block, list[Expr]] = {}
+    ranges: Mapping[str, Bounds] = MappingProxyType({})
+    _facts: dict[Block, list[Expr]] = field(default_factory=dict, init=False)
 
     def range_of(self, value: Value, type_: str) -> tuple[int, int]:
         low, high = self._assumed_range(value, type_)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 
 from eqsat.interop.affine import AffineFunction, affine_term
@@ -161,6 +162,7 @@ def _result_type(text: str) -> str | None:
     return found[1] if found else "index" if _INDEX.fullmatch(text) else None
 
 
+@dataclass(eq=False)
 class Terms:
     """The terms of the values of a module.
 
@@ -168,21 +170,22 @@ class Terms:
     known.
     """
 
-    def __init__(
-        self, module: Module, base: Terms | None = None, stops: Callable[[Value], bool] = lambda value: False
-    ) -> None:
-        self.module = module
-        self.base = base
-        self.stops = stops
-        #: Which terms are kept together, each as a variable.
-        self.atoms: Callable[[Expr], bool] = (lambda term: False) if base is None else base.atoms
-        self.known: dict[Value, Expr] = {}
-        #: Of variables, what they stand for; and of all values that were read their types.
-        self.values: dict[Expr, Value] = {}
-        self.types: dict[Value, str] = {}
-        #: Those whose terms are made from the terms of operands, or are literals.
-        self.computed: set[Value] = set()
-        self._being_read: set[Value] = set()
+    module: Module
+    base: Terms | None = None
+    stops: Callable[[Value], bool] = lambda value: False
+    #: Which terms are kept together, each as a variable; if not given those of the base, or none.
+    atoms: Callable[[Expr], bool] | None = None
+    known: dict[Value, Expr] = field(default_factory=dict, init=False)
+    #: Of variables, what they stand for; and of all values that were read their types.
+    values: dict[Expr, Value] = field(default_factory=dict, init=False)
+    types: dict[Value, str] = field(default_factory=dict, init=False)
+    #: Those whose terms are made from the terms of operands, or are literals.
+    computed: set[Value] = field(default_factory=set, init=False)
+    _being_read: set[Value] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        if self.base is not None:
+            self.atoms = self.atoms or self.base.atoms
 
     def read(self, statements: Iterable[Statement]) -> None:
         """Read what statements compute, so that no later term is deep."""
@@ -227,7 +230,7 @@ class Terms:
                 return self._variable(value, known.vmin, known.vmax, type_)
         try:
             term = self.result(value.statement, type_) if value.is_result else None
-            if term is not None and not self.atoms(term):
+            if term is not None and not (self.atoms and self.atoms(term)):
                 self.computed.add(value)
                 return term
             least, most = self.range_of(value, type_) if term is None else (term.vmin, term.vmax)
