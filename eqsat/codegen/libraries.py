@@ -234,13 +234,13 @@ def cache_directory() -> Path:
                 # the first library to be written says why it cannot be
                 return wanted
         else:
-            if reason is None and (chosen or os.access(directory, os.W_OK)):
-                return directory
             if reason is not None:
                 _warn_once(
                     f"the cache directory {str(wanted)!r} is not used, as {reason}: take the right to write away from "
                     "others, or set EQSAT_CACHE_DIR to a directory of your own"
                 )
+            elif chosen or os.access(directory, os.W_OK):
+                return directory
     return Path(_directory_of_process().name)
 
 

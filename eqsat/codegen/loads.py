@@ -60,7 +60,8 @@ def _guarded_in(around: Sequence[tuple[Expr, set[Expr]]], load: Expr, known: Seq
     except ContradictionError:
         # never evaluated
         return set()
-    between = _between(max((terms for _, terms in around), key=len), load)
+    widest = max((terms for _, terms in around), key=len)
+    between = with_users({load}, [t for t in topological(widest) if t in widest])
     is_guarded = is_inside(theory, load) and not any(t.op in REDUCTIONS for t in between)
     return between if is_guarded else set()
 
@@ -90,15 +91,6 @@ def _branches(roots: Sequence[Expr]) -> Iterator[tuple[Expr, set[Expr]]]:
                     if part not in roots and users[part] <= own:
                         own.add(part)
                 yield condition, own
-
-
-def _between(terms: set[Expr], low: Expr) -> set[Expr]:
-    """``low``, and those of ``terms`` that need it."""
-    found = {low}
-    for term in topological(terms):
-        if term in terms and any(a in found for a in term.args):
-            found.add(term)
-    return found
 
 
 def with_selected_loads(stores: Sequence[Store]) -> list[Store]:

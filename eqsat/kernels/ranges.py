@@ -50,6 +50,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
+from eqsat.lang.traversal import with_users
 from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
@@ -411,11 +412,9 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     """
     body, axes = body_and_axes(term)
     # of floating-point values, and of conditions that compare them, the integers that they are computed from
-    rounded: set[Expr] = set()
-    for inner in topological([body]):
-        if inner.element or not rounded.isdisjoint(inner.args):
-            rounded.add(inner)
-    parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
+    order = topological([body])
+    rounded = with_users({t for t in order if t.element}, order)
+    parts = [a for t in order if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
     nest = Nest(axes, map(_without_indices, dict.fromkeys(parts) if rounded else [body]))
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
@@ -423,9 +422,14 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
 
 def _without_indices(term: Expr) -> Expr:
     """``term`` with free variables for the indices of reductions around it."""
+    return substitute([term], {t: as_free(t) for t in indices_around(term)})[0]
+
+
+def indices_around(term: Expr) -> list[Expr]:
+    """The indices in ``term`` of reductions around it."""
     parts = topological([term])
     bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
-    return substitute([term], {t: as_free(t) for t in parts if t.op == "var" and is_index(t) and t not in bound})[0]
+    return [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
 
 
 def cheapest(

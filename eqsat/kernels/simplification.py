@@ -18,7 +18,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges
+from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, indices_around
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import (
@@ -357,9 +357,7 @@ class _Pieces:
     def _hide(self, comparison: Expr) -> None:
         """Let an element of an unknown array, at the indices that it speaks of, stand for a comparison."""
         if comparison not in self.images:
-            parts = topological([comparison])
-            bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
-            free = [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
+            free = indices_around(comparison)
             name = f"#{len(self.hidden)}"
             self.hidden[name] = (comparison, free)
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
