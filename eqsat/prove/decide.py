@@ -18,7 +18,7 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import OWN
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.prove.presburger import find_by_isl
-from eqsat.prove.smt import to_z3
+from eqsat.prove.smt import limited, to_z3
 
 #: How long a term takes to become one of z3's: nothing ends that early.
 Z3_SECONDS_PER_TERM = 1e-4
@@ -51,11 +51,8 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     encoded = to_z3(conditions, context=context)
     inputs = variables(conditions)
     elements = [t for t in encoded if (t.op == "load" and not t.is_bool) or t.op in OWN]
-    solver = z3.Solver(ctx=context)
+    solver = limited(z3.Solver(ctx=context), max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))
     solver.set("timeout", max(1, int(min(seconds * 1000, Z3_LARGEST))))
-    solver.set("rlimit", max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))
-    # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
-    solver.set("ctrl_c", False)
     bounded = [*inputs, *elements]
     solver.add([encoded[v] >= v.vmin for v in bounded if is_finite(v.vmin)])
     solver.add([encoded[v] <= v.vmax for v in bounded if is_finite(v.vmax)])

@@ -32,7 +32,7 @@ from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, var
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
 from eqsat.lang.validation import require
 from eqsat.prove import binding
-from eqsat.prove.smt import Quotient, Quotients, to_bit_vectors, to_z3
+from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3
 
 Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"]
@@ -163,9 +163,7 @@ def _holds_on_bits(pattern: Pattern) -> int | None:
     safe, unsafe = _divisors(left) + _divisors(when), _divisors(right)
     context = z3.Context()
     encoded = to_bit_vectors([left, right, when], context)
-    solver = z3.Solver(ctx=context)
-    solver.set("rlimit", _BITS_STEPS)
-    solver.set("ctrl_c", False)
+    solver = limited(z3.Solver(ctx=context), _BITS_STEPS)
     solver.add(*[z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in narrow.values() if v in encoded])
     solver.add(encoded[when], *[encoded[d] != 0 for d in safe])
     solver.add(z3.Or(encoded[left] != encoded[right], *[encoded[d] == 0 for d in unsafe]))
@@ -408,10 +406,7 @@ class _Claim:
         sums = z3.With(z3.Tactic("simplify", context), som=True)
         prepare = [z3.Tactic(name, context) for name in ("simplify", "propagate-values", "solve-eqs")]
         for goal in self.goals:
-            solver = z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver()
-            solver.set("rlimit", steps)
-            # else z3 takes Ctrl-C for itself, and what it answers then looks like a limit that was reached
-            solver.set("ctrl_c", False)
+            solver = limited(z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver(), steps)
             solver.add(*self.facts, *lemmas, z3.Not(goal))
             answer = solver.check()
             if answer == z3.sat:

@@ -158,6 +158,16 @@ def to_z3(
     return encoded
 
 
+def limited(solver: Any, steps: int) -> Any:
+    """The solver with a limit in z3's own steps.
+
+    Ctrl-C is left to Python: what z3 answers when it takes one looks like a limit that was reached.
+    """
+    solver.set("rlimit", steps)
+    solver.set("ctrl_c", False)
+    return solver
+
+
 def _bitwise(term: Expr, x: Any, y: Any) -> Any:
     """A bit operator, on as many bits as its operands have by their bounds."""
     import z3

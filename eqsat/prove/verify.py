@@ -94,6 +94,16 @@ class _Group:
         return variables([*self.differs, *self.constraints])
 
 
+@dataclass(frozen=True)
+class _Effort:
+    """How large domains may be that are swept, how many points of others are looked at, and until when."""
+
+    most: int
+    samples: int
+    seed: int = 0
+    deadline: float = inf
+
+
 def check_equal(
     before: Sequence[Expr],
     after: Sequence[Expr],
@@ -142,7 +152,7 @@ def check_equal(
     refuse_seconds(seconds)
     if prove:
         return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
-    return _evaluated(_differences(before, after, gates), constraints, gates, most, samples, seed)[0]
+    return _evaluated(_differences(before, after, gates), constraints, gates, _Effort(most, samples, seed))[0]
 
 
 def prove_equal(
@@ -185,8 +195,8 @@ def prove_equal(
     """
     refuse_seconds(seconds)
     started = monotonic()
-    differs = _differences(before, after, gates)
-    check, left = _evaluated(differs, constraints, gates, most, PROOF_SAMPLES, 0, started + SWEEP_SHARE * seconds)
+    effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds)
+    check, left = _evaluated(_differences(before, after, gates), constraints, gates, effort)
     if not left or not check.equal:
         return check
     questions = [[*group.constraints, difference] for group in left for difference in group.differs]
@@ -204,45 +214,32 @@ def prove_equal(
 
 
 def _evaluated(
-    differs: list[Expr],
-    constraints: Sequence[Expr],
-    gates: Sequence[Expr | None],
-    most: int,
-    samples: int,
-    seed: int,
-    deadline: float = inf,
+    differs: list[Expr], constraints: Sequence[Expr], gates: Sequence[Expr | None], effort: _Effort
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    options = most, samples, seed, deadline
     if most_steps([*differs, *constraints]) <= MAX_STEPS:
-        return _evaluated_in_groups(differs, constraints, gates, *options)
+        return _evaluated_in_groups(differs, constraints, gates, effort)
     too_long = [difference for difference in differs if most_steps([difference, *constraints]) > MAX_STEPS]
     others = [difference for difference in differs if difference not in too_long]
     gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= MAX_STEPS]
-    check, left = _evaluated_in_groups(others, constraints if others else (), gates, *options)
+    check, left = _evaluated_in_groups(others, constraints if others else (), gates, effort)
     if not check.equal:
         return check, []
     return replace(check, kind="unchecked"), [*left, _Group(too_long, list(constraints))]
 
 
 def _evaluated_in_groups(
-    differs: list[Expr],
-    constraints: Sequence[Expr],
-    gates: Sequence[Expr | None],
-    most: int,
-    samples: int,
-    seed: int,
-    deadline: float,
+    differs: list[Expr], constraints: Sequence[Expr], gates: Sequence[Expr | None], effort: _Effort
 ) -> tuple[Check, list[_Group]]:
     """As :func:`_evaluated`, of roots none of which takes too many steps."""
     room = max(1, STEPS // most_steps([*differs, *constraints]))
     # a single point is no domain to choose from
-    small, large = _groups(differs, list(constraints), max(1, min(most, room)))
+    small, large = _groups(differs, list(constraints), max(1, min(effort.most, room)))
     points = 0
     open_groups: list[_Group] = []
     for group in small:
         try:
-            count, counterexample = sweep(group.differs, group.constraints, deadline if group.variables else inf)
+            count, counterexample = sweep(group.differs, group.constraints, effort.deadline if group.variables else inf)
         except TimeoutError:
             large.append(group)
             continue
@@ -256,7 +253,7 @@ def _evaluated_in_groups(
         return Check("sampled" if open_groups else "exhaustive", points), open_groups
     known = dict.fromkeys(chain.from_iterable(group.constraints for group in large))
     together = _Group([*chain.from_iterable(group.differs for group in large)], [*known])
-    count, counterexample = _probe(together, gates, min(samples, room), seed, deadline)
+    count, counterexample = _probe(together, gates, replace(effort, samples=min(effort.samples, room)))
     return Check("sampled", points + count, counterexample), large + open_groups
 
 
@@ -311,21 +308,19 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
     return [group(*pair) for pair in small], large
 
 
-def _probe(
-    group: _Group, gates: Iterable[Expr | None], samples: int, seed: int, deadline: float
-) -> tuple[int, dict[str, int] | None]:
+def _probe(group: _Group, gates: Iterable[Expr | None], effort: _Effort) -> tuple[int, dict[str, int] | None]:
     """Compare at chosen points: how many there were, and one at which a root is wrong.
 
-    After ``deadline`` gates get no points of their own.
+    After the deadline gates get no points of their own.
     """
-    found = sample(group.variables, group.constraints, samples, seed)
-    batches = [found]
+    batches = [sample(group.variables, group.constraints, effort.samples, effort.seed)]
     inside = set(group.variables)
     for gate in dict.fromkeys(gates):
-        if gate is not None and monotonic() < deadline and inside.issuperset(variables([gate])):
+        if gate is not None and monotonic() < effort.deadline and inside.issuperset(variables([gate])):
             reached = sum(int(np.count_nonzero(evaluate([gate], batch, total=True)[0])) for batch in batches)
-            if reached < samples // 100:
-                batches.append(sample(group.variables, [*group.constraints, gate], samples // 20, seed))
+            if reached < effort.samples // 100:
+                known = [*group.constraints, gate]
+                batches.append(sample(group.variables, known, effort.samples // 20, effort.seed))
     points = 0
     for batch in batches:
         count = len(next(iter(batch.values())))
