@@ -13,7 +13,7 @@ import platform
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from statistics import median
 
@@ -152,17 +152,16 @@ def measure(repeats: int, advance: Callable[[], object] = lambda: None) -> dict[
 
     Raises ``CompileError`` if there is no C compiler.
     """
-    runs: dict[str, tuple[list[Program], list[CompiledExprs], list[list[float]]]] = {}
+    runs: dict[str, list[tuple[Program, CompiledExprs, list[float]]]] = {}
     for figure, (chained, flags) in _CONDITIONS.items():
         programs = [Program(probe, bits, n, chained) for bits in (32, 64) for probe in PROBES for n in LENGTHS]
         kernels = compile_many([p.roots() for p in programs], [p.arguments() for p in programs], flags=flags)
-        runs[figure] = programs, kernels, [[] for _ in programs]
+        runs[figure] = [(program, kernel, []) for program, kernel in zip(programs, kernels, strict=True)]
     for _ in range(repeats):
-        for programs, kernels, times in runs.values():
-            for program, kernel, found in zip(programs, kernels, times, strict=True):
-                found.append(kernel.measure(1, chained=program.chained))
+        for program, kernel, times in chain.from_iterable(runs.values()):
+            times.append(kernel.measure(1, chained=program.chained))
         advance()
-    return {figure: fit(programs, [median(found) for found in times]) for figure, (programs, _, times) in runs.items()}
+    return {figure: fit([p for p, _, _ in run], [median(times) for *_, times in run]) for figure, run in runs.items()}
 
 
 #: For each figure whether steps wait for one another, and how they are compiled.

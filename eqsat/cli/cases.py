@@ -153,16 +153,20 @@ def read_corpus(source: str | Path | Iterable[str | bytes], leave_out: LeaveOut 
     """
     lines = Path(source).read_bytes().split(b"\n") if isinstance(source, str | Path) else source
     cases = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            name = f"line {number}"
-            try:
-                cases.append(case_of(load(line), name))
-            except ValueError as error:
-                if leave_out is None:
-                    raise ValueError(f"{name}: {error}") from None
-                leave_out(f"{name}: {one_line(error)}")
+    for number, line in numbered_lines(lines):
+        name = f"line {number}"
+        try:
+            cases.append(case_of(load(line), name))
+        except ValueError as error:
+            if leave_out is None:
+                raise ValueError(f"{name}: {error}") from None
+            leave_out(f"{name}: {one_line(error)}")
     return cases
+
+
+def numbered_lines(lines: Iterable[str | bytes]) -> list[tuple[int, str | bytes]]:
+    """The lines of a corpus that are not blank, each with its number."""
+    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 def write_corpus(cases: Iterable[Case], path: str | Path) -> None:

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, one_line, reason
+from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.libraries import interrupts_held
+from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import optimize
 
@@ -54,11 +55,6 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
         return {"id": id_of_line(line, number), "error": "out of memory: give --memory more, or a smaller input"}
     except Exception as error:
         return {"id": id_of_line(line, number), "error": reason(error)}
-
-
-def numbered_cases(lines: Iterable[str | bytes]) -> list[tuple[int, str | bytes]]:
-    """The lines of a corpus that are not blank, each with its number."""
-    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
 def id_of_line(line: str | bytes, number: int) -> Id:
@@ -96,10 +92,8 @@ def run_case(case: Case, settings: Settings) -> Row:
 
 def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
     """What a row says of a result; the names of its shared subterms are none of ``taken``."""
-    lets, out = to_program(result.exprs, taken)
     return {
-        "out": out,
-        **({"lets": [list(pair) for pair in lets]} if lets else {}),
+        **program(result.exprs, taken),
         "cost_before": result.cost_before,
         "cost": result.cost,
         **({} if result.bound is None else {"bound": result.bound}),
@@ -108,6 +102,12 @@ def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
         "nodes": result.nodes,
         **check.row,
     }
+
+
+def program(exprs: Sequence[Expr], taken: Iterable[str]) -> Row:
+    """Terms as text, with the subterms that they share, if any, by names that are not ``taken``."""
+    lets, out = to_program(exprs, taken)
+    return {"out": out, **({"lets": [list(pair) for pair in lets]} if lets else {})}
 
 
 class Comparison:
@@ -157,7 +157,7 @@ def rows_kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:
         written = stream.read()
         whole = written[: written.rfind(b"\n") + 1]
         found: list[Row] = []
-        cases = numbered_cases(lines)
+        cases = numbered_lines(lines)
         for at, written_row in enumerate(whole.splitlines()):
             try:
                 found.append(load(written_row))
@@ -177,7 +177,7 @@ def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1, skip: i
     died for want of memory, and is an error row if that fails too. They are spawned, not forked: the caller may run
     threads (a progress bar does).
     """
-    waiting = numbered_cases(lines)[skip:]
+    waiting = numbered_lines(lines)[skip:]
     order = [number for number, _ in waiting]
     names = dict(waiting)
     queue = iter(waiting)
@@ -305,7 +305,7 @@ def run_on_cluster(lines: Sequence[str | bytes], settings: Settings, address: st
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError):
         raise ValueError(f"no scheduler answers at {address}: start one by dask scheduler") from None
-    waiting = numbered_cases(lines)[skip:]
+    waiting = numbered_lines(lines)[skip:]
     given: deque[tuple[int, str | bytes, Future]] = deque()
     with client:
         try:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, read_corpus, reason
+from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, numbered_lines, read_corpus, reason
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.budget import Budget
@@ -35,6 +35,7 @@ from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
 from eqsat.optimizer.reextraction import EXTRACTORS
+from eqsat.optimizer.result import Result
 
 #: What answers are called that have not been optimised.
 INPUT = "input"
@@ -222,10 +223,9 @@ def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, lea
     Raises ``ValueError`` if no case is left.
     """
     records: list[tuple[int, Record]] = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            with _or_left_out(f"line {number}", leave_out):
-                records.append((number, _plain(load(line))))
+    for number, line in numbered_lines(lines):
+        with _or_left_out(f"line {number}", leave_out):
+            records.append((number, _plain(load(line))))
     random.Random(seed).shuffle(records)
     chosen: list[Case] = []
     for number, record in records:
@@ -295,23 +295,21 @@ def answers(
     rows: list[Row] = []
     for each in cases:
         with _or_left_out(str(each.id), leave_out):
-            rows += _answers(each, models, extractors, rules, budget, lower)
+            result = optimize(each.exprs, gates=each.gates, constraints=each.constraints, rules=rules, budget=budget)
+            found = _answers(each, result, models, extractors)
+            # what cannot be lowered is known before the others are compiled with it
+            for row in found if lower else ():
+                function(row.roots, "probe", row.variables)
+            rows += found
         advance()
     if not rows:
         raise ValueError("no case is left")
     return rows
 
 
-def _answers(
-    case: Case,
-    models: Mapping[str, CostModel],
-    extractors: Sequence[str],
-    rules: Sequence[Rule] | None,
-    budget: Budget,
-    lower: bool,
-) -> list[Row]:
+def _answers(case: Case, optimised: Result, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
+    """A case as it is, and the answer by each model and extractor."""
     variables = tuple(sorted(case.variables.values(), key=str))
-    optimised = optimize(case.exprs, gates=case.gates, constraints=case.constraints, rules=rules, budget=budget)
     rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
     found = [optimised]
     for (name, model), extract in product(models.items(), dict.fromkeys(extractors)):
@@ -321,9 +319,6 @@ def _answers(
     for row, result in zip(rows, found, strict=True):
         row.milliseconds, row.extraction_milliseconds = result.milliseconds, result.extraction_milliseconds
         row.predicted = {name: predict(row.roots, model) for name, model in models.items()}
-        # what cannot be lowered is known before the others are compiled with it
-        if lower:
-            function(row.roots, "probe", row.variables)
     return rows
 
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 from click.core import ParameterSource
 
-from eqsat.cli.cases import one_line, read_corpus, reason
-from eqsat.cli.corpus import Comparison, numbered_cases, record, rows_kept, run, run_on_cluster
+from eqsat.cli.cases import numbered_lines, one_line, read_corpus, reason
+from eqsat.cli.corpus import Comparison, program, record, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
     Terminated,
     content,
@@ -55,7 +55,6 @@ from eqsat.optimizer.result import SHORT
 from eqsat.rules import DEFAULT, REDUCE
 
 if TYPE_CHECKING:
-    from eqsat.optimizer.pareto import Answer
     from eqsat.optimizer.result import Result
     from eqsat.prove.explanation import Explanation
     from eqsat.prove.verify import Check
@@ -375,13 +374,8 @@ def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, deri
     if derivation:
         row |= {"rules": dict(result.rules), "explanation": derivation.record()}
     if result.pareto:
-        row["pareto"] = [_answer(answer, taken) for answer in result.pareto]
+        row["pareto"] = [{"cost": a.cost, "size": a.size, **program(a.exprs, taken)} for a in result.pareto]
     return row
-
-
-def _answer(answer: Answer, taken: Iterable[str]) -> Row:
-    lets, out = to_program(answer.exprs, taken)
-    return {"cost": answer.cost, "size": answer.size, "out": out, **({"lets": [list(x) for x in lets]} if lets else {})}
 
 
 def _remark(result: Result, check: Check, size: str | None) -> str:
@@ -441,7 +435,7 @@ def corpus(
         for row in kept:
             comparison.add(row)
     written = len(kept)
-    total = len(numbered_cases(lines)) - written
+    total = len(numbered_lines(lines)) - written
     with opened(output, "a" if resume else "w") as stream, progress(total) as advance:
         try:
             with termination_raised(), closing(started(lines, settings, skip=written)) as rows:

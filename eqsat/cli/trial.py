@@ -7,7 +7,6 @@ kernel's own evaluation by NumPy is what it is compared with.
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from eqsat.codegen.programs import Program, compile_kernel
 from eqsat.codegen.trusted import with_tests
+from eqsat.extract.cost import globals_of
 from eqsat.kernels.kernel import DTYPES, Kernel, flattened
 
 Reference = Callable[..., Any]
@@ -77,10 +77,7 @@ def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
         path, chosen = target, ""
     if not Path(path).is_file():
         raise ValueError(f"{path!r} is not a file: give FILE.py or FILE.py:kernel")
-    try:
-        names = runpy.run_path(path)
-    except (Exception, SystemExit) as error:  # whatever a file raises is its answer
-        raise ValueError(f"{path}: {type(error).__name__}: {error}") from None
+    names = globals_of(path)
     if not (kernels := {name: value for name, value in names.items() if isinstance(value, Kernel)}):
         raise ValueError(f"{path}: no kernel among its global names: assign an eqsat.Kernel to one")
     if chosen and chosen not in kernels:
