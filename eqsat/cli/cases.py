@@ -388,12 +388,8 @@ def _plain(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tup
     return terms, _gates(get(record, "gates", list, []), terms)
 
 
-def _gated(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
-    """A masked index as two roots: the index, gated by the condition, and the condition."""
-    return _access(split_gate(terms[0]))
-
-
 def _access(access: Access) -> tuple[list[Expr], Gates]:
+    """A masked index as two roots: the index, gated by the condition, and the condition."""
     return [access.index, access.valid], [access.valid, None]
 
 
@@ -443,7 +439,10 @@ _KINDS: dict[
     str, tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]]
 ] = {
     "plain": (_plain_texts, _plain),
-    "gate": (lambda record: [get(record, "before", str)], _gated),
+    "gate": (
+        lambda record: [get(record, "before", str)],
+        lambda record, terms, variables: _access(split_gate(terms[0])),
+    ),
     "shapetracker": (_view_texts, _viewed),
     "expand": (lambda record: [get(record, "expr", str)], _unrolled),
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -50,7 +50,7 @@ def content(result: Result) -> dict[str, Any]:
         c = to_c(result.exprs)
     except ValueError as error:
         c = f"none: {error}"
-    laws = {rule.name: rule for rule in result.rule_set}
+    laws = {rule.name: statement(rule) + (f"  ({rule.why})" if rule.why else "") for rule in result.rule_set}
     places = _places(result)
     return {
         "summary": str(result).splitlines()[-1],
@@ -63,18 +63,13 @@ def content(result: Result) -> dict[str, Any]:
         "phases": {name: 1000 * seconds for name, seconds in result.trace.phases.items()},
         "sources": dict(result.trace.alternatives),
         "rules": [
-            [name, use.matches, None if use.seconds is None else 1000 * use.seconds, _law(laws, name), places[name]]
+            [name, use.matches, None if use.seconds is None else 1000 * use.seconds, laws.get(name, ""), places[name]]
             for name, use in sorted(result.trace.rules.items(), key=lambda item: -item[1].matches)
         ],
         "derivation": derivation,
         "c": c,
         **_graph(result),
     }
-
-
-def _law(laws: Mapping[str, Any], name: str) -> str:
-    rule = laws.get(name)
-    return "" if rule is None else statement(rule) + (f"  ({rule.why})" if rule.why else "")
 
 
 def _priced(roots: Sequence[Expr], model: CostModel) -> dict[str, Any]:

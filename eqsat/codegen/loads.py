@@ -123,7 +123,9 @@ def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | N
         return None
     if select_width(index) == 64:
         return _between_two(theory, array, index, [t for t in order if t in selecting])
-    part = next(a for a in index.args if a.op != "const") if _adds_literal(index) else index
+    # what a literal is added to
+    others = [a for a in index.args if a.op != "const"] if index.op in ("add", "sub") else []
+    part = others[0] if len(others) == 1 else index
 
     def at(place: Expr) -> Expr:
         (there,) = substitute([index], {part: place})
@@ -152,11 +154,6 @@ def _between_two(theory: LinearArithmetic, array: Expr, index: Expr, selecting: 
             loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
             return _choice(theory.condition(term.eq(low)), *loads)
     return None
-
-
-def _adds_literal(index: Expr) -> bool:
-    """Whether a term is the sum or the difference of a literal and something else."""
-    return index.op in ("add", "sub") and sum(a.op == "const" for a in index.args) == 1
 
 
 def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:

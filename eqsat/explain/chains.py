@@ -322,8 +322,16 @@ class Laws(Matcher):
 
 
 def _sides(comparison: Expr) -> Iterator[tuple[str, Expr]]:
-    if not comparison.args[0].is_bool:
-        yield "sides", _on_one_side(comparison)
+    """A comparison of two sums as one of a sum with a literal; which side the sum is on, its terms decide."""
+    left, right = comparison.args
+    if left.is_bool:
+        return
+    form = read(left).plus(read(right), -1)
+    bound = -form.constant
+    total = form.shifted(bound)
+    is_left = total.terms and min(total.terms.items(), key=lambda term: term[0].key)[1] > 0
+    sides = (_sum(total), const(bound)) if is_left else (const(-bound), _sum(total.times(-1)))
+    yield "sides", canonical(comparison.op, *sides)
 
 
 def _choice(selection: Expr) -> Iterator[tuple[str, Expr]]:
@@ -338,17 +346,6 @@ def _scaled(extreme: Expr) -> Iterator[tuple[str, Expr]]:
     if factor > 1:
         smaller = joined(extreme.op, [_sum(form.divided(factor)) for form in forms])
         yield "scale", canonical("mul", smaller, const(factor))
-
-
-def _on_one_side(comparison: Expr) -> Expr:
-    """A comparison of two sums as one of a sum with a literal; which side the sum is on, its terms decide."""
-    left, right = comparison.args
-    form = read(left).plus(read(right), -1)
-    bound = -form.constant
-    total = form.shifted(bound)
-    if total.terms and min(total.terms.items(), key=lambda term: term[0].key)[1] > 0:
-        return canonical(comparison.op, _sum(total), const(bound))
-    return canonical(comparison.op, const(-bound), _sum(total.times(-1)))
 
 
 def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:

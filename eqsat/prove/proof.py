@@ -310,11 +310,7 @@ def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
     most = max(3, round(_POINTS ** (1 / max(1, len(axes)))))
     further = mentioned(pattern)[: most - 3]
     each = min(_MOST_VALUES, most - len(further))
-    values: dict[str, Array] = {}
-    for index, name in enumerate(axes):
-        shape = [1] * len(axes)
-        shape[index] = -1
-        values[name] = _values(name, each, further).reshape(shape)
+    values: dict[str, Array] = dict(zip(axes, np.ix_(*[_values(name, each, further) for name in axes]), strict=True))
     allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)
     for name in axes:
         function, _, letter = name.partition("_")

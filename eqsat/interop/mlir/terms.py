@@ -316,10 +316,9 @@ class Terms:
         """The results of a map or set at its operands."""
         function = AffineFunction.parse(self.module.aliases.get(text, text))
         operands = [[self.operand(name, values) for name in split_list(part or "")] for part in (dims, symbols)]
-        found = function.applied(*operands)
-        for term in found:
-            self._exact(term, [x for part in operands for x in part], "index")
-        return found
+        return [
+            self._exact(term, [x for part in operands for x in part], "index") for term in function.applied(*operands)
+        ]
 
     def operand(self, name: str, values: Sequence[Value]) -> Expr:
         if not re.fullmatch(r"%\d+", name):
@@ -338,9 +337,7 @@ class Terms:
         places = sorted({int(n) for n in re.findall(r"%(\d+)", bare)})
         names = {f"x{n}": self.of(values[n], "index") for n in places}
         terms = [affine_term(part, names) for part in split_list(bare.replace("%", "x"))]
-        for term in terms:
-            self._exact(term, list(names.values()), "index")
-        return terms
+        return [self._exact(term, list(names.values()), "index") for term in terms]
 
 
 def _compared(predicate: str, x: Expr, y: Expr) -> Expr:
