@@ -67,17 +67,17 @@ class Answers:
 
     def __init__(self, most: int = INTEROP_LIMITS.kept_kernels) -> None:
         self.most = most
+        #: How often an answer was known.
+        self.known = 0
         self._lock = RLock()
         self._found: OrderedDict[Hashable, Any] = OrderedDict()
 
-    def of[Answer](
-        self, problem: Hashable, solve: Callable[[], Answer], when_known: Callable[[], None] = lambda: None
-    ) -> Answer:
+    def of[Answer](self, problem: Hashable, solve: Callable[[], Answer]) -> Answer:
         """The answer for a problem, computed unless it is known; two threads may compute one at once."""
         with self._lock:
             if problem in self._found:
                 self._found.move_to_end(problem)
-                when_known()
+                self.known += 1
                 known: Answer = self._found[problem]
                 return known
         found = solve()
@@ -170,14 +170,15 @@ class DropIn:
     def statistics(self) -> Statistics:
         """What was done since the start of the process, or since ``reset_statistics()``."""
         with self.lock:
-            return Statistics(**self._counts, kept=dict(self._kept), seconds=self._seconds)
+            known = self._answers.known
+            return Statistics(**self._counts, cached=known, kept=dict(self._kept), seconds=self._seconds)
 
     def reset_statistics(self) -> None:
         """Count from zero again, and forget the answers that are kept."""
         with self.lock:
             self._counts.clear()
             self._kept.clear()
-            self._answers.clear()
+            self._answers = Answers()
             self._seconds = 0.0
 
     @contextmanager
@@ -206,8 +207,4 @@ class DropIn:
 
     def answer[Answer](self, problem: Hashable, solve: Callable[[], Answer]) -> Answer:
         """The answer for a problem, computed unless it is known."""
-        return self._answers.of(problem, solve, self._count_known)
-
-    def _count_known(self) -> None:
-        with self.lock:
-            self._counts["cached"] += 1
+        return self._answers.of(problem, solve)

@@ -144,7 +144,13 @@ class Program:
         for value in map(resolved, operands):
             value.users.append(statement)
 
-    def apply(self, proposal: Proposal) -> None:
+    def apply_best(self, proposals: Iterable[Proposal | None]) -> None:
+        """Apply the proposal that saves most, if one saves anything."""
+        best = max([p for p in proposals if p is not None], key=lambda p: p.saving, default=None)
+        if best is not None and best.saving > (0, 0):
+            self._apply(best)
+
+    def _apply(self, proposal: Proposal) -> None:
         for statement, emitted in proposal.emitted.items():
             self.reads(statement, emitted.used)
             statement.replacement = emitted.lines
@@ -168,9 +174,7 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
         terms = KnownTerms(program.module, program.terms, lambda value: value.block is not block)
         terms.read(block.statements)
         proposals.append(_proposal(program, block, list(inside), roots, terms))
-    best = max([p for p in proposals if p is not None], key=lambda p: p.saving, default=None)
-    if best is not None and best.saving > (0, 0):
-        program.apply(best)
+    program.apply_best(proposals)
 
 
 def _arithmetic(program: Program, statement: Statement) -> Value | None:

@@ -42,19 +42,16 @@ class Sites:
         """Rewrite the affine expressions of a statement, if that saves anything."""
         if statement.replacement is not None or "affine." not in statement.normalised[0]:
             return
-        proposals = []
+        proposals: list[Proposal | None] = []
         for terms in (self.composed, self.own):
             try:
-                if (found := self._proposal(statement, terms)) is not None:
-                    proposals.append(found)
+                proposals.append(self._proposal(statement, terms))
             except PriceError:
                 raise
             except (NotReadError, ValueError, TypeError):
                 # an expression that is not known stays
                 continue
-        best = max(proposals, key=lambda p: p.saving, default=None)
-        if best is not None and best.saving > (0, 0):
-            self.program.apply(best)
+        self.program.apply_best(proposals)
 
     def remove_unread(self) -> None:
         """Take out the maps that were rewritten before what reads them was, if nothing reads them any more."""
