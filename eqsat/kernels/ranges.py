@@ -412,9 +412,8 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     """
     body, axes = body_and_axes(term)
     # of floating-point values, and of conditions that compare them, the integers that they are computed from
-    order = topological([body])
-    rounded = with_users({t for t in order if t.element}, order)
-    parts = [a for t in order if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
+    rounded = with_floats([body])
+    parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
     nest = Nest(axes, map(_without_indices, dict.fromkeys(parts) if rounded else [body]))
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
@@ -423,6 +422,12 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
 def _without_indices(term: Expr) -> Expr:
     """``term`` with free variables for the indices of reductions around it."""
     return substitute([term], {t: as_free(t) for t in indices_around(term)})[0]
+
+
+def with_floats(terms: Iterable[Expr]) -> set[Expr]:
+    """The terms below ``terms``, themselves among them, that have floating-point values or are computed from such."""
+    order = topological(terms)
+    return with_users({t for t in order if t.element}, order)
 
 
 def indices_around(term: Expr) -> list[Expr]:

@@ -18,7 +18,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, indices_around
+from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, indices_around, with_floats
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import (
@@ -42,7 +42,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import mentions, with_users
+from eqsat.lang.traversal import mentions
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after
@@ -209,7 +209,7 @@ def _narrowed(term: Expr) -> Expr | None:
     ``None`` if ``c`` says nothing of the index.
     """
     body, index, low, high = term.args
-    if body.op != "fwhere" or _have_floats(body.args[:1])[0]:
+    if body.op != "fwhere" or with_floats(body.args[:1]):
         return None
     neutral = REDUCTIONS[term.op].rounded
     condition, x, y = body.args
@@ -275,14 +275,6 @@ def _is_literal(term: Expr, value: float) -> bool:
     return term.op == "float" and term.value == value
 
 
-def _have_floats(terms: Iterable[Expr]) -> list[bool]:
-    """For each term whether it has floating-point values."""
-    terms = list(terms)
-    order = topological(terms)
-    found = with_users({t for t in order if t.element}, order)
-    return [t in found for t in terms]
-
-
 class _Pieces:
     """The addresses, conditions and integers of stores as roots for one optimisation, and the way back.
 
@@ -316,7 +308,8 @@ class _Pieces:
                 self.images[term] = as_free(term)
         self.terms = substitute(self.pieces, self.images)
         conditions = dict.fromkeys(c for piece in self.pieces for c in self.contexts[piece])
-        known = [c for c, has_floats in zip(conditions, _have_floats(conditions), strict=True) if not has_floats]
+        rounded = with_floats(conditions)
+        known = [c for c in conditions if c not in rounded]
         self.known = dict(zip(known, substitute(known, self.images), strict=True))
         around = [[self.known[c] for c in self.contexts[piece] if c in self.known] for piece in self.pieces]
         self.gates = [reduce(and_, conditions) if conditions else None for conditions in around]
