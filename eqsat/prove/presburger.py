@@ -7,7 +7,7 @@ alone: if no point satisfies the conditions then, none does. isl counts its oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from time import monotonic
 from typing import Any, cast
@@ -126,7 +126,15 @@ class _Sets:
             case "mod":
                 divisor = term.args[1].vmin
                 return args[0].sub(self.quotient(args[0], divisor).scale_val(self.value(divisor)))
-        return (_ON_CONDITIONS if term.args[-1].is_bool else _ON_NUMBERS)[term.op](*args)
+            case "where" if not term.is_bool:
+                return args[0].indicator_function().cond(*args[1:])
+            case "where":
+                return _select(*args)
+            case "eq" if term.args[0].is_bool:
+                return _select(args[0], args[1], args[1].complement())
+            case "ne" if term.args[0].is_bool:
+                return _select(args[0], args[1].complement(), args[1])
+        return getattr(args[0], (_ON_CONDITIONS if term.args[0].is_bool else _ON_NUMBERS)[term.op])(*args[1:])
 
     def quotient(self, x: Any, divisor: int) -> Any:
         return (x if divisor > 0 else x.neg()).scale_down_val(self.value(abs(divisor))).floor()
@@ -136,26 +144,9 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
     return condition.intersect(x).union(condition.complement().intersect(y))
 
 
-_ON_CONDITIONS: dict[str, Callable[..., Any]] = {
-    "not": lambda p: p.complement(),
-    "and": lambda p, q: p.intersect(q),
-    "or": lambda p, q: p.union(q),
-    "min": lambda p, q: p.intersect(q),
-    "max": lambda p, q: p.union(q),
-    "eq": lambda p, q: _select(p, q, q.complement()),
-    "ne": lambda p, q: _select(p, q.complement(), q),
-    "where": _select,
-}
-
-_ON_NUMBERS: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: x.add(y),
-    "sub": lambda x, y: x.sub(y),
-    "neg": lambda x: x.neg(),
-    "min": lambda x, y: x.min(y),
-    "max": lambda x, y: x.max(y),
-    "lt": lambda x, y: x.lt_set(y),
-    "le": lambda x, y: x.le_set(y),
-    "eq": lambda x, y: x.eq_set(y),
-    "ne": lambda x, y: x.ne_set(y),
-    "where": lambda condition, x, y: condition.indicator_function().cond(x, y),
+#: What isl calls the operators on conditions, and those on numbers.
+_ON_CONDITIONS = {"not": "complement", "and": "intersect", "or": "union", "min": "intersect", "max": "union"}
+_ON_NUMBERS = {
+    **{op: op for op in ("add", "sub", "neg", "min", "max")},
+    **{op: f"{op}_set" for op in ("lt", "le", "eq", "ne")},
 }

@@ -470,8 +470,7 @@ def multiple_lemma(of: Quotient, number: Any) -> Any:
 
 
 def _buckets(found: list[Quotient]) -> list[Any]:
-    pairs = [(one, other) for one, other in permutations(found, 2) if not one.truncates]
-    buckets = [bucket_lemma(one, other.quotient) for one, other in pairs]
+    buckets = [bucket_lemma(one, other.quotient) for one, other in permutations(found, 2) if not one.truncates]
     return buckets + [small_lemma(of) for of in found if of.truncates]
 
 

@@ -6,6 +6,7 @@ come out the same in every process gives a z3 context of its own: names and thei
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -216,14 +217,7 @@ def _operators() -> dict[str, Callable[..., Any]]:
         "or": Or,
         "and": And,
         "not": Not,
-        "lt": lambda a, b: a < b,
-        "le": lambda a, b: a <= b,
-        "eq": lambda a, b: a == b,
-        "ne": lambda a, b: a != b,
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "neg": lambda a: -a,
+        **{op: getattr(operator, op) for op in ("lt", "le", "eq", "ne", "add", "sub", "mul", "neg")},
         "floordiv": lambda a, b: If(b > 0, a / b, -a / -b),
         "mod": lambda a, b: If(b > 0, a % b, -(-a % -b)),
         "tdiv": truncated,
