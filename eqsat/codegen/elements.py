@@ -109,10 +109,7 @@ ElementWriter.writers = WRITE | {
     "fneg": ElementWriter.float_sign,
     "fmin": lambda w, t: w.float_extreme(t, "min"),
     "fmax": lambda w, t: w.float_extreme(t, "max"),
-    "exp": ElementWriter.float_call,
-    "log": ElementWriter.float_call,
-    "sqrt": ElementWriter.float_call,
-    "to_float": ElementWriter.converted,
-    "to_double": ElementWriter.converted,
+    **dict.fromkeys(("exp", "log", "sqrt"), ElementWriter.float_call),
+    **dict.fromkeys(("to_float", "to_double"), ElementWriter.converted),
     "fwhere": Writer.choose,
 }

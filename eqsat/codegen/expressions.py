@@ -484,12 +484,6 @@ class Writer:
         text = f"{condition.within(OR)} ? {yes.within(OR)} : {no.within(TERNARY)}"
         return Code(text, TERNARY, max(yes.width, no.width))
 
-    def smaller(self, term: Expr) -> Code:
-        return self.both(term) if term.is_bool else self.helper(term, "min")
-
-    def larger(self, term: Expr) -> Code:
-        return self.either(term) if term.is_bool else self.helper(term, "max")
-
     def floor_div(self, term: Expr) -> Code:
         shift = _log2(term.args[1])
         return self.floored(term, "quotient", "/", "floor_div") if shift is None else self.shift_right(term, str(shift))
@@ -658,8 +652,8 @@ WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
     "bitand": lambda writer, term: writer.bits(term, "&", MASK),
     "shl": Writer.shift_left,
     "shr": Writer.shift_right,
-    "min": Writer.smaller,
-    "max": Writer.larger,
+    "min": lambda writer, term: writer.both(term) if term.is_bool else writer.helper(term, "min"),
+    "max": lambda writer, term: writer.either(term) if term.is_bool else writer.helper(term, "max"),
     "where": Writer.choose,
 }
 Writer.writers = WRITE

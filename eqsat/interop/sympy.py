@@ -690,9 +690,6 @@ class _Writer:
         same_sign = ((one >= 0) & (other > 0)) | ((one <= 0) & (other < 0))
         return self.write(where(same_sign, one // other, -((-one) // other)))
 
-    def _truncated_rest(self, term: Expr, x: Any, y: Any) -> Any:
-        return x - y * self._truncated(term, x, y)
-
     def _equality(self, term: Expr, x: Any, y: Any) -> Any:
         if term.args[0].is_bool:
             same = self.sympy.Equivalent(x, y)
@@ -710,7 +707,7 @@ _WRITERS: dict[str, Callable[..., Any]] = {
     "floordiv": _Writer._quotient,
     "mod": _Writer._remainder,
     "tdiv": _Writer._truncated,
-    "tmod": _Writer._truncated_rest,
+    "tmod": lambda w, term, x, y: x - y * w._truncated(term, x, y),
     "shl": lambda w, term, x, y: x * 2**y,
     "shr": lambda w, term, x, y: w.sympy.floor(x / 2**y, evaluate=False),
     **dict.fromkeys(("bitand", "bitor", "bitxor"), _Writer._bitwise),

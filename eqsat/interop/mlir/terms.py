@@ -143,11 +143,9 @@ ON_INTEGERS = {
 }
 #: Those that compute what is no operator of terms, or not for all operands.
 _DERIVED: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "ceildivsi": lambda x, y: -(-x // y),
-    "ceildivui": lambda x, y: -(-x // y),
+    **dict.fromkeys(("ceildivsi", "ceildivui"), lambda x, y: -(-x // y)),
     "shli": lambda x, y: x * _power_of_two(y),
-    "shrsi": lambda x, y: x // _power_of_two(y),
-    "shrui": lambda x, y: x // _power_of_two(y),
+    **dict.fromkeys(("shrsi", "shrui"), lambda x, y: x // _power_of_two(y)),
 }
 _ON_CONDITIONS = {"andi": "and", "ori": "or", "xori": "ne"}
 
