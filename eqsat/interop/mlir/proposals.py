@@ -199,10 +199,10 @@ def _proposal(
             return None
         pairs = zip(wanted.items(), answers, strict=True)
         changed = {v: a for (v, term), a in pairs if a is not term or _is_had(program, v, term, terms)}
-        try:
-            return _emitted(program, inside, roots, changed, terms)
-        except _NotEmittedError as error:
-            del wanted[error.value]
+        found = _emitted(program, inside, roots, changed, terms)
+        if not isinstance(found, Value):
+            return found
+        del wanted[found]
     return None
 
 
@@ -218,17 +218,10 @@ def _is_had(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
     return not term.args or program.available(term, type_, value.statement, {value}) is not None
 
 
-class _NotEmittedError(Exception):
-    """No operations compute the answer for a root."""
-
-    def __init__(self, value: Value) -> None:
-        super().__init__(value)
-        self.value = value
-
-
 def _emitted(
     program: Program, inside: Sequence[Value], roots: Sequence[Value], changed: dict[Value, Expr], terms: Terms
-) -> Proposal | None:
+) -> Proposal | Value | None:
+    """Operations for the answers; or a root whose answer none compute; or None if nothing changes."""
     if not changed:
         return None
     kept = _closure([v for v in roots if v not in changed], set(inside))
@@ -248,7 +241,7 @@ def _emitted(
         try:
             emitted[value.statement] = emitter.emit(answer, value, terms.types[value])
         except NotReadError:
-            raise _NotEmittedError(value) from None
+            return value
     used = [v for e in emitted.values() for v in e.used]
     used += [e.same_as for s, e in emitted.items() if e.same_as is not None for _ in s.results[0].users]
     lost = [o for s in emitted for o in s.operands]
