@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 #: Why egglog was not entered.
 NO_MATCH = "no rule's operators occur nested as its left side needs"
@@ -146,6 +146,13 @@ class Trace:
         return "\n".join(lines)
 
 
+class Deadlines(Protocol):
+    """What stops at times of ``time.perf_counter()``: to say more, and at all."""
+
+    until: float
+    end: float
+
+
 @dataclass
 class Spent:
     """What a run has taken so far, together with the runs within it."""
@@ -219,14 +226,17 @@ class Spent:
         )
 
     @contextmanager
-    def off_the_clock(self) -> Iterator[None]:
-        """What does not count: it is done once per process."""
+    def off_the_clock(self, deadlines: Deadlines) -> Iterator[None]:
+        """What does not count, since it is done once per process: all that this run waits for is put off by as much."""
         began = time.perf_counter()
         try:
             with self.during(""):
                 yield
         finally:
-            self.started += time.perf_counter() - began
+            taken = time.perf_counter() - began
+            self.started += taken
+            deadlines.until += taken
+            deadlines.end += taken
 
     def seconds(self) -> float:
         """How long it has taken."""

@@ -100,10 +100,10 @@ class Optimisation(ABC):
         comes = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
         return (*rules, *REDUCE) if reduces and comes else rules
 
-    def _relevant(self, terms: Iterable[Expr], modulo_theory: bool) -> tuple[Rule, ...]:
+    def _relevant(self, terms: Iterable[Expr], modulo_theory: bool, work: Work) -> tuple[Rule, ...]:
         """The rules worth running on an input of these terms; what is found once per process is off the clock."""
         with_bits = any(term.op in BITWISE for term in terms)
-        with self.spent.off_the_clock():
+        with self.spent.off_the_clock(work):
             if self.used is DEFAULT:
                 return relevant_of_default(modulo_theory, with_bits)
             return relevant_rules(self.used, modulo_theory, with_bits)

@@ -28,7 +28,7 @@ from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
-from eqsat.egraph.trace import NO_MATCH, NO_RULES, Round, Spent
+from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.optimizer.demand import Demand
@@ -66,7 +66,7 @@ def run_rules(
 
     ``spent`` says how much that is, and counts what is done.
     """
-    with _tables(rules, spent) as tables:
+    with _tables(rules, spent, builder.theory.work) as tables:
         operators = {node[0] for nodes in builder.graph.classes.values() for node in nodes}
         # of sums with quotients egglog may be told narrower bounds
         with_two_values = "floordiv" in operators or any(low + 1 == high for low, high in builder.graph.bounds.values())
@@ -76,7 +76,7 @@ def run_rules(
                 builder.grow()
             spent.skip(NO_MATCH if rules else NO_RULES)
             return Saturated("saturated", ())
-        with spent.off_the_clock():
+        with spent.off_the_clock(builder.theory.work):
             tables.start()
         with spent.during("saturate"):
             left = spent.left(budget.seconds)
@@ -299,10 +299,10 @@ def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
 
 
 @contextmanager
-def _tables(rules: tuple[Rule, ...], spent: Spent) -> Iterator[Tables]:
+def _tables(rules: tuple[Rule, ...], spent: Spent, deadlines: Deadlines) -> Iterator[Tables]:
     """Tables for this thread alone, compiled outside the clock if none are free."""
     free = _free_tables(rules)
-    with spent.off_the_clock():
+    with spent.off_the_clock(deadlines):
         # those of the process that this one was forked from are of no use
         while free and free[-1].is_left:
             free.pop()

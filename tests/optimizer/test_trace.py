@@ -2,12 +2,14 @@
 
 import json
 import pickle
+import time
 from dataclasses import replace
 
 import pytest
 
 from eqsat import Budget, Rule, optimize, var
 from eqsat.alternatives.providers import PROVIDERS
+from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import (
     MOST_ROUNDS,
     MOST_RULES,
@@ -20,6 +22,7 @@ from eqsat.egraph.trace import (
     RuleUse,
     Trace,
 )
+from eqsat.rules import DEFAULT
 
 X, Y = var("x", 0, 63), var("y", 0, 31)
 NESTED = "where(x < 5, where(y < 3, x, 2), 2)//4"
@@ -214,3 +217,28 @@ def test_shipped_rules_are_not_named(options):
 def test_many_rules_that_match_nothing_are_cut():
     names = tuple(f"r{number}" for number in range(MOST_RULES + 2))
     assert str(Trace(unmatched=names)).endswith(f", r{MOST_RULES - 1}, 2 more")
+
+
+@pytest.mark.parametrize("theory", [True, False])
+def test_what_is_done_once_per_process_is_not_within_the_budget(monkeypatch, theory):
+    start, started = Tables.start, []
+
+    def slowly(tables):
+        if tables not in started:
+            started.append(tables)
+            time.sleep(3)
+        start(tables)
+
+    monkeypatch.setattr(Tables, "start", slowly)
+    # no session is open for these rules yet
+    rules = [*DEFAULT, Rule(f"own-{theory}", "max(x, y) - min(x, y)", "max(x - y, y - x)")]
+    result = optimize(
+        "where(x < 5, where(y < 3, x, 2), 2) // 4",
+        x=(0, 39),
+        y=(0, 19),
+        rules=rules,
+        theory=theory,
+        budget=Budget(seconds=2),
+    )
+    assert result.stop == "saturated"
+    assert sum(result.trace.phases.values()) < 3
