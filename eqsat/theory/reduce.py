@@ -10,7 +10,9 @@ The identities, each checked point by point in ``tests/theory/test_reduce.py``, 
 
 from __future__ import annotations
 
+from functools import reduce
 from math import gcd
+from operator import or_
 
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced, topological
@@ -75,7 +77,10 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
         return body
     extent = literal(over.extent)
     if extent is not None and literal(over.low) == 0:
-        found = [term for term in order if _permutes(theory, term, over.index, extent)]
+        # one that speaks of an index of the body is another permutation for each value of that
+        within = reduce(or_, [theory.variables.of(term.args[1]) for term in order if term.op in REDUCTIONS], 0)
+        one = [term for term in order if not theory.variables.of(term) & within]
+        found = [term for term in one if _permutes(theory, term, over.index, extent)]
         if len({theory.form(term) for term in found}) == 1:
             other = any_var("#permuted", 0, extent - 1)
             (moved,) = replaced([body], dict.fromkeys(found, other))

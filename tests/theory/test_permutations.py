@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eqsat.lang.expr import Expr, buffer, var
+from eqsat.lang.expr import Expr, buffer, var, variables
 from eqsat.lang.functions import max_over, min_over, prod_over, sum_over
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
@@ -51,6 +51,10 @@ DIFFERENT = [
     ("sum(A[(r + k) % 16] * B[(r + 1) % 16], r, 0, 16)", "sum(A[r] * B[r], r, 0, 16)"),
     ("sum(A[7 - r] * B[r], r, 0, 8)", "sum(A[r] * B[r], r, 0, 8)"),
     ("sum(A[(r*r + k) % 16], r, 0, 16)", "sum(A[r], r, 0, 16)"),
+    # another permutation for each value of an index of the body
+    ("sum(max_over(A[(r + s) % 8], s, 0, 3), r, 0, 8)", "sum(A[r], r, 0, 8)"),
+    ("max_over(sum(A[(r*3 + s) % 8], s, 0, n), r, 0, 8)", "max_over(A[r]*n, r, 0, 8)"),
+    ("sum(prod(A[(r - s) % 4], s, 0, 2), r, 0, 4)", "sum(A[r]*A[r], r, 0, 4)"),
     # floats are added in their own order
     ("sum(F[7 - r], r, 0, 8)", "sum(F[r], r, 0, 8)"),
 ]
@@ -66,14 +70,16 @@ def test_what_is_no_permutation_or_not_alone_stays(text, other):
 @st.composite
 def permuted(draw: st.DrawFn) -> Expr:
     """A reduction of what may be a permutation of its index, among other things."""
-    extent, low, r = draw(st.integers(1, 9)), draw(st.sampled_from([0, 0, 0, 1, -2])), var("r", -9, 20)
-    scale, offset = draw(st.sampled_from([1, 1, -1, 2, 3, 5, -3])), draw(st.sampled_from([0, 1, -4, K, K * 2, N]))
+    extent, low = draw(st.integers(1, 9)), draw(st.sampled_from([0, 0, 0, 1, -2]))
+    r, s = var("r", -9, 20), var("s", 0, 9)
+    scale, offset = draw(st.sampled_from([1, 1, -1, 2, 3, 5, -3])), draw(st.sampled_from([0, 1, -4, K, K * 2, N, s]))
     inner = r * scale + offset
     index = draw(st.sampled_from([inner % extent, inner % draw(st.integers(1, 9)), inner, r ^ draw(st.integers(0, 9))]))
     beside = draw(st.sampled_from([1, 1, B[index], B[r], B[inner % extent], N - r]))
-    over = draw(st.sampled_from([sum_over, prod_over, max_over, min_over]))
+    over, within = [draw(st.sampled_from([sum_over, prod_over, max_over, min_over])) for _ in range(2)]
     end = draw(st.sampled_from([low + extent, low + extent, N]))
-    return over(A[index] * beside, r, low, end)
+    body = A[index] * beside
+    return over(within(body, s, 0, 3) if s in variables([body]) else body, r, low, end)
 
 
 @given(permuted())
