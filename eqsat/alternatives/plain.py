@@ -13,6 +13,7 @@ from math import prod
 from operator import or_
 from typing import cast
 
+from eqsat.extract.cost import trips
 from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
@@ -63,7 +64,7 @@ class PlainClasses:
         if op == "var" and cast(str, value)[0] == "$":
             low, high = self.graph.bounds[c]
             bit = 1 << len(self._extents)
-            self._extents[bit] = high - low + 1
+            self._extents[bit] = trips(high - low + 1)
             return bit
         return _below(op, [self._bits[a] for a in operands])
 
@@ -140,7 +141,7 @@ def bind_indices(graph: EGraph) -> None:
         if op == "var" and str(value)[0] == "$":
             bit = bit_of.setdefault(str(value), 1 << len(bit_of))
             low, high = graph.bounds[c]
-            extents[bit] = high - low + 1
+            extents[bit] = trips(high - low + 1)
             return bit
         return _below(op, [bits[a] for a in operands])
 

@@ -14,10 +14,13 @@ from strategies import bool_expressions, expressions
 from eqsat import Budget, Rule, buffer, optimize, var, where
 from eqsat.alternatives.plain import PlainClasses, bind_indices
 from eqsat.extract import COST_MODELS, EGraph, Latency, LoopAware, OpCount, Priced, Throughput, dag, exact, tree
+from eqsat.extract.cost import UNKNOWN_TRIPS
 from eqsat.extract.graph import reachable_part
 from eqsat.extract.select import refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
 from eqsat.lang.expr import topological, variables
+from eqsat.lang.infinity import INFINITY
+from eqsat.lang.text import parse
 from eqsat.optimizer.snapshot import Part, Snapshot, same
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
@@ -445,3 +448,14 @@ def test_indices_stay_in_their_reductions():
     bind_indices(graph)
     assert graph.classes[3] == [("var", "x", ())]
     assert [graph.weights[c] for c in range(6)] == [5, 1, 1, 1, 5, 1]
+
+
+def test_loops_without_end_run_a_finite_number_of_times():
+    names = {"F": A, "n": N, "x": var("x", None, None), "y": var("y", 0, None)}
+    result = optimize([parse("sum(sum(F[r + s + n] + (r + s + n)*3, s, 0, y), r, x, 4)", names)], extract="tree")
+    for how in ("dag", "tree", "exact"):
+        assert result.extract("latency", how).check(samples=200).equal
+    nodes = {0: [("var", "$0:0:inf", ())], 1: [("neg", None, (0,))]}
+    graph = EGraph(nodes, {0: (0, INFINITY), 1: (-INFINITY, 0)}, [1])
+    bind_indices(graph)
+    assert graph.weights == {0: UNKNOWN_TRIPS, 1: UNKNOWN_TRIPS}
