@@ -23,16 +23,15 @@ from eqsat.lang.expr import (
     any_buffer,
     chain_members,
     const,
-    is_index,
     make,
     may_divide_by_zero,
     rebuild,
     replaced,
     topological,
 )
-from eqsat.lang.functions import load
+from eqsat.lang.functions import load, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import with_users
+from eqsat.lang.traversal import VariableSets, with_users
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
@@ -159,7 +158,6 @@ def _evaluated_always(given: Input, divisions: Sequence[Expr]) -> set[Expr]:
 
 def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel) -> Result:
     """The result for the input ``given``, as ``hidden`` was optimised; the input itself if that costs less."""
-    divisors: dict[Expr, None] = {}
 
     def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
@@ -170,18 +168,13 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
             return const(0)
         return make(op, args[1], kept_from_zero(args[2]) if term in elsewhere else args[2])
 
-    def divisor(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op == "load" and term.args[0] in _OPERATOR:
-            if not any(t.op == "var" and is_index(t) for t in topological(args[2:])):
-                # of a divisor with the index of a reduction nothing can be said outside of that
-                divisors[args[2]] = None
-            return make(_OPERATOR[term.args[0]], *args[1:])
-        return None
+    def restored(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
+        return None if op is None else make(op, *args[1:])
 
     elsewhere = _evaluated_elsewhere(result)
     exprs = tuple(rebuild(result.exprs, division))
-    rebuild(result.before, divisor)
-    facts = [*given.facts, *rebuild(hidden.facts, divisor)]
+    facts = [*given.facts, *rebuild([*hidden.facts, *_nowhere_zero(result.before)], restored)]
     before, after = cost_of(given.roots, model), cost_of(exprs, model)
     if after > before:
         exprs, after = given.roots, before
@@ -189,7 +182,7 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
         result,
         before=given.roots,
         exprs=exprs,
-        constraints=tuple(dict.fromkeys([*facts, *[divisor.ne(0) for divisor in divisors]])),
+        constraints=tuple(dict.fromkeys(facts)),
         gates=given.gates,
         cost_before=before,
         cost=after,
@@ -225,6 +218,28 @@ def _evaluated_elsewhere(result: Result) -> set[Expr]:
         if all(any(theirs <= path for theirs in paths_of.get(_meaning(theory, term), ())) for path in paths)
     }
     return found - covered
+
+
+def _nowhere_zero(roots: Sequence[Expr]) -> list[Expr]:
+    """That no divisor of a hidden division is zero, nor, in a reduction, one for any value of the index."""
+    sets, found = VariableSets(), dict[Expr, None]()
+    # a term, and the reductions around it, the innermost first
+    stack: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ()) for root in roots]
+    seen: set[tuple[Expr, tuple[Expr, ...]]] = set()
+    while stack:
+        item = term, around = stack.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        if term.op == "load" and term.args[0] in _OPERATOR:
+            nonzero = term.args[2].ne(0)
+            for _, index, low, high in [over.args for over in around]:
+                if sets.of(nonzero) & sets.of(index):
+                    nonzero = make("sum_over", where(nonzero, 0, 1), index, low, high).eq(0)
+            found[nonzero] = None
+        inside = (term, *around)
+        stack += [(a, inside if term.op in REDUCTIONS and n == 0 else around) for n, a in enumerate(term.args)]
+    return list(found)
 
 
 def _hidden_divisions(roots: Sequence[Expr]) -> set[Expr]:

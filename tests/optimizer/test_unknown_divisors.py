@@ -89,6 +89,32 @@ def test_what_is_assumed_is_said():
     ]
 
 
+IN_REDUCTIONS = [
+    "max_over((r*3 + 5)//(r - d), r, 0, 2)",
+    "sum(where(d > 1, x//(r - d), r), r, 0, 4)",
+    "sum(sum(x%(r + s - d), s, 0, r), r, 1, 3)",
+    "sum(x//d//(r - 1 - d), r, 0, d)",
+]
+
+
+@pytest.mark.parametrize("treatment", ["keep", "assume"])
+@pytest.mark.parametrize("text", IN_REDUCTIONS)
+def test_an_index_divides_by_zero_for_no_value_of_it(text, treatment):
+    ranges = {"x": (-3, 5), "d": (0, 6)}
+    result = optimize(text, unknown_divisors=treatment, **ranges)
+    assert result.check().equal
+    assert result.prove().equal
+    assert str(result.explain())
+    names = {str(v.value): v for v in variables(result.before)}
+    points = grid(list(names.values()))
+    for place in range(len(next(iter(points.values())))):
+        point = {name: int(axis[place]) for name, axis in points.items()}
+        wanted = value(result.before[0], point)
+        assert wanted is None or value(result.expr, point) == wanted
+        # where all that is asked for holds the input has a value
+        assert wanted is not None or not all(value(c, point) for c in result.constraints)
+
+
 def test_constraints_that_are_enough():
     assert str(optimize("x//d*d + x%d", unknown_divisors="keep", constraints=["d != 0"], x=ANY, d=ANY).expr) == "x"
 
