@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import cycle, product
-from operator import and_, mul
+from operator import add, and_, mul, sub
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -44,8 +44,8 @@ from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels.kernel import flattened
 from eqsat.kernels.simplification import optimized, simplified
-from eqsat.lang.expr import Expr, const, topological, var, variables
-from eqsat.lang.functions import maximum, minimum, where
+from eqsat.lang.expr import Expr, buffer, buffers, const, topological, var, variables
+from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, where
 from eqsat.lang.ops import DIVISIONS
 from eqsat.optimizer.front import optimize
 
@@ -88,11 +88,22 @@ def _product(values: Iterator[int]) -> int:
     return total
 
 
+class _Array:
+    """An array that is as large as need be: any index has a value, some of them the ends of 32 bits."""
+
+    def __getitem__(self, index: Any) -> int:
+        value = hash(("element", index)) % 1009
+        return value % 23 - 11 if value % 7 else (2**31 - 1 if value % 2 else -(2**31))
+
+
 MEANING: dict[str, Any] = {
+    "A": _Array(),
     "tdiv": _truncated,
     "tmod": lambda x, y: x - y * _truncated(x, y),
     "_sum": lambda f, low, high: sum(map(f, range(low, high))),
     "_prod": lambda f, low, high: _product(map(f, range(low, high))),
+    "_max_over": lambda f, low, high: max(map(f, range(low, high)), default=-(2**31)),
+    "_min_over": lambda f, low, high: min(map(f, range(low, high)), default=2**31 - 1),
 }
 
 
@@ -186,6 +197,7 @@ def as_test(roots: list[Expr], gate: Expr | None, constraint: Expr | None, optio
     """A test to paste that asks the same question."""
     given = [*roots, *[t for t in (gate, constraint) if t is not None]]
     names = ", ".join(f"{str(v.value)!r}: var({str(v.value)!r}, {v.vmin}, {v.vmax})" for v in variables(given))
+    names += "".join([f", {b.value.name!r}: buffer({b.value.name!r})" for b in buffers(given)])
     options = dict(options)
     lines = [
         "def test_found_by_fuzzing():",
@@ -324,6 +336,63 @@ def fuzz_bounds(number: int, count: Counter[str]) -> None:
         try:
             ask(*question, points=2000)
             audit(roots[0], names, rounds=some([1, 6]))
+        except WrongAnswerError:
+            raise
+        except Exception as error:
+            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+
+
+A = buffer("A")
+
+
+def _reduction(names: Sequence[Expr], indices: Sequence[Expr], some: Callable[[Any], Any], depth: int) -> Expr:
+    """A reduction within those of ``indices``, over a range that may be empty or backwards."""
+    low = some([const(0), const(0), const(1), *names[:2], *indices[-1:]])
+    high = some([const(3), const(8), low + some([2, 4]), *[n + some([0, 1]) for n in (*names[:2], *indices[-1:])]])
+    index = var(f"r{len(indices)}", low.vmin, max(low.vmin, high.vmax - 1))
+    body = _body(names, [*indices, index], some, depth)
+    return some([sum_over, sum_over, max_over, min_over])(body, index, low, high)
+
+
+def _body(names: Sequence[Expr], indices: Sequence[Expr], some: Callable[[Any], Any], depth: int) -> Expr:
+    """What a reduction may be of: remainders of several indices, conditions on them, loads, other reductions."""
+    total = const(some(range(-4, 5)))
+    for index in indices:
+        total = total + index * some([1, 1, 1, 0, -1, 2, 3])
+    total, n = total + some([const(0), const(0), *names]), some([2, 3, 4, 8])
+    leaf = some([total, total // n, total % n, total % n, some(names), some(indices), A[total], A[total % n]])
+    if depth == 0:
+        return leaf
+    condition = some(
+        [total < some(names), (total % n).eq(some([0, 1])), indices[-1].eq(some(names)), indices[-1] < some(names)]
+    )
+    other = some([leaf, const(0), _body(names, indices, some, depth - 1)])
+    return some(
+        [leaf, where(condition, leaf, other), maximum(leaf, other), _reduction(names, indices, some, depth - 1)]
+    )
+
+
+def fuzz_reductions(number: int, count: Counter[str]) -> None:
+    """Nested reductions, and two over ranges that meet, of values within 32 bits and beyond."""
+    source = random.Random(number)
+    for _ in range(20):
+        some = source.choice
+        ends = [(some([-2, 0, 1]), some([3, 4])), (some([-2, 0, 1]), some([3, 4])), some([(-5, 9), (-(2**40), 2**40)])]
+        names = [var(name, *of) for name, of in zip("nmx", ends, strict=True)]
+        one = _reduction(names, [], some, some([1, 2, 2]))
+        body, index, _, _ = one.args
+        fold, join = some([(max_over, maximum), (min_over, minimum), (sum_over, add), (sum_over, sub)])
+        middle = some([names[0], names[0], const(1)])
+        both = join(
+            fold(body, index, const(0), middle), fold(body, index, some([middle, const(0)]), some([3, names[1]]))
+        )
+        roots = [some([one, one, both, where(one < some(names), 1, 0), one - _reduction(names, [], some, 1)])]
+        count["reductions"] += 1
+        question = roots, None, None, {"cost": "latency", **some(ENGINES)}
+        try:
+            ask(*question, points=150)
+            if not buffers(roots):
+                audit(roots[0], names, rounds=some([1, 6]))
         except WrongAnswerError:
             raise
         except Exception as error:
@@ -487,6 +556,7 @@ KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "sizes": fuzz_sizes,
     "bounds": fuzz_bounds,
     "graphs": fuzz_graphs,
+    "reductions": fuzz_reductions,
     "maps": fuzz_maps,
     "mlir": fuzz_mlir,
     "corpora": fuzz_corpora,
