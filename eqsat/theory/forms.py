@@ -222,6 +222,26 @@ def product_form(parts: Sequence[Expr]) -> LinearForm:
     return read(product(parts)) if parts else number(1)
 
 
+def undistributed(x: LinearForm, y: LinearForm) -> tuple[int, Expr]:
+    """A product of two forms that is not multiplied out, as a literal and a product of atoms and sums.
+
+    Of each form, what all its coefficients have in common and the sign of its first term are in the literal.
+
+    >>> from eqsat.lang.expr import var
+    >>> x, y = var("x", 0, 9), var("y", 0, 9)
+    >>> undistributed(LinearForm({x * y: -2}, 0), LinearForm({x: 1}, 1))
+    (-2, Expr('(x + 1)*x*y'))
+    """
+    scale, parts = 1, []
+    for form in (x, y):
+        common = gcd(form.content(), form.constant) * (1 if form.sign() > 0 else -1)
+        scale *= common
+        primitive = form.divided(common)
+        atom = primitive.single()
+        parts += [to_expr(primitive)] if atom is None else factors(atom)
+    return scale, product(parts)
+
+
 def without_factor(atom: Expr, factor: Expr) -> LinearForm:
     """The form of a product of atoms without one of its factors.
 

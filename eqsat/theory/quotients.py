@@ -30,6 +30,7 @@ from eqsat.theory.forms import (
     scale_of,
     split,
     to_expr,
+    undistributed,
     without,
 )
 from eqsat.theory.limits import LIMITS
@@ -48,7 +49,8 @@ class Quotients(Arithmetic):
         if not x.terms:
             return y.times(x.constant)
         if x.addends() * y.addends() > LIMITS.product_terms:
-            return self._uninterpreted("mul", *sorted((x, y), key=lambda f: to_expr(f).key))
+            literal, whole = undistributed(x, y)
+            return self.atom(whole).times(literal)
         total = y.shifted(-y.constant).times(x.constant).plus(x, y.constant)
         for (atom, coefficient), (other, scale) in cartesian(x.terms.items(), y.terms.items()):
             gap = self.gap(atom) if atom is other and atom.op == "min" else None

@@ -14,7 +14,7 @@ from math import gcd
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
 from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import LinearForm, atom_form, chained, factors, number, product, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, chained, number, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic
 
 #: Operators of which the operands may come in any order and nesting, beside those of sums and products.
@@ -76,14 +76,7 @@ class StructuralArithmetic(LinearArithmetic):
         """The product of two forms: only literals are multiplied out."""
         if not x.terms or not y.terms:
             return y.times(x.constant) if not x.terms else x.times(y.constant)
-        scale, parts = 1, []
-        for form in (x, y):
-            common = _scale(form)
-            scale *= common
-            primitive = form.divided(common)
-            atom = primitive.single()
-            parts += [to_expr(primitive)] if atom is None else factors(atom)
-        monomial = product(parts)
+        scale, monomial = undistributed(x, y)
         low, high = self.range(monomial)
         return number(low * scale) if low == high else LinearForm({monomial: scale}, 0)
 
@@ -234,9 +227,3 @@ class StructuralArithmetic(LinearArithmetic):
     def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
         """None: that a dividend is near its quotient rules say."""
         return iter(())
-
-
-def _scale(form: LinearForm) -> int:
-    """What is taken out of a factor: what all its coefficients have in common, and the sign of its first term."""
-    common = gcd(form.content(), form.constant)
-    return common if form.sign() > 0 else -common

@@ -693,3 +693,13 @@ def test_a_selection_between_equal_branches_is_none_though_they_do_not_know_its_
     both = theory.form(read("x*y", {"x": (0, 9), "y": (0, 9)}))
     condition = theory.condition(to_expr(both) < 1)
     assert theory.selection(condition, both.times(48), ZERO) == ZERO
+
+
+@pytest.mark.parametrize("names", ["a", "v", "zz"])
+@pytest.mark.parametrize("factor", ["-z", "z*m", "m*z*2"])
+def test_a_product_too_long_to_be_multiplied_out_has_the_factors_of_its_operands(names, factor):
+    # a multiple, or a product, beside the sum was one factor, which nothing was divided by
+    known = {"z": var("z", -9, 9), "m": var("m", -9, 9), "y": var("y", -9, 9)}
+    terms = {f"{names}{k}": var(f"{names}{k}", 0, 9) for k in range(LIMITS.product_terms + 1)}
+    condition = parse(f"({factor})*(y + {' + '.join(terms)}) < y*z", {**known, **terms})
+    assert check_equal([condition], [LinearArithmetic().condition(condition)]).equal
