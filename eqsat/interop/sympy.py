@@ -123,8 +123,9 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
     """
     if isinstance(assume, str) or not isinstance(assume, Iterable):
         raise TypeError(f"what is assumed must be a list of relations, not {assume!r}")
-    require({} if ranges is None else ranges, Mapping, "ranges")
-    reader = _Reader(_sympy(), assume, dict(ranges or {}))
+    ranges = {} if ranges is None else ranges
+    require(ranges, Mapping, "ranges")
+    reader = _Reader(_sympy(), assume, dict(ranges))
     terms = tuple([reader.value(e) for e in (exprs if isinstance(exprs, list | tuple) else [exprs])])
     return Reading(terms, tuple(facts_on(terms, reader.constraints)), reader.names)
 
@@ -151,9 +152,10 @@ def to_sympy(term: Expr, names: Mapping[str, Any] | None = None) -> Any:
     8*floor(i/8)
     """
     require(term, Expr, "the term to write")
-    require({} if names is None else names, Mapping, "names")
+    names = {} if names is None else names
+    require(names, Mapping, "names")
     refuse_array(term)
-    return _Writer(_sympy(), dict(names or {})).write(term)
+    return _Writer(_sympy(), dict(names)).write(term)
 
 
 def simplify(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Iterable[Any] = (), **options: Any) -> Any:

@@ -40,7 +40,6 @@ from eqsat.lang.expr import (
     extent,
     free_name,
     index_level,
-    is_index,
     make,
     substitute,
     topological,
@@ -50,7 +49,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
-from eqsat.lang.traversal import with_users
+from eqsat.lang.traversal import indices_around, with_users
 from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
@@ -428,13 +427,6 @@ def with_floats(terms: Iterable[Expr]) -> set[Expr]:
     """The terms below ``terms``, themselves among them, that have floating-point values or are computed from such."""
     order = topological(terms)
     return with_users({t for t in order if t.element}, order)
-
-
-def indices_around(term: Expr) -> list[Expr]:
-    """The indices in ``term`` of reductions around it."""
-    parts = topological([term])
-    bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
-    return [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
 
 
 def cheapest(

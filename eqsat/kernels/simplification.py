@@ -18,7 +18,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, indices_around, with_floats
+from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, with_floats
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import (
@@ -42,7 +42,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import mentions
+from eqsat.lang.traversal import indices_around, mentions
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after

@@ -212,6 +212,13 @@ def is_index(variable: Term) -> bool:
     return cast(str, variable.value)[0] == "$"
 
 
+def indices_around[T: Term](term: T) -> list[T]:
+    """The indices in ``term`` of reductions around it."""
+    parts = topological([term])
+    bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
+    return [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
+
+
 def index_level(variable: Term) -> int:
     """How deep reductions nest below the one that binds ``variable``, and 1 more; 0 for a free variable."""
     found = _INDEX.match(cast(str, variable.value))

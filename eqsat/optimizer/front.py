@@ -141,8 +141,9 @@ def optimize(
     run.spent.started = began
     with collection_paused():
         if rounded := [t for t in run.order if t.element]:
-            shown = brief(rounded[0])
-            raise ValueError(f"{shown!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)")
+            raise ValueError(
+                f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"
+            )
         result = run.run(engine)
     return result if hidden is given else with_divisions(result, given, hidden, result.model)
 

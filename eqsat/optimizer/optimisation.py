@@ -23,12 +23,12 @@ from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
-from eqsat.lang.expr import Expr, brief, buffers, is_index, topological, variables
+from eqsat.lang.expr import Expr, brief, buffers, topological, variables
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, REDUCTIONS, UNINTERPRETED
 from eqsat.lang.terms import buffer_key
-from eqsat.lang.traversal import VariableSets
+from eqsat.lang.traversal import VariableSets, indices_around
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules
@@ -179,8 +179,7 @@ class Optimisation(ABC):
 
     def _reduction_around(self, division: Expr) -> Expr | None:
         """A reduction whose index the divisor speaks of; ``None`` if it speaks of none."""
-        below = topological([division.args[1]])
-        indices = {t for t in below if t.op == "var" and is_index(t)} - {t.args[1] for t in below if t.op in REDUCTIONS}
+        indices = indices_around(division.args[1])
         around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
         return next((t for t in around if division in topological([t.args[0]])), None)
 

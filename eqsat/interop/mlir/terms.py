@@ -201,8 +201,10 @@ class Terms:
                 raise NotReadError
             self._being_read.add(value)
             self.types[value] = type_
-            self.known[value] = self._read(value, type_)
-            self._being_read.discard(value)
+            try:
+                self.known[value] = self._read(value, type_)
+            finally:
+                self._being_read.discard(value)
         return self.known[value]
 
     def stands_for(self, variable: Expr) -> Value | None:
