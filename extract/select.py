@@ -254,8 +254,8 @@ def with_nodes(graph: EGraph, choice: Choice, nodes: Mapping[int, Node]) -> Choi
     """``choice`` with other nodes for some of its classes, except where a class would then need itself."""
     changed = dict(choice)
     for c, node in nodes.items():
-        known = node in graph.classes[c] and all(map(changed.__contains__, node[2]))
-        if known and changed.get(c) != node and not reaches(changed, node[2], c):
+        known = c in changed and node in graph.classes[c] and all(map(changed.__contains__, node[2]))
+        if known and changed[c] != node and not reaches(changed, node[2], c):
             changed[c] = node
     return changed
 

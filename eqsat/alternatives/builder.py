@@ -26,7 +26,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
 from eqsat.alternatives.ranges import RangeNodes
 from eqsat.alternatives.selections import SelectionNodes
-from eqsat.extract.graph import Node, Payload
+from eqsat.extract.graph import EGraph, Node, Payload
 from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.terms import buffer_key, terms_of
@@ -220,9 +220,9 @@ class Builder:
             yield atom.op, None, self.operands(atom)
 
     @provides("start from the input", otherwise=lambda self, choice: None)
-    def as_written(self, choice: Choice) -> Choice | None:
-        """``choice`` with the input's own nodes where it has any; ``None`` if that is nowhere."""
-        return self.with_nodes(choice, self.input.nodes) if self.input.nodes else None
+    def as_written(self, choice: Choice, graph: EGraph) -> Choice | None:
+        """``choice`` with the input's own nodes where ``graph`` has any; ``None`` if the input has none."""
+        return with_nodes(graph, choice, self.input.nodes) if self.input.nodes else None
 
     def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
         """``choice`` with other nodes for some of its classes, but for those that would need themselves."""

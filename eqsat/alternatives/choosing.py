@@ -106,7 +106,7 @@ class Chooser:
         if self.trees:
             return everywhere, tree_cost(search.priced, everywhere)
         starts = [search.improved(everywhere)]
-        given = self.builder.as_written(everywhere)
+        given = self.builder.as_written(everywhere, self.builder.graph)
         if given is not None:
             # what the input shares may take several changes at once to see
             starts.append(search.improved(given))

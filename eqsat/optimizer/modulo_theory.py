@@ -181,7 +181,9 @@ class ModuloTheory(Optimisation):
                 self.stop = found.stop
             if any(r.matches for r in found.rounds) and self.extract != "tree":
                 priced = Priced.of(plain, self.model)
-                before, _ = improved(priced, tree(priced), late=builder.late_or_raise)
+                cheapest = tree(priced)
+                start = builder.as_written(cheapest, plain) or cheapest
+                before, _ = improved(priced, start, late=builder.late_or_raise)
         return before
 
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
