@@ -694,6 +694,11 @@ def test_rules_make_no_answer_dearer(case):
     assert with_rules <= without
 
 
+def test_what_the_input_shares_is_started_from_without_rules():
+    exprs = ["(i*7 + j)*10 + (k*2 + l)", "(k*2 + l)*3 + (i*7 + j + (k*2 + l))//2", "(i*7 + j + (k*2 + l))%2 != 0"]
+    assert sound(optimize(exprs, i=(0, 0), j=(0, 6), k=(0, 4), l=(0, 1))).cost == 13
+
+
 def test_rules_make_kernels_cheaper():
     # which sums share what is found greedily: one kernel alone may cost more
     small = [case for case in cases(SAMPLE) if term_count(case.exprs) < 400]
