@@ -52,6 +52,8 @@ _AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _UNCALLED = re.compile(r"[A-Za-z_]\w*\b(?!\()")
 _RANGE = re.compile(r"r\d+")
+#: Operations that are loops, whose ranges have no name.
+_LOOPS = ("RANGE", "new_range")
 _UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
 #: Operations on two values, by what they are here; ``None`` if they are nothing here.
 _BINARY: dict[str, str | None] = {
@@ -314,7 +316,7 @@ def _extent(tree: Tree) -> int | None:
     """How many values a range has at most, if that is known; a constant is a range of one."""
     if tree.op == "CONST":
         return 1
-    if tree.op in ("RANGE", "new_range") and tree.args and not tree.args[0].op:
+    if tree.op in _LOOPS and tree.args and not tree.args[0].op:
         try:
             end = parse(_operand(tree.args[0]).tree.text, {})
         except ValueError:
@@ -496,7 +498,7 @@ def normalized(
     def visit(tree: Tree, in_list: bool) -> Tree:
         tree = replace(tree, args=tuple([visit(a, tree.op == "[]") for a in tree.args]))
         # a range in a list is one to end, to reduce or to store along, not a value
-        while tree.op in RULES and not (in_list and tree.op == "RANGE"):
+        while tree.op in RULES and not (in_list and tree.op in _LOOPS):
             found = RULES[tree.op](tree)
             if found is None or found == tree:
                 break

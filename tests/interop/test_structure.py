@@ -73,6 +73,9 @@ NORMAL = [
     ("END(store, [RANGE(10), RANGE(0), RANGE(5)])", "END(store, [RANGE(10), RANGE(5)])"),
     ("REDUCE(x, [RANGE(4), RANGE(0)], ADD)", "CONST(0)"),
     ("REDUCE(x, [RANGE(0)], MAX)", "CONST(-2147483648)"),
+    ("REDUCE(x, [new_range(0)], ADD)", "CONST(0)"),
+    ("REDUCE(x, [new_range(1), new_range(4)], ADD)", "REDUCE(x, [new_range(4)], ADD)"),
+    ("BUFFERIZE(x, [new_range(0)])", "BUFFERIZE(x, [new_range(0)])"),
     ("REDUCE(x, [RANGE(4), RANGE(1)], MAX)", "REDUCE(x, [RANGE(4)], MAX)"),
     ("REDUCE(x, [RANGE(1)], MUL)", "x"),
     # equal values along a range
