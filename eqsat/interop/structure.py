@@ -52,6 +52,7 @@ _AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _UNCALLED = re.compile(r"[A-Za-z_]\w*\b(?!\()")
 _RANGE = re.compile(r"r\d+")
+_LITERAL = re.compile(r"-?[0-9]+")
 #: Operations that are loops, whose ranges have no name.
 _LOOPS = ("RANGE", "new_range")
 _UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
@@ -199,7 +200,7 @@ def _bare(text: str) -> str:
 
 
 def _is_literal(text: str) -> bool:
-    return text.lstrip("-").isdigit()
+    return bool(_LITERAL.fullmatch(text))
 
 
 @dataclass(frozen=True)
@@ -211,12 +212,20 @@ class _Operand:
     value: Expr | None
 
 
-def _number(text: str) -> int:
-    """The integer of a constant expression; ``2^40`` is a power."""
-    value = parse(text.replace("^", "**"), {})
-    if value.vmin != value.vmax:
-        raise ValueError(f"{text.strip()!r} is not a number")
-    return value.vmin
+def _constant(text: str) -> Expr:
+    """A constant expression; ``2^40`` is a power."""
+    value = parse(text.strip().replace("^", "**"), {}, "write an integer literal, such as 42 or 2^40")
+    if value.vmin != value.vmax or value.element:
+        raise ValueError(f"{shortened(text.strip(), 80)!r} is no integer literal: write one, such as 42 or 2^40")
+    return value
+
+
+def _between(name: str, low: str, high: str) -> Expr:
+    """A variable with these ends."""
+    ends = [_constant(text).vmin for text in (low, high)]
+    if ends[0] > ends[1]:
+        raise ValueError(f"the range of variable {shortened(name, 80)!r} is empty: {ends}")
+    return any_var(name, *ends)
 
 
 def _operand(tree: Tree) -> _Operand:
@@ -227,7 +236,7 @@ def _operand(tree: Tree) -> _Operand:
     name, kind, low, high = match.groups()
     value = None
     if low is not None:
-        value = any_var(name, _number(low), _number(high))
+        value = _between(name, low, high)
     elif _is_literal(name):
         value = parse(name, {})
     width = int(kind[1:]) if kind else select_width(value) if value is not None else 32
@@ -242,7 +251,7 @@ def _computed_operand(tree: Tree) -> _Operand:
         value = _operand(tree.args[0]).value
     elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
         name, *ends = [a.text for a in tree.args[:3]]
-        value = any_var(name, *map(int, ends)) if all(map(_is_literal, ends)) else None
+        value = _between(name, *ends) if all(map(_is_literal, ends)) else None
     if typed:
         return _Operand(tree, int(typed[1]), value)
     # the condition of a selection has no width
@@ -280,7 +289,9 @@ def _typed(tree: Tree) -> Tree | None:
     if not values or not _ABSTRACT.match(kind.text):
         return None
     numbers = values[0].args or values[len(values) > 1 :]
-    width = common_width(*[parse(number.text, {}) for number in numbers])
+    if any(number.op for number in numbers):
+        raise ValueError(f"{shortened(str(tree), 80)} has no literal as value: write it as {_TYPED[tree.op]}")
+    width = common_width(*[_constant(number.text) for number in numbers])
     return _cast(node(tree.op, *values, leaf(kind.text.replace("Index", f"i{width}"))), kind.text)
 
 
@@ -323,7 +334,7 @@ def _extent(tree: Tree) -> int | None:
             return None
         return max(0, end.vmax)
     sized = _EXTENT.fullmatch(tree.text)
-    return int(sized[1]) if sized else None
+    return _constant(sized[1]).vmin if sized else None
 
 
 def _short_loop(tree: Tree) -> Tree | None:
@@ -382,7 +393,7 @@ def _in_two_stages(data: Tree, axes: Tree, operator: Sequence[Tree]) -> Tree | N
     array, listed = _SHAPED.fullmatch(data.text), _AXES.fullmatch(axes.text)
     if not array or not listed:
         return None
-    shape, over = [[int(n) for n in text.split(",")] for text in (array[2], listed[1])]
+    shape, over = [[_constant(n).vmin for n in text.split(",")] for text in (array[2], listed[1])]
     found = two_stages(shape, over)
     return None if found is None else in_stages(array[1], found, *operator)
 

@@ -161,6 +161,12 @@ REFUSED = [
     ("x.cast()", "cast takes one argument"),
     ("INDEX(buf, (r0 + 1", "a bracket is not closed"),
     ("NEG(" * 5000 + "x" + ")" * 5000, f"operations nest more than {INTEROP_LIMITS.nested_operations} deep"),
+    ("CONST(1.5, Index)", "'1.5' is no integer literal: write one, such as 42 or 2^40"),
+    ("CONST(x, Index)", "unknown variable 'x': write an integer literal, such as 42 or 2^40"),
+    ("VCONST([], Vector<Index,0>)", "has no literal as value: write it as VCONST([0, 1], Vector<Index,2>)"),
+    ("Add(x [9, 1].cast(Index), 1.cast(Index))", "the range of variable 'x' is empty: [9, 1]"),
+    ("Add(DEFINE_VAR(n, 9, 1, i32).cast(Index), 1.cast(Index))", "the range of variable 'n' is empty: [9, 1]"),
+    (f"END(x, [r0({'9' * 5000})])", "a number of 5000 digits is too long"),
     ("CONST(9223372036854775808, Index)", "which no 64-bit integer holds"),
     ("END()", "END() is no END: it takes what ends and a list of ranges"),
     ("END(x, r0)", "END(x, r0) is no END: it takes what ends and a list of ranges, as END(x, ["),
@@ -176,6 +182,13 @@ REFUSED = [
     ),
     ("SPECIAL(CONST(99999999999, Index))", "does not fit 32 bits: split the grid"),
 ]
+
+
+@pytest.mark.parametrize("text", ["--1", "²"])
+def test_what_is_no_literal_is_no_end_of_a_range(text):
+    """Python's error about int() was shown."""
+    found = normalized(Tree.parse(f"Add(DEFINE_VAR(n, {text}, 9, i32).cast(Index), 1.cast(Index))"))
+    assert str(found) == f"Add(DEFINE_VAR(n, {text}, 9, i32).cast(i32), 1.cast(i32)).cast(Index)"
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[row[1] for row in REFUSED])
