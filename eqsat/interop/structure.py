@@ -520,15 +520,16 @@ def normalized(
 
 
 def _declared(tree: Tree) -> dict[str, tuple[int, int]]:
-    """The ranges that leaves such as ``r1(8)`` give variables."""
+    """The ranges that leaves such as ``r1(8)`` give variables; the widest, if they give several."""
     found: dict[str, tuple[int, int]] = {}
     stack = [tree]
     while stack:
         part = stack.pop()
         stack += part.args
         sized = _EXTENT.fullmatch(part.text)
-        if sized and int(sized[1]):
-            found[part.text.split("(")[0]] = (0, int(sized[1]) - 1)
+        if sized and (extent := _constant(sized[1]).vmin):
+            name = _name(part)
+            found[name] = (0, max(extent - 1, found.get(name, (0, 0))[1]))
     return found
 
 

@@ -56,6 +56,10 @@ NORMAL = [
     ("INDEX(buf, ( r0 + 3 ) // 4)", "INDEX(buf, ( r0 + 3 ) // 4)"),
     ("INDEX(buf, i % 8)", "INDEX(buf, i % 8)"),
     ("END(INDEX(buf, i % 8), [i(8)])", "END(INDEX(buf, i), [i(8)])"),
+    (
+        "SINK(END(INDEX(a, i%4), [i(4)]), END(INDEX(b, i%4), [i(8)]))",
+        "SINK(END(INDEX(a, i%4), [i(4)]), END(INDEX(b, i%4), [i(8)]))",
+    ),
     # loops that end one inside the other end together
     ("END(END(END(x, [r0]), [r1]), [r2])", "END(x, [r0, r1, r2])"),
     ("STORE(STORE(buf, v, [r0]), [r1])", "STORE(buf, v, [r0, r1])"),
