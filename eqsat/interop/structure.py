@@ -31,7 +31,7 @@ from eqsat.interop.views import INVALID, split_gate
 from eqsat.kernels.staging import TwoStages, two_stages
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.dtypes import LIMITS, common_width, select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, make, shortened, var
+from eqsat.lang.expr import TRUE, Expr, any_var, make, shortened, topological, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import parse, to_text
@@ -540,7 +540,7 @@ def _with_access(
     written: dict[Expr, str] = {}
     try:
         index = _expression(tree.args[1], ranges, written)
-    except ValueError:
+    except (TypeError, ValueError):
         # what is no integer expression is left alone
         return tree
     access = split_gate(index)
@@ -574,5 +574,7 @@ def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], written: dict
         if word not in OPS and word not in ("True", "False"):
             names[word] = var(word, *ranges.get(word, LIMITS[32]))
     term = parse(tree.text, names)
+    if any(part.element for part in topological([term])):
+        raise ValueError(f"{tree.text} has a floating-point value")
     written.setdefault(term, tree.text)
     return term

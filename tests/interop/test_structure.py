@@ -51,6 +51,11 @@ NORMAL = [
     ("INDEX(buf, WHERE(r0 < 5, Invalid, r0))", "INDEX(buf, r0, gate=(5 <= r0))"),
     ("INDEX(buf, WHERE(a < 5, WHERE(b < 3, a*8, Invalid), Invalid))", "INDEX(buf, a*8, gate=(a < 5 and b < 3))"),
     ("INDEX(buf, WHERE(r0 < 5, r0, 0))", "INDEX(buf, WHERE(r0 < 5, r0, 0))"),
+    # an index that is no integer expression stays
+    ("INDEX(buf, WHERE(c, r0, 8))", "INDEX(buf, WHERE(c, r0, 8))"),
+    ("INDEX(buf, WHERE(r0 < 5, r0))", "INDEX(buf, WHERE(r0 < 5, r0))"),
+    ("INDEX(buf, WHERE())", "INDEX(buf, WHERE())"),
+    ("INDEX(buf, 1e5)", "INDEX(buf, 1e5)"),
     # index expressions become cheap, or stay as they are written
     ("STORE(INDEX(buf, (i*8 + j)//8*8 + (i*8 + j)%8), v)", "STORE(INDEX(buf, i*8 + j), v)"),
     ("INDEX(buf, ( r0 + 3 ) // 4)", "INDEX(buf, ( r0 + 3 ) // 4)"),
