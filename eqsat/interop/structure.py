@@ -31,7 +31,7 @@ from eqsat.interop.views import INVALID, split_gate
 from eqsat.kernels.staging import TwoStages, two_stages
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.dtypes import LIMITS, common_width, select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, make, shortened, topological, var
+from eqsat.lang.expr import TRUE, Expr, any_var, digits, make, shortened, topological, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import parse, to_text
@@ -45,7 +45,8 @@ _VECTOR = re.compile(r"Vector<\w+,\s*\d+>")
 _ABSTRACT = re.compile(r"(Vector<)?Index\b")
 _TYPE = re.compile(r"(?:Vector<)?i(32|64)\b")
 _CAST = re.compile(r"\.(cast|bind)\(")
-_ANNOTATED = re.compile(r"(.*?)(?::(i32|i64))?(?:\s*\[([^\[\],]+),([^\[\],]+)\])?", re.DOTALL)
+#: A name, its type and its range; spaces before the range are tried from the first one alone.
+_ANNOTATED = re.compile(r"(.*?)(?::(i32|i64))?(?:(?<!\s)\s*\[([^\[\],]+),([^\[\],]+)\])?", re.DOTALL)
 _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
 _SHAPED = re.compile(r"([A-Za-z_]\w*)\[(\d+(?:,\s*\d+)*)\]")
 _AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
@@ -99,19 +100,21 @@ class Tree:
         refuse_long_text(text, "a tree")
         reader = _Reader(text)
         tree = reader.item(0)
+        if _is_deep(tree):
+            raise reader.fail(f"operations nest more than {INTEROP_LIMITS.nested_operations} deep")
         if reader.position < len(text):
             raise reader.fail(f"unexpected {text[reader.position]!r}")
         return tree
 
     def __str__(self) -> str:
-        args = ", ".join(map(str, self.args))
         if not self.op:
             return self.text
+        args = list(map(str, self.args))
         if self.op == "[]":
-            return f"[{args}]"
+            return f"[{', '.join(args)}]"
         if self.op[0] != ".":
-            return f"{self.op}({args})"
-        value, what = map(str, self.args)
+            return f"{self.op}({', '.join(args)})"
+        value, what = args
         closed = self.args[0].op or _WORD.fullmatch(value) or _is_literal(value)
         return f"{value if closed else f'({value})'}{self.op}({what})"
 
@@ -187,16 +190,31 @@ class _Reader:
         return self.text[start : self.position].strip()
 
 
+def _is_deep(root: Tree) -> bool:
+    """Whether operations nest deeper than is read, with a cast around each; casts are read one behind the other."""
+    level = [root]
+    for _ in range(2 * INTEROP_LIMITS.nested_operations + 1):
+        level = [a for tree in level for a in tree.args]
+    return bool(level)
+
+
 def _bare(text: str) -> str:
     """``text`` without brackets around all of it."""
-    while text[:1] == "(" and text[-1:] == ")":
-        depth = 0
-        for letter in text[:-1]:
-            depth += (letter == "(") - (letter == ")")
-            if not depth:
-                return text
-        text = text[1:-1].strip()
-    return text
+    opened: list[int] = []
+    closed_at: dict[int, int] = {}
+    for place, letter in enumerate(text):
+        if letter == "(":
+            opened.append(place)
+        elif letter == ")" and opened:
+            closed_at[opened.pop()] = place
+    start, end = 0, len(text)
+    while closed_at.get(start) == end - 1:
+        start, end = start + 1, end - 1
+        while start < end and text[start].isspace():
+            start += 1
+        while start < end and text[end - 1].isspace():
+            end -= 1
+    return text[start:end]
 
 
 def _is_literal(text: str) -> bool:
@@ -383,10 +401,11 @@ def _over_what_varies(value: Tree, ranges: Sequence[Tree], op: Tree) -> Tree:
     spoken_of = _spoken_of(value, set(map(_name, ranges)))
     long = [r for r in ranges if _is_long(r)]
     same = [r for r in long if spoken_of is not None and _extent(r) and _name(r) not in spoken_of]
-    live = [r for r in long if r not in same or op.text not in _REPEATED]
+    left_out = set(same) if op.text in _REPEATED else set()
+    live = [r for r in long if r not in left_out]
     found = node("REDUCE", value, node("[]", *live), op) if live else value
     repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in same])
-    return node(repeated, found, node("CONST", leaf(count))) if repeated and count > 1 else found
+    return node(repeated, found, node("CONST", leaf(digits(count)))) if repeated and count > 1 else found
 
 
 def _in_two_stages(data: Tree, axes: Tree, operator: Sequence[Tree]) -> Tree | None:
@@ -437,13 +456,13 @@ def _along_what_varies(value: Tree, ranges: Sequence[Tree]) -> Tree | None:
     """A buffer without the axes along which its value is one; then expanded along these."""
     spoken_of = _spoken_of(value, set(map(_name, ranges)))
     extents = {r: _extent(r) for r in ranges}
-    live = [r for r, n in extents.items() if n is None or (n != 1 and (spoken_of is None or _name(r) in spoken_of))]
-    if len(live) == len(extents):
+    varying = {r for r, n in extents.items() if n is None or (n != 1 and (spoken_of is None or _name(r) in spoken_of))}
+    if len(varying) == len(extents):
         return None
     # without any axis left the buffer stays: a kernel must store something
-    kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges if r in live]))
+    kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges if r in varying]))
     sizes = [leaf(r if extents[r] is None else extents[r]) for r in ranges]
-    inserted = [size if r in live else leaf(1) for r, size in zip(ranges, sizes, strict=True)]
+    inserted = [size if r in varying else leaf(1) for r, size in zip(ranges, sizes, strict=True)]
     return node("EXPAND", node("RESHAPE", kept, node("[]", *inserted)), node("[]", *sizes))
 
 

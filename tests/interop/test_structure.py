@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -170,6 +171,7 @@ REFUSED = [
     ("x.cast()", "cast takes one argument"),
     ("INDEX(buf, (r0 + 1", "a bracket is not closed"),
     ("NEG(" * 5000 + "x" + ")" * 5000, f"operations nest more than {INTEROP_LIMITS.nested_operations} deep"),
+    ("x" + ".cast(i32)" * 5000, f"operations nest more than {INTEROP_LIMITS.nested_operations} deep"),
     ("CONST(1.5, Index)", "'1.5' is no integer literal: write one, such as 42 or 2^40"),
     ("CONST(x, Index)", "unknown variable 'x': write an integer literal, such as 42 or 2^40"),
     ("VCONST([], Vector<Index,0>)", "has no literal as value: write it as VCONST([0, 1], Vector<Index,2>)"),
@@ -191,6 +193,25 @@ REFUSED = [
     ),
     ("SPECIAL(CONST(99999999999, Index))", "does not fit 32 bits: split the grid"),
 ]
+
+
+LONG = [
+    "Add(" * 60 + "x.cast(Index)" + ", 1.cast(Index)).cast(Index)" * 60,
+    "x" + ".bind(n)" * 60,
+    "(" * 30_000 + "x" + ")" * 30_000 + ".cast(f32)",
+    "Add(x" + " " * 100_000 + "y.cast(Index), 1.cast(Index))",
+    f"REDUCE(c, [{', '.join(f'r{n}(2)' for n in range(20_000))}], MAX)",
+    f"REDUCE(c, [{', '.join(f'r{n}(2)' for n in range(20_000))}], ADD)",
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=[text[:20] for text in LONG])
+def test_long_trees_are_read_and_printed_in_time(text):
+    """Printing took twice as long for each cast around another."""
+    start = time.process_time()
+    found = normalized(Tree.parse(text))
+    assert Tree.parse(str(found)) == found
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize("text", ["--1", "²"])
