@@ -84,7 +84,11 @@ def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any
     roots, constraints = (tuple(replaced(those, names)) for those in (terms, known))
 
     def solve() -> tuple[Expr, ...]:
-        return optimize(roots, constraints=constraints, **options).exprs
+        try:
+            return optimize(roots, constraints=constraints, **options).exprs
+        except ValueError:
+            # the error speaks of the other names: that of the terms as they were given does not
+            return tuple(replaced(optimize(terms, constraints=known, **options).exprs, names))
 
     problem = roots, constraints, tuple(sorted(options.items()))
     try:

@@ -349,6 +349,11 @@ def test_quotients_by_what_may_be_negative_are_not_merged():
 
 
 REFUSED = [
+    (
+        lambda: simplify(x + y, assume=[sp.Lt(2 * x, y), sp.Lt(y, 2 * x)]),
+        ValueError,
+        r"the constraints contradict each other: x\*2 < y, y < x\*2",
+    ),
     (lambda: simplify(x * (x + 2) / 2), ValueError, "/2': it is not known to be an integer: write floor"),
     (lambda: simplify(x / 2), ValueError, "'x/2': it is not known to be an integer: write floor"),
     (
