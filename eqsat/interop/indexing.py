@@ -48,7 +48,9 @@ from eqsat.lang.expr import (
     FALSE,
     TRUE,
     Expr,
+    ExprLike,
     as_expr,
+    brief,
     chain_members,
     const,
     divides_by_zero,
@@ -58,6 +60,7 @@ from eqsat.lang.expr import (
     var,
     variables,
 )
+from eqsat.lang.functions import where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.lang.text import numbered, split_list
@@ -142,7 +145,7 @@ class IndexingMap(Displayed):
     Raises
     ------
     TypeError
-        If a dim or symbol is no variable, a result no term, or a constraint no condition.
+        If a dim or symbol is no variable, a result no integer term, or a constraint no condition.
 
     >>> print(IndexingMap.parse("(d0, d1) -> (d0 + d1 floordiv 16), domain: d0 in [0, 6], d1 in [0, 14]").simplify())
     (d0, d1) -> (d0), domain: d0 in [0, 6], d1 in [0, 14]
@@ -164,7 +167,7 @@ class IndexingMap(Displayed):
         for variable in self.variables:
             if not isinstance(variable, Expr) or variable.op != "var":
                 raise TypeError(f"{variable!r} is no variable: dims and symbols of a map are made by var")
-        object.__setattr__(self, "results", tuple(map(as_expr, self.results)))
+        object.__setattr__(self, "results", tuple(map(_index, self.results)))
         object.__setattr__(self, "constraints", tuple(_conditions(self.constraints)))
 
     @property
@@ -412,6 +415,14 @@ class IndexingMap(Displayed):
             for m, image in ((self, own), (other, widest))
         ]
         return check_equal(before, after, gates=[None, *before[:1] * (len(before) - 1)], **options)
+
+
+def _index(given: ExprLike) -> Expr:
+    """A result of a map as an integer; a condition counts 1 or 0."""
+    result = as_expr(given)
+    if result.element:
+        raise TypeError(f"the results of a map are integers, not {brief(result)!r}")
+    return where(result, 1, 0) if result.is_bool else result
 
 
 def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
@@ -698,9 +709,14 @@ def _as_remainder(term: Expr, low: int, high: int) -> Interval:
 
 
 def within(term: Expr, low: int, high: int) -> list[Expr]:
-    """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply."""
+    """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply.
+
+    A condition counts 1 where it holds, and 0 elsewhere.
+    """
     if term.is_bool:
-        return [term]
+        return {(True, True): [], (True, False): [~term], (False, True): [term]}.get(
+            (low <= 0 <= high, low <= 1 <= high), [FALSE]
+        )
     low, high = max(low, term.vmin), min(high, term.vmax)
     if low > high:
         return [FALSE]

@@ -55,6 +55,12 @@ TEXTS = [
         "affine_map<(d0)[s0] -> (d0 + s0)>",
         "(d0)[s0] -> (d0 + s0), domain: d0 in [-2147483648, 2147483647], s0 in [-2147483648, 2147483647]",
     ),
+    # a condition counts 1 where it holds
+    (
+        "(d0) -> (d0 < 3), domain: d0 in [0, 9], d0 < 8 in [0, 0], d0 != 4 in [0, 1], d0 != 5 in [1, 3]",
+        "(d0) -> (where(d0 < 3, 1, 0)), domain: d0 in [0, 9], not d0 < 8, d0 != 5",
+    ),
+    ("(d0) -> (d0), domain: d0 in [0, 9], d0 < 8 in [2, 3]", "(d0) -> (d0), domain: d0 in [0, 9], False"),
     # an empty range is turned round
     (
         "(d0)[s0] -> (d0, 9 floordiv s0), domain: d0 in [5, 3], s0 in [0, -1], d0 mod 2 in [0, 0]",
@@ -252,6 +258,18 @@ def test_a_composition_is_defined_where_both_are() -> None:
 
 GUARDED = "(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 3]"
 NONZERO = "(d0, d1) -> (d0 floordiv d1), domain: d0 in [0, 9], d1 in [-1, 3], d1 != 0, d0 mod d1 in [0, 0]"
+
+
+def test_conditions_are_composed_as_numbers() -> None:
+    """They were taken for conditions that hold, or ended in an error about the next map."""
+    small = IndexingMap.parse("(d0) -> (d0 < 3), domain: d0 in [0, 9]")
+    for following, both in [
+        ("(e) -> (e * 8), domain: e in [0, 5]", "(d0) -> (where(d0 < 3, 8, 0)), domain: d0 in [0, 9]"),
+        ("(e) -> (e * 8), domain: e in [1, 5]", "(d0) -> (8), domain: d0 in [0, 2]"),
+        ("(e) -> (e), domain: e in [0, 0]", "(d0) -> (0), domain: d0 in [3, 9]"),
+    ]:
+        assert str(small.then(IndexingMap.parse(following)).simplify()) == both
+
 
 DIVIDED = [
     # a map, the next one, the simplest composition
@@ -471,6 +489,7 @@ NO_MAPS: list[tuple[Callable[[], object], str]] = [
     (lambda: simplify_constraints([D0 == D0]), "True is no condition"),  # type: ignore[list-item]
     (lambda: IndexingMap((D0 + 1,), (), ()), "is no variable"),
     (lambda: IndexingMap((D0,), (), (), (D0,)), "is no condition"),
+    (lambda: IndexingMap.parse("(d0) -> (1.5)"), "the results of a map are integers, not '1.5'"),
 ]
 
 
