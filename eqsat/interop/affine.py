@@ -47,7 +47,7 @@ class AffineFunction:
         ('d0 - 1 >= 0', 's0 - d0 == 0')
         """
         refuse_long_text(text, "an affine function")
-        found = _FUNCTION.fullmatch(text.strip())
+        found = _FUNCTION.fullmatch(" ".join(text.split()))
         if not found or (found[3] == ":") != ("affine_set" in text):
             raise ValueError(
                 f"cannot parse {text[:60]!r}: write affine_map<(d0) -> (d0)> or affine_set<(d0) : (d0 >= 0)>"

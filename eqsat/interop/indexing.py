@@ -56,6 +56,7 @@ from eqsat.lang.expr import (
     divides_by_zero,
     make,
     replaced,
+    shortened,
     topological,
     var,
     variables,
@@ -78,8 +79,10 @@ _SET = re.compile(r"\s*affine_set\s*<")
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+|-inf)\s*,\s*(-?\d+|inf)\s*\]")
 #: Behind the interval of a runtime variable: what holds it, and where in that.
-_HELD = re.compile(r"(\w+)\s+(in\s*\[[^\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*")
-_END = re.compile(r"(\bin\s*\[[^\]]*\])\s*,?\s*(?=\S)")
+_HELD = re.compile(
+    r"\b(\w+)\s+(in\s*\[[^\[\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*"
+)
+_END = re.compile(r"(\bin\s*\[[^\[\]]*\])\s*,?\s*(?=\S)")
 _FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
 
 #: A term, and its least and greatest value.
@@ -201,7 +204,9 @@ class IndexingMap(Displayed):
         if not isinstance(text, str):
             raise TypeError(f"a map is read from a text, not from {text!r}")
         refuse_long_text(text, "a map")
-        head, _, domain = _FLAG.sub("", _unwrapped(text)).partition("domain:")
+        # each run of spaces is one, or expressions that look for what follows it take time by its square
+        lines = "\n".join([" ".join(line.split()) for line in text.split("\n") if line.strip()])
+        head, _, domain = _FLAG.sub("", _unwrapped(lines)).partition("domain:")
         if not (found := _MAP.fullmatch(" ".join(head.split()).strip(" ,"))):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
         dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]
@@ -430,7 +435,16 @@ def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
     if not (found := _INTERVAL.fullmatch(item)):
         return item, None
     low, high = found.groups()[1:]
-    return found[1].strip(), (-INFINITY if low == "-inf" else int(low), INFINITY if high == "inf" else int(high))
+    ends = -INFINITY if low == "-inf" else _bound(low), INFINITY if high == "inf" else _bound(high)
+    return found[1].strip(), ends
+
+
+def _bound(text: str) -> int:
+    """An end of an interval; Python's own error about one that is too long speaks of Python's limit."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"the end {shortened(text, 40)!r} of an interval has {len(text)} digits: write inf") from None
 
 
 def _read_domain(
@@ -441,10 +455,10 @@ def _read_domain(
         if not isinstance(ends, Sequence) or len(ends) != 2:
             raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
     box: dict[str, tuple[int, int]] = {}
-    others = []
+    others, known = [], set(written)
     for item in items:
         part, interval = _text_and_interval(item)
-        if interval and part in written and part not in box:
+        if interval and part in known and part not in box:
             box[part] = interval
         else:
             others.append(item)

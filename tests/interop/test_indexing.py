@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -107,6 +108,7 @@ REFUSED = [
     ("(d0) -> (d0 floordiv 0)", "division by zero"),
     ("(mod) -> (mod)", "'mod' is an operator, not a variable name"),
     ("(d0) -> (d0), domain: d0 in [0, 9], d0", "'d0' in the domain is no condition"),
+    (f"(d0) -> (d0), domain: d0 in [0, {'9' * 5000}]", "the end '9+...' of an interval has 5000 digits: write inf"),
 ]
 
 
@@ -115,6 +117,26 @@ def test_refused_in_one_line(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         IndexingMap.parse(text)
     assert "\n" not in str(caught.value)
+
+
+LONG = [
+    "(d0) -> (d0), domain: " + "1" * 100_000,
+    "(d0) -> (d0), domain: " + "d0 in [" * 30_000,
+    "(d0) -> (d0), domain: d0 in [0, 3]," + " " * 100_000 + "x",
+    "affine_map<(d0) -> (d0)>" + " " * 100_000 + "x",
+    "affine_set <(d0)" + " " * 100_000 + "x",
+    " " * 100_000 + "x",
+    "\n" * 100_000 + "x",
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=[text[:30].strip() for text in LONG])
+def test_long_texts_are_refused_in_time(text: str) -> None:
+    """What looks for the end of a run of spaces, digits or letters began anew at each of them."""
+    start = time.process_time()
+    with pytest.raises(ValueError, match="cannot parse"):
+        IndexingMap.parse(text)
+    assert time.process_time() - start < 5
 
 
 SIMPLIFIED = [
