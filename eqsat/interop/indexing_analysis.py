@@ -217,6 +217,8 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     if opcode in NULLARY:
         return []
     if opcode == "tuple":
+        if [[s.sizes for s in operand.shapes] for operand in operands] != [[s.sizes] for s in instruction.shapes]:
+            raise ValueError(f"{instruction!r}: its operands do not have the shapes of its result")
         return [relations.identity(shape.sizes) if n == output else None for n in range(len(operands))]
     if opcode not in OPERATIONS:
         raise ValueError(

@@ -759,6 +759,9 @@ REFUSED = [
     ("ROOT r = f32[4,8] dynamic-update-slice(p0, o, o, o)", "entries for"),
     ("ROOT r = f32[4,8] get-tuple-element(p0), index=1", "parameter 'p0' has no output 1"),
     ("pair = (f32[4,8], f32[4,8]) tuple(p0, p1)\nROOT r = f32[4,8] negate(pair)", "negate 'r' has a tuple as operand"),
+    ("ROOT r = (f32[3,8], f32[4,8]) tuple(p0, p1)", "tuple 'r': its operands do not have the shapes of its result"),
+    ("ROOT r = (f32[4,8], f32[4,8]) tuple(p0)", "its operands do not have the shapes"),
+    ("ROOT r = (f32[4,8]) tuple(p0, p1)", "its operands do not have the shapes"),
 ]
 
 
