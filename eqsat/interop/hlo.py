@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from eqsat.interop.limits import refuse_long_module
+from eqsat.lang.expr import shortened
 from eqsat.lang.text import split_list
 from eqsat.lang.validation import require
 
@@ -24,12 +25,20 @@ _SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\{([^}]*)\})?")
 #: What follows the dimensions of a layout: tiles and a memory space, as in T(8,128)(2,1)S(1).
 _PLACEMENT = re.compile(r"(?:[A-Z#*]+(?:\([^()]*\))+)*")
 _TILES = re.compile(r"T((?:\([^()]*\))+)")
-_HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:\(.*\)\s*->.*)?\{{")
+#: The first arrow is as good as any: no other is tried.
+_HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:(?>\(.*?\)\s*->).*)?\{{")
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
 _OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
+#: Longer ones are no sizes, and Python does not read those of thousands of digits.
+_INTEGER = re.compile(r"-?\d{1,18}")
 _SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 #: The tables of source lines that metadata refers to.
 _STACK_FRAMES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*", re.MULTILINE)
+#: By attribute what may be written.
+_EXAMPLES = {
+    **{"slice": "{[0:4]}", "padding": "0_0", "index": "0", "index_vector_dim": "1"},
+    **{"window": "{size=3x3}", "dim_labels": "b01f_01io->b01f"},
+}
 #: How a computation ends, which may name the thread that runs it.
 _END = re.compile(r"\}(?:, execution_thread=\S+)?")
 
@@ -113,7 +122,7 @@ class Instruction:
         return self.text
 
     def __repr__(self) -> str:
-        return f"{self.opcode} {self.name!r}"
+        return f"{self.opcode} {_brief(self.name)}"
 
     def dimensions(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The integers of the attribute ``key``; ``default`` if it is not there."""
@@ -129,7 +138,7 @@ class Instruction:
     def attribute(self, key: str) -> str:
         """The text of the attribute ``key``, without its braces."""
         if key not in self.attributes:
-            example = {"slice": "{[0:4]}", "padding": "0_0", "index": "0"}.get(key, "{0}")
+            example = _EXAMPLES.get(key, "{0}")
             raise ValueError(f"the attribute {key} is missing: write it behind the operands, as in {key}={example}")
         return self.attributes[key].removeprefix("{").removesuffix("}").strip()
 
@@ -188,7 +197,7 @@ def parse(text: str) -> Module:
                 )
             is_entry, name = found.groups()
             if name in computations:
-                raise ValueError(f"the computation {name!r} is defined twice: rename one of the two")
+                raise ValueError(f"the computation {_brief(name)} is defined twice: rename one of the two")
             computations[name] = _computation(name, lines, computations)
             entries += [name] if is_entry else []
     if len(computations) == 1:
@@ -196,6 +205,11 @@ def parse(text: str) -> Module:
     if len(entries) != 1:
         raise ValueError(f"{len(entries)} of {len(computations)} computations are marked as ENTRY: mark one")
     return Module(computations, computations[entries[0]])
+
+
+def _brief(name: str) -> str:
+    """A name as errors quote it."""
+    return repr(shortened(name, 60))
 
 
 @contextmanager
@@ -218,18 +232,18 @@ def _computation(name: str, lines: Iterator[tuple[int, str]], known: Mapping[str
         with _located(number):
             is_root, instruction = _instruction(line, body, known)
             if instruction.name in body:
-                raise ValueError(f"{instruction.name!r} is defined twice: rename one of the two")
+                raise ValueError(f"{_brief(instruction.name)} is defined twice: rename one of the two")
             if is_root and root:
-                raise ValueError(f"a second ROOT beside {root.name!r}: leave one")
+                raise ValueError(f"a second ROOT beside {_brief(root.name)}: leave one")
             body[instruction.name] = instruction
             root = instruction if is_root else root
     else:
-        raise ValueError(f"the computation {name!r} has no end: close it with '}}'")
+        raise ValueError(f"the computation {_brief(name)} has no end: close it with '}}'")
     if not body:
-        raise ValueError(f"the computation {name!r} is empty: give it a ROOT instruction")
+        raise ValueError(f"the computation {_brief(name)} is empty: give it a ROOT instruction")
     parameters = sorted((i for i in body.values() if i.number is not None), key=lambda i: cast(int, i.number))
     if [i.number for i in parameters] != list(range(len(parameters))):
-        raise ValueError(f"the parameters of {name!r} must be numbered from 0, each once")
+        raise ValueError(f"the parameters of {_brief(name)} must be numbered from 0, each once")
     last = next(reversed(body.values()))
     return Computation(name, tuple(body.values()), root or last, tuple(parameters))
 
@@ -237,8 +251,8 @@ def _computation(name: str, lines: Iterator[tuple[int, str]], known: Mapping[str
 def integers(text: str) -> tuple[int, ...]:
     """The integers of a list such as ``0,2``."""
     parts = split_list(text)
-    if not all(re.fullmatch(r"-?\d+", part) for part in parts):
-        raise ValueError(f"{text[:60]!r} is no list of integers: write it as {{0,2}}")
+    if not all(map(_INTEGER.fullmatch, parts)):
+        raise ValueError(f"{text[:60]!r} is no list of integers, of 18 digits at most: write it as {{0,2}}")
     return tuple(map(int, parts))
 
 
@@ -272,11 +286,11 @@ def _instruction(
     arguments, attributes = _arguments(rest)
     called = attributes.get("calls", attributes.get("to_apply", "")).removeprefix("%")
     if called and called not in known:
-        raise ValueError(f"the computation {called!r} is not defined: define it above {name!r}")
+        raise ValueError(f"the computation {_brief(called)} is not defined: define it above {_brief(name)}")
     number = None
     if opcode == "parameter":
-        if not arguments.strip().isdecimal():
-            raise ValueError(f"parameter {name!r} has no number: write parameter(0)")
+        if not _INTEGER.fullmatch(arguments.strip()) or int(arguments) < 0:
+            raise ValueError(f"parameter {_brief(name)} has no number: write parameter(0)")
         number = int(arguments)
     # what a constant holds is no operand
     texts = [] if opcode in ("parameter", "constant") else split_list(arguments)
@@ -306,5 +320,5 @@ def _arguments(rest: str) -> tuple[str, dict[str, str]]:
 def _operand(text: str, earlier: Mapping[str, Instruction], name: str) -> Instruction:
     found = _OPERAND.fullmatch(text)
     if not found or found[1] not in earlier:
-        raise ValueError(f"the operand {text[:60]!r} of {name!r} is not defined: define it above")
+        raise ValueError(f"the operand {text[:60]!r} of {_brief(name)} is not defined: define it above")
     return earlier[found[1]]

@@ -290,7 +290,7 @@ def _reduce_window(i: Instruction) -> list[Relation]:
 
 def _window(i: Instruction, rank: int) -> tuple[Sizes, Sizes, Sizes, Sizes, tuple[Sizes, Sizes]]:
     """The sizes of a window, its strides, both dilations, and the padding."""
-    window = dict(re.findall(r"(\w+)=([\w\-]+)", i.attribute("window") if rank else ""))
+    window = dict(re.findall(r"\b(\w+)=([\w\-]+)", i.attribute("window") if rank else ""))
     sizes, strides, spread, dilations = [
         integers(window.get(key, "x".join(["1"] * rank)).replace("x", ","))
         for key in ("size", "stride", "lhs_dilate", "rhs_dilate")

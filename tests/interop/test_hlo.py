@@ -136,6 +136,11 @@ REFUSED = [
     ("ENTRY e {\n a = parameter(0)\n}", "cannot parse 'a = parameter"),
     ("ENTRY e {\n a = f32[] negate(\n}", "no end|cannot parse|has no end"),
     ("ENTRY e {\n knit purl\n}", "line 2 .* cannot parse 'knit purl'"),
+    (
+        f"ENTRY e {{\n a = f32[{'9' * 5000}] parameter(0)\n}}",
+        "line 2 .* '9+' is no list of integers, of 18 digits at most",
+    ),
+    (f"ENTRY e {{\n a = f32[] parameter({'9' * 5000})\n}}", "line 2 .* parameter 'a' has no number"),
 ]
 
 
@@ -153,10 +158,20 @@ def test_no_shape(text: str) -> None:
 
 
 HOSTILE = ["/*" * 10**5, '\\"' * 10**5, "(" * 10**5, "x = f32[] f(" + "a" * 10**6, "{" * 10**5, "[,(" * 10**5]
+#: The heads of computations.
+HOSTILE_HEADS = [f"x ({')->' * 10**5} }}", "x" * 10**5 + " {", f"x ({') ' * 10**5} {{"]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_ends(text: str) -> None:
     with pytest.raises(ValueError, match=r"line|ENTRY") as caught:
         hlo.parse(f"ENTRY e {{\n{text}\n}}")
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", HOSTILE_HEADS, ids=range(len(HOSTILE_HEADS)))
+def test_hostile_heads_end(text: str) -> None:
+    """A head with many arrows took time by their square, and errors quoted names of any length."""
+    with pytest.raises(ValueError, match="line 1") as caught:
+        hlo.parse(text)
     assert len(str(caught.value)) < 300

@@ -710,7 +710,10 @@ REFUSED = [
     # the last lines of a computation with p0 and p1 of f32[4,8] and o of s32[], a part of the error
     ("ROOT r = f32[4,8] knit(p0)", "knit 'r' is not supported"),
     ("ROOT r = f32[4,8] sort(p0), dimensions={0}", "sort 'r' is not supported"),
-    ("ROOT r = f32[4,4] convolution(p0, p1)", "convolution 'r': the attribute dim_labels is missing"),
+    (
+        "ROOT r = f32[4,4] convolution(p0, p1)",
+        "convolution 'r': the attribute dim_labels is missing: .* as in dim_labels=b01f_01io->b01f",
+    ),
     ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi", "write dim_labels=b01f_01io->b01f"),
     ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oo->bf", "the labels 'oo' must be each of 'io' once"),
     (
@@ -762,6 +765,8 @@ REFUSED = [
     ("ROOT r = (f32[3,8], f32[4,8]) tuple(p0, p1)", "tuple 'r': its operands do not have the shapes of its result"),
     ("ROOT r = (f32[4,8], f32[4,8]) tuple(p0)", "its operands do not have the shapes"),
     ("ROOT r = (f32[4,8]) tuple(p0, p1)", "its operands do not have the shapes"),
+    ("ROOT r = f32[4,8] reduce-window(p0, o)", r"the attribute window is missing: .* as in window=\{size=3x3\}"),
+    ("ROOT r = f32[4,9] reduce-window(p0, o), window={" + "a" * 100_000 + "}", r"give sizes \[4, 8\]"),
 ]
 
 
