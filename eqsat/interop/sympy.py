@@ -126,7 +126,12 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
     ranges = {} if ranges is None else ranges
     require(ranges, Mapping, "ranges")
     reader = _Reader(_sympy(), assume, dict(ranges))
-    terms = tuple([reader.value(e) for e in (exprs if isinstance(exprs, list | tuple) else [exprs])])
+    try:
+        terms = tuple([reader.value(e) for e in (exprs if isinstance(exprs, list | tuple) else [exprs])])
+    except RecursionError:
+        raise ValueError(
+            "the expressions nest deeper than SymPy can follow: put a symbol in the place of a part of them"
+        ) from None
     return Reading(terms, tuple(facts_on(terms, reader.constraints)), reader.names)
 
 
@@ -218,7 +223,12 @@ class _Reader:
         self.constraints = [term for fact in others if (term := self.condition(fact)) is not TRUE]
 
     def fail(self, e: Any, why: str) -> ValueError:
-        return ValueError(f"cannot read {shortened(str(e), 80)!r}: {why}")
+        try:
+            shown = shortened(str(e), 80)
+        except RecursionError:
+            # SymPy prints no expressions that nest very deep
+            shown = f"{type(e).__name__}(...)"
+        return ValueError(f"cannot read {shown!r}: {why}")
 
     # ---- symbols
 
@@ -320,8 +330,15 @@ class _Reader:
             return _Ratio(const(e))
         if not isinstance(e, self.sympy.Basic):
             raise TypeError(f"{shortened(repr(e), 80)} is no SymPy expression")
-        if e not in self._values:
-            self._values[e] = self._read(e)
+        # operands first, so that expressions may nest to any depth
+        stack = [e]
+        while stack:
+            part = stack.pop()
+            if part not in self._values:
+                if waiting := [a for a in _operands(part) if a not in self._values]:
+                    stack += [part, *reversed(waiting)]
+                else:
+                    self._values[part] = self._read(part)
         return self._values[e]
 
     def _read(self, e: Any) -> _Ratio | Expr:
@@ -486,6 +503,17 @@ class _Reader:
         if type(e).__name__ == "Equivalent":
             return reduce(and_, [first.eq(other) for other in others])
         return reduce({"And": and_, "Or": or_, "Xor": xor}[type(e).__name__], others, first)
+
+
+def _operands(e: Any) -> list[Any]:
+    """What is read before an expression is."""
+    kind = type(e).__name__
+    if kind == "Piecewise":
+        # the condition of the last branch is none
+        return [part for pair in e.args for part in pair.args][:-1]
+    if kind == "Pow":
+        return [e.args[0]]
+    return list(e.args) if kind in _READERS or getattr(e, "is_Function", False) else []
 
 
 def _range(symbol: Any, given: Ends) -> Bounds:

@@ -386,6 +386,27 @@ REFUSED = [
 ]
 
 
+NESTED = {
+    "floor": lambda e, k: floor((e + y) / (k + 2), evaluate=False),
+    "Mod": lambda e, k: Mod(e + k, k + 2, evaluate=False),
+    "function": lambda e, k: f(e),
+}
+
+
+@pytest.mark.parametrize("step", NESTED.values(), ids=NESTED)
+def test_expressions_nest_deep(step):
+    """A hundred and fifty levels ended in a RecursionError."""
+    deep = reduce(step, range(250), x)
+    reading = from_sympy(deep)
+    assert from_sympy(to_sympy(reading.term, reading.names)).term == reading.term
+
+
+def test_what_sympy_cannot_follow_is_refused():
+    with pytest.raises(ValueError, match="nest deeper than SymPy can follow: put a symbol in the place") as caught:
+        from_sympy(reduce(lambda e, k: Piecewise((k, x > k), (e, True), evaluate=False), range(2000), x))
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("use", "error", "message"), REFUSED)
 def test_refused_with_one_line(use, error, message):
     with pytest.raises(error, match=message) as caught:
