@@ -44,7 +44,8 @@ class Access:
         >>> Access(x % 4, x < 4).optimize()
         Access(index=Expr('x'), valid=Expr('x < 4'))
         """
-        return Access(*optimize([self.index, self.valid], gates=[self.valid, None], **options).exprs)
+        index, valid = as_expr(self.index), as_expr(self.valid)
+        return Access(*optimize([index, valid], gates=[valid, None], **options).exprs)
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class View:
     Raises
     ------
     ValueError, TypeError
-        If the parts differ in their number of dimensions, a size cannot be positive, the mask is not pairs, or the
-        shape or strides are no numbers.
+        If the parts differ in their number of dimensions, a size cannot be positive, the mask is not pairs, or a part
+        is no integer.
 
     Source: tinygrad's ShapeTracker.
 
@@ -83,6 +84,7 @@ class View:
     def __post_init__(self) -> None:
         for name in ("shape", "strides"):
             object.__setattr__(self, name, _numbers(name, getattr(self, name)))
+        object.__setattr__(self, "offset", *_numbers("offsets", [self.offset]))
         mask = self.shape if self.mask is None else self.mask
         if not isinstance(mask, Sequence):
             raise ValueError(f"the mask of a view is a (low, high) per dimension, not {mask!r}")
@@ -97,6 +99,7 @@ class View:
         for pair in self.mask or []:
             if not isinstance(pair, Sequence) or len(pair) != 2:
                 raise ValueError(f"a mask range is (low, high), not {pair!r}")
+            _numbers("mask ranges", pair)
 
     @classmethod
     def contiguous(
@@ -132,7 +135,7 @@ class View:
         given = as_expr(valid)
         if not given.is_bool:
             raise TypeError(f"where an access is valid is a condition, not {brief(given)!r}")
-        terms = [as_expr(i) for i in indices]
+        terms = [as_expr(i) for i in _numbers("indices", indices)]
         # a dimension of size 1 has one index, 0; a stride of 0 repeats one element
         moving = [
             term * stride
@@ -147,7 +150,7 @@ class View:
 
 
 def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:
-    """The sizes or strides of a view; those of an array of machine integers as integers that do not wrap around."""
+    """A part of a view, such as its sizes; machine integers of an array as integers that do not wrap around."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"the {name} of a view is a number per dimension, not {given!r}")
     found = tuple([index(n) if hasattr(n, "__index__") else as_expr(n) for n in given])

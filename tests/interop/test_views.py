@@ -95,6 +95,12 @@ def test_row_major(shape, strides):
         (lambda: View(None, [1]), "the shape of a view is a number per dimension, not None"),
         (lambda: View([4], [1.5]), "the strides of a view are integers, not '1.5'"),
         (lambda: View.contiguous("ab"), "the shape of a view is a number per dimension, not 'ab'"),
+        (lambda: View([4], [1], 1.5), "the offsets of a view are integers, not '1.5'"),
+        (lambda: View([4], [1], None), "None is not an index expression"),
+        (lambda: View([4], [1], 0, [("a", 2)]), "'a' is not an index expression"),
+        (lambda: View([4], [1], 0, [(0, 1.5)]), "the mask ranges of a view are integers, not '1.5'"),
+        (lambda: View([4], [1]).access([1.5]), "the indices of a view are integers, not '1.5'"),
+        (lambda: Access(1, 2).optimize(), "a constraint or gate must be a condition, not '2'"),
     ],
 )
 def test_refused(build, message):
