@@ -13,6 +13,7 @@ from eqsat.interop.limits import refuse_long_text
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
+from eqsat.lang.validation import require
 from eqsat.theory.linear import LinearArithmetic
 
 _SYMBOLS = {"floordiv": "//", "mod": "%"}
@@ -46,6 +47,7 @@ class AffineFunction:
         >>> AffineFunction.parse("affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 - d0 == 0)>").results
         ('d0 - 1 >= 0', 's0 - d0 == 0')
         """
+        require(text, str, "an affine function")
         refuse_long_text(text, "an affine function")
         found = _FUNCTION.fullmatch(" ".join(text.split()))
         if not found or (found[3] == ":") != ("affine_set" in text):

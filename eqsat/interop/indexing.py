@@ -50,6 +50,7 @@ from eqsat.lang.expr import (
     Expr,
     ExprLike,
     as_expr,
+    bounds_of,
     brief,
     chain_members,
     const,
@@ -129,6 +130,11 @@ class RuntimeVariable:
     hlo: object = None
     indices: tuple[Expr, ...] = ()
 
+    def __post_init__(self) -> None:
+        if isinstance(self.indices, str) or not isinstance(self.indices, Iterable):
+            raise TypeError(f"the indices of a runtime variable are given as {shown(self.indices)}: give a list")
+        object.__setattr__(self, "indices", tuple(map(_index, self.indices)))
+
 
 @dataclass(frozen=True)
 class IndexingMap(Displayed):
@@ -186,8 +192,8 @@ class IndexingMap(Displayed):
 
         Raises
         ------
-        ValueError
-            If the text is not a map, or names a variable twice.
+        ValueError, TypeError
+            If the text is not a map, or names a variable twice; if a range is no two integers (``None``: no end).
 
         >>> print(IndexingMap.parse("(d0)[s0] -> (s0 + 5, d0 * 2)", {"d0": (0, 3), "s0": (0, 1)}))
         (d0)[s0] -> (s0 + 5, d0 * 2), domain: d0 in [0, 3], s0 in [0, 1]
@@ -216,7 +222,7 @@ class IndexingMap(Displayed):
         if words := AFFINE_WORDS.intersection(written):
             raise ValueError(f"cannot parse the map {text[:60]!r}: {min(words)!r} is an operator, not a variable name")
         items = split_list(_END.sub(r"\1, ", " ".join(_HELD.sub(r"\1 \2, ", domain).split())))
-        names, constraints = _read_domain(items, written, ranges or {})
+        names, constraints = _read_domain(items, written, {} if ranges is None else ranges)
         held = {name: (hlo, split_list(of), split_list(at)) for name, _, hlo, of, at in _HELD.findall(domain)}
         reads = []
         for name in [*runtime, *[s for s in symbols if s in held]]:
@@ -423,10 +429,10 @@ class IndexingMap(Displayed):
 
 
 def _index(given: ExprLike) -> Expr:
-    """A result of a map as an integer; a condition counts 1 or 0."""
+    """An index that a map leads to, as an integer; a condition counts 1 or 0."""
     result = as_expr(given)
     if result.element:
-        raise TypeError(f"the results of a map are integers, not {brief(result)!r}")
+        raise TypeError(f"the indices of a map are integers, not {brief(result)!r}")
     return where(result, 1, 0) if result.is_bool else result
 
 
@@ -451,9 +457,12 @@ def _read_domain(
     items: Iterable[str], written: Sequence[str], ranges: Mapping[str, tuple[int, int]]
 ) -> tuple[dict[str, Expr], list[Expr]]:
     """The variables of a map by name, with their ranges, and what else its domain says."""
+    require(ranges, Mapping, "ranges")
+    given = {}
     for name, ends in ranges.items():
         if not isinstance(ends, Sequence) or len(ends) != 2:
             raise ValueError(f"the range of variable {name!r} must be (low, high), not {ends!r}")
+        given[name] = bounds_of(name, *ends)
     box: dict[str, tuple[int, int]] = {}
     others, known = [], set(written)
     for item in items:
@@ -462,7 +471,7 @@ def _read_domain(
             box[part] = interval
         else:
             others.append(item)
-    bounds = {**dict.fromkeys(written, LIMITS[32]), **ranges, **box}
+    bounds = {**dict.fromkeys(written, LIMITS[32]), **given, **box}
     names = {name: var(name, min(bounds[name]), max(bounds[name])) for name in written}
     empty = [FALSE] if any(bounds[name][0] > bounds[name][1] for name in written) else []
     return names, [*empty, *[condition for item in others for condition in _read_conditions(item, names)]]
@@ -634,6 +643,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
     [(3, 5), (0, 2)]
     """
     image = {v: v for v in given}
+    constraints = _conditions(constraints)
     for _ in range(INTEROP_LIMITS.rounds):
         try:
             theory = LinearArithmetic(replaced(constraints, image), work=Work.ending(until))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, substitute, var, variables
-from eqsat.lang.validation import integer_of, integers_of, require
+from eqsat.lang.validation import integer_of, integers_of, list_of, require
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]
@@ -54,6 +54,7 @@ class Relation:
 
         Raises ``ValueError`` if that operation takes another shape.
         """
+        require(following, Relation, "the next relation")
         taken = tuple(d.vmax + 1 for d in following.to_output.dims)
         if self.output_sizes != taken:
             raise ValueError(f"an operation gives sizes {list(self.output_sizes)}, and the next takes {list(taken)}")
@@ -73,7 +74,11 @@ def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
                 given.arguments[name] = integer_of(value, what)
             elif kind in ("Sequence[Sizes]", "tuple[Sizes, Sizes]"):
                 require(value, Sequence, what)
-                given.arguments[name] = tuple([integers_of(part, what) for part in value])
+                given.arguments[name] = parts = tuple([integers_of(part, what) for part in value])
+                if kind == "tuple[Sizes, Sizes]" and len(parts) != 2:
+                    raise ValueError(
+                        f"the {name} dimensions are {len(parts)} lists: give those of lhs and those of rhs"
+                    )
             elif kind == "Sizes" or (kind == "Sizes | None" and value is not None):
                 given.arguments[name] = integers_of(value, what)
         return function(*given.args, **given.kwargs)
@@ -235,6 +240,8 @@ def convolved(
     (Expr('0'), Expr('d1 + s0'), Expr('s1'))
     """
     spatial = "".join(map(str, range(len(strides))))
+    if len(list_of(str, labels, "the labels of a convolution")) != 3:
+        raise ValueError(f"the labels of a convolution are {len(labels)} texts: give three, as b0f, 0io and b0f")
     for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
         if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
             raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")

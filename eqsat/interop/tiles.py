@@ -21,6 +21,7 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
+from eqsat.lang.infinity import INFINITY
 from eqsat.lang.sampling import grid
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import domain_size
@@ -145,7 +146,7 @@ def elements_read(of: IndexingMap) -> int:
     Raises
     ------
     ValueError
-        If they are not a tile and the domain is too large to count them.
+        If they are not a tile and the domain is too large to count them, or has no end.
 
     >>> elements_read(IndexingMap.parse("(d0, d1) -> (d0*2, d1 floordiv 4), domain: d0 in [0, 4], d1 in [0, 9]"))
     15
@@ -153,6 +154,8 @@ def elements_read(of: IndexingMap) -> int:
     require(of, IndexingMap, "a map")
     if of.is_empty:
         return 0
+    if unbounded := [v for v in (*of.dims, *of.symbols) if INFINITY in (-v.vmin, v.vmax)]:
+        raise ValueError(f"{unbounded[0]} has no end, so its elements are not counted: give its range")
     whole = Tile([d.vmin for d in of.dims], [extent(d) for d in of.dims], [1] * len(of.dims))
     try:
         return prod(read_by(whole, of).sizes)

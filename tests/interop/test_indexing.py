@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import grid
 
 from eqsat.extract import Latency
+from eqsat.interop.affine import AffineFunction
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, narrowed, simplify_constraints
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
@@ -501,6 +502,12 @@ D0 = HERE.dims[0]
 NO_MAPS: list[tuple[Callable[[], object], str]] = [
     (lambda: IndexingMap.parse(None), "a map is read from a text, not from None"),  # type: ignore[arg-type]
     (lambda: IndexingMap.parse("(d0) -> (d0)", {"d0": 3}), "range of variable 'd0' must be"),  # type: ignore[dict-item]
+    (lambda: IndexingMap.parse("(d0) -> (d0)", {"d0": ("a", 1)}), "'d0' must be integers"),  # type: ignore[dict-item]
+    (lambda: IndexingMap.parse("(d0) -> (d0)", 3), "ranges must be a Mapping, not 3"),  # type: ignore[arg-type]
+    (lambda: narrowed([D0], [D0]), "is no condition: give terms such as x < 5"),
+    (lambda: RuntimeVariable(D0, "at", 3), "given as 3: give a list"),  # type: ignore[arg-type]
+    (lambda: RuntimeVariable(D0, "at", ("d0",)), "'d0' is not an index expression"),  # type: ignore[arg-type]
+    (lambda: AffineFunction.parse(None), "an affine function must be a str, not None"),  # type: ignore[arg-type]
     (lambda: HERE.then("(d0) -> (d0)"), "is no indexing map"),  # type: ignore[arg-type]
     (lambda: HERE.check(None), "None is no indexing map"),  # type: ignore[arg-type]
     (lambda: HERE.check(IndexingMap.parse("(d0, d1) -> (d0)")), "only maps of one kind compare"),
@@ -511,7 +518,7 @@ NO_MAPS: list[tuple[Callable[[], object], str]] = [
     (lambda: simplify_constraints([D0 == D0]), "True is no condition"),  # type: ignore[list-item]
     (lambda: IndexingMap((D0 + 1,), (), ()), "is no variable"),
     (lambda: IndexingMap((D0,), (), (), (D0,)), "is no condition"),
-    (lambda: IndexingMap.parse("(d0) -> (1.5)"), "the results of a map are integers, not '1.5'"),
+    (lambda: IndexingMap.parse("(d0) -> (1.5)"), "the indices of a map are integers, not '1.5'"),
 ]
 
 
@@ -575,6 +582,10 @@ def test_no_divisor_is_printed_that_is_negative(text: str, printed: str) -> None
     points = grid([*given.dims, *given.symbols])
     assert np.array_equal(evaluate(given.results, points), evaluate(again.results, points))
     assert not re.search("(div|mod) -", str(given.simplify()))
+
+
+def test_a_range_without_an_end_is_given_by_none():
+    assert str(IndexingMap.parse("(n) -> (n)", {"n": (0, None)})) == "(n) -> (n), domain: n in [0, inf]"
 
 
 @pytest.mark.parametrize("ends", [(None, None), (0, None), (None, -1)])
