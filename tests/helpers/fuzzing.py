@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import cycle, product
-from operator import add, and_, mul, sub
+from operator import add, and_, mul, or_, sub
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -42,6 +42,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir
 from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.kernels.kernel import flattened
 from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.expr import Expr, buffer, buffers, const, topological, var, variables
@@ -551,6 +552,89 @@ def fuzz_hlo(number: int, count: Counter[str]) -> None:
             ) from error
 
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def _padded(x: Array, low: int, high: int, interior: int) -> Array:
+    """The first axis spread, padded with what depends on nothing, and cut where padding is negative."""
+    wide = np.zeros(((len(x) - 1) * (interior + 1) + 1 + 4, *x.shape[1:]), bool)
+    wide[2:-2:][:: interior + 1] = x
+    return wide[2 - low : len(wide) - 2 + high]
+
+
+def _step(x: Array, source: random.Random) -> tuple[str, Array]:
+    """An operation and its attributes, and the array that it makes; the last axis says what an element depends on."""
+    rank, some = x.ndim - 1, source.choice
+    axes = source.sample(range(rank), rank)
+    sizes = x.shape[:-1]
+    match some(["transpose", "reverse", "slice", "pad", "broadcast", "reshape", "reduce"]):
+        case "transpose":
+            return f"transpose(X), dimensions={_listed(axes)}", x.transpose([*axes, rank])
+        case "reverse":
+            return f"reverse(X), dimensions={_listed(axes[:1])}", np.flip(x, axes[:1]) if axes else x
+        case "slice":
+            parts = [(start := source.randrange(n), source.randint(start + 1, n), some([1, 1, 2])) for n in sizes]
+            text = ", ".join([f"[{a}:{b}:{step}]" for a, b, step in parts])
+            return f"slice(X), slice={{{text}}}", x[tuple(slice(*part) for part in parts)]
+        case "pad" if rank:
+            low, high, interior = some([0, 1, 2, -1]), some([0, 1, 2]), some([0, 0, 1, 2])
+            if (made := _padded(x, low, high, interior)).size:
+                zeros = "".join(["x0_0"] * (rank - 1))
+                return f"pad(X, zero), padding={low}_{high}_{interior}{zeros}", made
+        case "reduce" if rank:
+            return f"reduce(X, zero), dimensions={_listed(axes[:1])}", x.any(axis=axes[0])
+        case "broadcast" if rank < 4:
+            text = f"broadcast(X), dimensions={_listed(range(1, rank + 1))}"
+            return text, np.broadcast_to(x, (some([1, 2, 3]), *x.shape))
+    size = _product(iter(sizes))
+    first = some([n for n in range(1, size + 1) if size % n == 0])
+    shape = some([[size], [first, size // first], [1, size // first, first]])
+    return "reshape(X)", x.reshape([*shape, x.shape[-1]])
+
+
+def _read_by(of: IndexingMap, sizes: Sequence[int], operand: Sequence[int]) -> Array:
+    """Which elements of the operand each element of the output reads by a map, in rows."""
+    found = np.zeros((*sizes, *operand), bool)
+    results, conditions = [*map(program_of, of.results)], [*map(program_of, of.constraints)]
+    for values in product(*[range(v.vmin, v.vmax + 1) for v in of.variables]):
+        point = dict(zip([str(v.value) for v in of.variables], values, strict=True))
+        if all(condition(point) for condition in conditions):
+            found[(*values[: len(of.dims)], *[result(point) for result in results])] = True
+    return found.reshape(_product(iter(sizes)), -1)
+
+
+def fuzz_chains(number: int, count: Counter[str]) -> None:
+    """Chains of HLO's operations on one array: their maps, and what each element depends on if they are run."""
+    source = random.Random(number)
+    for _ in range(10):
+        sizes = [source.randint(1, 6) for _ in range(source.choice([1, 2, 2, 3]))]
+        x: Array = np.eye(_product(iter(sizes)), dtype=bool).reshape([*sizes, -1])
+        lines = [f"v0 = f32{sizes} parameter(0)", "zero = f32[] constant(0)"]
+        for n in range(source.randint(1, 6)):
+            text, made = _step(x, source)
+            if made.size > 30_000:
+                break
+            x = made
+            lines.append(f"v{n + 1} = f32{list(x.shape[:-1])} {text.replace('X', f'v{n}')}")
+        text = "\n".join(["ENTRY e {", *lines, "}"])
+        count["hlo, chains"] += 1
+        for direction in DIRECTIONS:
+            maps = indexing_maps(hlo.parse(text).entry, direction, simplify=lambda m: m.simplify(budget=BUDGET))[0]
+            output, is_forward = x.shape[:-1], direction == "output_to_input"
+            ends = (output, sizes) if is_forward else (sizes, output)
+            wanted = x.reshape(-1, x.shape[-1])
+            read = reduce(or_, [_read_by(m, *ends) for m in maps], np.zeros_like(wanted if is_forward else wanted.T))
+            if not np.array_equal(read, wanted if is_forward else wanted.T):
+                raise WrongAnswerError(
+                    f"def test_found_by_fuzzing():\n    module = hlo.parse({text!r})\n"
+                    f"    # which elements depend on which is wrong\n    indexing_maps(module.entry, {direction!r})"
+                )
+
+
 KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "expressions": fuzz_expressions,
     "sizes": fuzz_sizes,
@@ -561,6 +645,7 @@ KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "mlir": fuzz_mlir,
     "corpora": fuzz_corpora,
     "hlo": fuzz_hlo,
+    "chains": fuzz_chains,
     "kernels": fuzz_kernels,
 }
 
