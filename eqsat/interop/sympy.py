@@ -125,9 +125,10 @@ def from_sympy(exprs: Any, ranges: Mapping[Any, Ends] | None = None, assume: Ite
         raise TypeError(f"what is assumed must be a list of relations, not {assume!r}")
     ranges = {} if ranges is None else ranges
     require(ranges, Mapping, "ranges")
-    reader = _Reader(_sympy(), assume, dict(ranges))
+    given = exprs if isinstance(exprs, list | tuple) else [exprs]
     try:
-        terms = tuple([reader.value(e) for e in (exprs if isinstance(exprs, list | tuple) else [exprs])])
+        reader = _Reader(_sympy(), list(assume), dict(ranges), given)
+        terms = tuple([reader.value(e) for e in given])
     except RecursionError:
         raise ValueError(
             "the expressions nest deeper than SymPy can follow: put a symbol in the place of a part of them"
@@ -210,8 +211,10 @@ def _sympy() -> Any:
 class _Reader:
     """Reads expressions that share symbols; everything is read once."""
 
-    def __init__(self, sympy: Any, assume: Iterable[Any], ranges: Mapping[Any, Ends]) -> None:
+    def __init__(self, sympy: Any, assume: list[Any], ranges: Mapping[Any, Ends], exprs: Sequence[Any] = ()) -> None:
         self.sympy = sympy
+        #: What is evaluated whatever conditions choose.
+        self._always = _reached([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)])
         self.names: dict[str, Any] = {}
         self._taken: set[str] = set()
         self._ranges = ranges
@@ -431,7 +434,8 @@ class _Reader:
         """A quotient that leaves no remainder."""
         x, y = map(self.integer, e.args)
         quotient = self._quotient(e, self._over(_Ratio(x), _Ratio(y)))
-        self._know(x, y)
+        if e in self._always:
+            self._know(x, y)
         return _Ratio(quotient)
 
     def _mod(self, e: Any) -> _Ratio:
@@ -514,6 +518,18 @@ def _operands(e: Any) -> list[Any]:
     if kind == "Pow":
         return [e.args[0]]
     return list(e.args) if kind in _READERS or getattr(e, "is_Function", False) else []
+
+
+def _reached(roots: Iterable[Any]) -> set[Any]:
+    """The parts of expressions that no condition leaves out."""
+    found: set[Any] = set()
+    stack = list(roots)
+    while stack:
+        if (part := stack.pop()) not in found:
+            found.add(part)
+            first_condition = {"Piecewise": slice(1, 2), "Where": slice(0, 1), "ITE": slice(0, 1)}
+            stack += _operands(part)[first_condition.get(type(part).__name__, slice(None))]
+    return found
 
 
 def _range(symbol: Any, given: Ends) -> Bounds:

@@ -270,6 +270,15 @@ def test_what_sympy_knows_to_be_an_integer_is_one():
     assert simplify(CleanDiv(p, 8) * 8 + mod(p, 8)) == p
 
 
+def test_nothing_follows_from_a_clean_quotient_that_is_not_chosen():
+    """That ``k`` is a multiple of 8 was assumed where the other branch is chosen, too: the answer was 0 there."""
+    for chosen in (Where(m < 3, CleanDiv(k, 8), mod(k, 8)), Piecewise((CleanDiv(k, 8), m < 3), (mod(k, 8), True))):
+        found = simplify(chosen, {k: (0, 20), m: (0, 9)})
+        assert [value(found, {k: 16, m: 1}), value(found, {k: 13, m: 5})] == [2, 5]
+    # a condition is evaluated whatever it chooses
+    assert simplify(Piecewise((m, CleanDiv(k, 8) < 3), (mod(k, 8), True))).args[1][0] == 0
+
+
 def test_arrays_of_conditions_become_functions_that_are():
     array, i = buffer("a", "bool"), var("i", 0, 9)
     e = to_sympy(where(array[i // 2] & (i < 3), i, 0))
