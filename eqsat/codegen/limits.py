@@ -16,6 +16,9 @@ class CodeLimits:
     unrolled: int = 2**16
 
     # loops over arrays
+    #: Operators, repeated ones among them, that a load in a branch is written together with; with more it has a test
+    #: of its own, and what is computed from it has locals.
+    in_branch: int = 200
     #: Rows with fewer elements than this have no loop for their interior.
     interior_row: int = 8
     #: Rows with fewer elements than this are not worth a pass of their own.

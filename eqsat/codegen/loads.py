@@ -13,9 +13,10 @@ other sums are widened as a whole. In 64 bits it happens in any sum.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from eqsat.codegen.expressions import by_products
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.errors import ContradictionError
@@ -35,7 +36,8 @@ def guarded_loads(
     inside: set[Expr] = set()
     inline: set[Expr] = set()
     doubtful = []
-    for term in [t for t in topological(roots) if t.op == "load"]:
+    order = topological(roots)
+    for term in [t for t in order if t.op == "load"]:
         known = facts if row is not None and mentions(term, row) else ()
         place = term.args[1]
         if (place.vmin >= 0 and place.vmax < array_of(term).size) or is_inside(LinearArithmetic(known), term):
@@ -45,10 +47,22 @@ def guarded_loads(
     branches = list(_branches(roots)) if doubtful else []
     for term, known in doubtful:
         around = [(condition, terms) for condition, terms in branches if term in terms]
-        if between := _guarded_in(around, term, known):
+        between = _guarded_in(around, term, known)
+        if between and _most_operators(order, inline | between) <= CODE_LIMITS.in_branch:
             inside.add(term)
             inline |= between
     return frozenset(inside), frozenset(inline)
+
+
+def _most_operators(order: Iterable[Expr], inline: Collection[Expr]) -> int:
+    """How many of ``inline``, in the order of operands first, the longest one is written with: none has a local."""
+    sizes: dict[Expr, int] = {}
+    for term in order:
+        if term in inline:
+            # an extreme is written as a selection, which repeats its operands
+            times = 2 if term.op in ("fmin", "fmax") else 1
+            sizes[term] = 1 + times * sum([sizes.get(a, 0) for a in term.args])
+    return max(sizes.values(), default=0)
 
 
 def _guarded_in(around: Sequence[tuple[Expr, set[Expr]]], load: Expr, known: Sequence[Expr]) -> set[Expr]:

@@ -773,6 +773,19 @@ def test_a_load_that_is_not_only_in_its_branch_carries_a_test(value: str) -> Non
     assert beyond.count("A[i]") == beyond.count("(i < 8 ? A[i] : 0)") == 1
 
 
+@pytest.mark.parametrize("step", ["max(t, {0}.0)", "t*t", "min(t + {0}.0, t*0.5)", "t + {0}.0"])
+def test_what_a_branch_computes_of_a_load_is_written_once(step: str) -> None:
+    """Each step wrote what is before it again, up to 2**60 times."""
+    i, out, a = var("i", 0, 9), buffer("Y", "f32", (10,)), buffer("A", "f32", (8,))
+    value = a[i - 1]
+    for number in range(60):
+        value = parse(step.format(number), {"t": value})
+    kernel = Kernel("k", [Store(out[i], where((i >= 1) & (i < 9), value, 0.0), [i])])
+    assert len(to_c(kernel)) < 20_000
+    arrays = {"A": np.linspace(0, 1, 8, dtype=np.float32)}
+    assert np.array_equal(eqsat.compile(kernel)(**arrays)["Y"], kernel.reference(arrays)["Y"])
+
+
 #: Reductions of floating-point values that were refused, or read what they should not.
 STEPWISE = [
     # an index whose value is known stays one
