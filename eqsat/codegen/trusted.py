@@ -137,9 +137,7 @@ def with_tests(kernel: Kernel) -> Kernel:
             return there & load
         return make("fwhere", there, load, as_float(0, load)) if load.element else make("where", there, load, const(0))
 
-    tested_parts = [(s.parts[0], *rebuild(s.parts[1:], tested)) for s in kernel.stores]
-    stores = [equal_store(s, parts, s.over) for s, parts in zip(kernel.stores, tested_parts, strict=True)]
-    return Kernel(kernel.name, stores)
+    return Kernel(kernel.name, [equal_store(s, rebuild(s.parts, tested), s.over) for s in kernel.stores])
 
 
 def _run_beside_margins(kernel: Kernel, run: Run, inputs: Arrays, parameters: Mapping[str, int]) -> tuple[Arrays, bool]:
