@@ -21,7 +21,18 @@ from typing import Any, ClassVar, cast
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier, is_power_of_two
 from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
-from eqsat.lang.expr import Expr, brief, free_name, rebuild, refuse_array, topological, tree_size, use_counts, variables
+from eqsat.lang.expr import (
+    Expr,
+    brief,
+    free_name,
+    rebuild,
+    refuse_array,
+    refuse_escaped,
+    topological,
+    tree_size,
+    use_counts,
+    variables,
+)
 from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
 from eqsat.lang.validation import list_of
 
@@ -191,6 +202,7 @@ def _refuse_unwritten(roots: Sequence[Expr], remedy: str) -> None:
     """Refuse terms that no C expression computes."""
     for root in roots:
         refuse_array(root)
+        refuse_escaped(root)
     known = {*WRITE, *OWN, "var", "buffer"}
     if (other := next((t for t in topological(roots) if t.op not in known), None)) is not None:
         raise ValueError(f"{brief(other)!r} needs an array, a loop or floating-point values: {remedy}")
@@ -267,6 +279,9 @@ def arguments(roots: Sequence[Expr], order: Sequence[Expr] | None) -> list[Expr]
     used = variables(roots)
     if order is None:
         return used
+    order = list_of(Expr, order, "the arguments of a function")
+    if other := [term for term in order if term.op != "var"]:
+        raise TypeError(f"{brief(other[0])!r} is among the arguments of a function: give variables")
     variables([*used, *order])
     if missing := [str(v.value) for v in used if v not in set(order)]:
         raise ValueError(f"the order of arguments lacks the variables {', '.join(missing)}")

@@ -90,7 +90,7 @@ def function(
     if storage:
         kernel = Kernel(internal_name(kernel.name), kernel.stores)
     check_name(kernel.name)
-    return _Nests(kernel, parallel, reassociate, lanes).function(storage)
+    return _Nests(kernel, parallel, reassociate, int(lanes)).function(storage)
 
 
 class _Nests:

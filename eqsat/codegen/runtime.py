@@ -7,7 +7,7 @@ lane.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from math import prod
@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.codegen.expressions import Function, arguments, function, points_function, preamble
 from eqsat.codegen.libraries import build, load
-from eqsat.lang.expr import Expr, extent
+from eqsat.lang.expr import Expr, digits, extent, shortened
 from eqsat.lang.traversal import domain_size
-from eqsat.lang.validation import list_of
+from eqsat.lang.validation import integer_of, list_of, require, shown
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
@@ -98,7 +98,8 @@ class CompiledExprs:
         Raises ``KeyError`` if a variable has no value, ``TypeError`` if a value is not an integer, ``ValueError`` if a
         value lies outside its variable's range, or the shapes do not broadcast.
         """
-        columns = np.broadcast_arrays(*[values_of(v, values) for v in self.variables])
+        require(values, Mapping, "the values of the variables")
+        columns = self._broadcast([values_of(v, values) for v in self.variables])
         shape = columns[0].shape if columns else ()
         results = self._results(shape)
         inputs = [np.ascontiguousarray(c) for c in columns]
@@ -128,6 +129,7 @@ class CompiledExprs:
                [  0,   1,   2],
                [ 10,  11,  12]])
         """
+        most = integer_of(most, "the most values to compute")
         shape = tuple([extent(v) for v in self.variables])
         total = prod(shape)
         if total * len(self.roots) > most:
@@ -164,6 +166,7 @@ class CompiledExprs:
 
         Raises ``ValueError`` if ``repeats`` is below 1, or a chain could leave the range of the first variable.
         """
+        repeats = integer_of(repeats, "how often a measurement is repeated")
         if repeats < 1:
             raise ValueError(f"cannot repeat a measurement {repeats} times: give at least 1")
         if chained and not (self.variables and _holds(self.variables[0], self.roots[0])):
@@ -187,6 +190,15 @@ class CompiledExprs:
             rounds *= 4
         rounds = max(1, -(-rounds * LEAST_NS // elapsed))
         return median(run(rounds) for _ in range(repeats)) / (rounds * count)
+
+    def _broadcast(self, columns: Sequence[NDArray[np.int64]]) -> Sequence[NDArray[np.int64]]:
+        """The values of all variables, in arrays of one shape."""
+        try:
+            return np.broadcast_arrays(*columns)
+        except ValueError:
+            shapes = {str(v.value): c.shape for v, c in zip(self.variables, columns, strict=True)}
+            stated = ", ".join(f"{name!r} {shape}" for name, shape in shapes.items() if shape)
+            raise ValueError(f"the shapes of the values do not broadcast ({stated}): give arrays that do") from None
 
     def _results(self, shape: tuple[int, ...]) -> list[NDArray[Any]]:
         return [np.empty(shape, dtype=bool if root.is_bool else np.int64) for root in self.roots]
@@ -252,9 +264,16 @@ def compile_many(
     Raises ``ValueError`` if a term does not fit 64 bits, a kernel has no root, or its arguments lack a variable,
     ``CompileError`` if there is no C compiler, or it fails, or the cache directory cannot be written.
     """
+    require(programs, Iterable, "the list of what to compile")
     if not (programs := [list_of(Expr, roots, "the expressions to compile") for roots in programs]):
         return []
+    if isinstance(flags, str):
+        raise TypeError(f"the options of the C compiler are given as {shown(flags)}: give a list of str")
+    flags = list_of(str, flags, "the options of the C compiler")
     given = variables if variables is not None else [None] * len(programs)
+    require(given, Sequence, "the arguments of the kernels")
+    if len(given) != len(programs):
+        raise ValueError(f"{len(programs)} kernels have arguments for {len(given)}: give a list, or None, for each")
     orders = [arguments(roots, order) for roots, order in zip(programs, given, strict=True)]
     both = list(enumerate(zip(programs, orders, strict=True)))
     functions = [function(roots, f"kernel{n}", order, storage="static ") for n, (roots, order) in both]
@@ -303,10 +322,8 @@ def values_of(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int
         raise TypeError(f"the values of variable {name!r} are {given.dtype}, not integers")
     least, most = int(given.min()), int(given.max())
     if least < variable.vmin or most > variable.vmax:
-        raise ValueError(
-            f"variable {name!r} is given {least if least < variable.vmin else most}, "
-            f"outside its range [{variable.vmin}, {variable.vmax}]"
-        )
+        stated = shortened(digits(least if least < variable.vmin else most), 60)
+        raise ValueError(f"variable {name!r} is given {stated}, outside its range [{variable.vmin}, {variable.vmax}]")
     return given.astype(np.int64)
 
 

@@ -26,15 +26,19 @@ from eqsat.lang.expr import (
     array_of,
     as_expr,
     as_float,
+    bounds_text,
     brief,
     buffer,
     buffers,
     const,
+    digits,
     extent,
     free_name,
     make,
     rebuild,
     refuse_array,
+    refuse_escaped,
+    shortened,
     variables,
 )
 from eqsat.lang.functions import where
@@ -142,8 +146,8 @@ class Store:
         low, high = ELEMENTS[array.element]
         if not value.element and not (low <= value.vmin and value.vmax <= high):
             raise ValueError(
-                f"{brief(value)!r} has range [{value.vmin}, {value.vmax}], which {array.element}, the element type of "
-                f"{array.name!r}, does not hold: bound it by minimum and maximum"
+                f"{brief(value)!r} has range {bounds_text(value.vmin, value.vmax)}, which {array.element}, the element "
+                f"type of {array.name!r}, does not hold: bound it by minimum and maximum"
             )
 
     def _check_indices(self, array: Buffer) -> None:
@@ -158,8 +162,8 @@ class Store:
             low, high = theory.bounds_of(index)
             if low < 0 or high >= size:
                 raise ValueError(
-                    f"the index {brief(index)!r} of {brief(self.target)!r} has range [{low}, {high}], but axis {axis} "
-                    f"has extent {size}: narrow the range, or give the store a guard (when=...)"
+                    f"the index {brief(index)!r} of {brief(self.target)!r} has range {bounds_text(low, high)}, but "
+                    f"axis {axis} has extent {size}: narrow the range, or give the store a guard (when=...)"
                 )
 
 
@@ -235,6 +239,8 @@ class Kernel(Displayed):
         """Raise if a variable is a loop of one store and a parameter of another."""
         ranged = {v for s in self.stores for v in s.over}
         for store in self.stores:
+            for part in (store.target, store.value, store.when):
+                refuse_escaped(part, store.over)
             for v in variables([store.target, store.value, store.when]):
                 if v in ranged and v not in store.over:
                     raise ValueError(
@@ -316,7 +322,8 @@ class Kernel(Displayed):
             name = str(v.value)
             number = integer_of(parameters[name], f"the value of {name!r}")
             if not v.vmin <= number <= v.vmax:
-                raise ValueError(f"variable {name!r} is given {number}, outside its range [{v.vmin}, {v.vmax}]")
+                stated, within = shortened(digits(number), 60), bounds_text(v.vmin, v.vmax)
+                raise ValueError(f"variable {name!r} is given {stated}, outside its range {within}")
 
 
 def _nothing(term: Expr) -> bool | float:

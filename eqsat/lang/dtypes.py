@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eqsat.lang.expr import Expr, array_of, brief, outside_addresses, topological, variables, with_users
+from eqsat.lang.expr import Expr, array_of, bounds_text, brief, outside_addresses, topological, variables, with_users
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import OWN, SHIFTS
 from eqsat.lang.validation import list_of
@@ -50,7 +50,7 @@ def select_width(term: Expr) -> int:
     width = width_of(term.vmin, term.vmax)
     if width is None:
         raise ValueError(
-            f"the term {brief(term)!r} has range [{term.vmin}, {term.vmax}], which no 64-bit integer holds: "
+            f"the term {brief(term)!r} has range {bounds_text(term.vmin, term.vmax)}, which no 64-bit integer holds: "
             f"{_remedy(term)}"
         )
     return width

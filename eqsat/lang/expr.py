@@ -55,6 +55,7 @@ from eqsat.lang.traversal import division_count as division_count
 from eqsat.lang.traversal import evaluated_operands as evaluated_operands
 from eqsat.lang.traversal import extent as extent
 from eqsat.lang.traversal import index_level as index_level
+from eqsat.lang.traversal import indices_around as indices_around
 from eqsat.lang.traversal import is_index as is_index
 from eqsat.lang.traversal import is_wide as is_wide
 from eqsat.lang.traversal import may_divide_by_zero as may_divide_by_zero
@@ -422,6 +423,15 @@ def any_var(name: str, low: int, high: int) -> Expr:
 def digits(number: int) -> str:
     """A number in decimal, or in hexadecimal where that would be so long that Python refuses it."""
     return str(number) if bits(number) <= MOST_BITS else hex(number)
+
+
+def bounds_text(low: int, high: int) -> str:
+    """A range as messages have it; of long numbers the first digits.
+
+    >>> bounds_text(0, 10**400)
+    '[0, 100000000000000000000000000000000000000000000000000000000...]'
+    """
+    return f"[{shortened(digits(low), 60)}, {shortened(digits(high), 60)}]"
 
 
 def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
@@ -827,6 +837,12 @@ def refuse_array(term: Expr) -> None:
         name, shape = cast(Buffer, term.value).name, cast(Buffer, term.value).shape
         example = ", ".join("ijkl"[: len(shape)] if shape and len(shape) <= 4 else "i")
         raise ValueError(f"{name!r} is an array, not a value: index it, as in {name}[{example}]")
+
+
+def refuse_escaped(term: Expr, bound: Iterable[Expr] = ()) -> None:
+    """Raise ``ValueError`` if ``term`` has the index of a reduction that is not around it; ``bound`` are loops."""
+    if escaped := [index for index in indices_around(term) if index not in bound]:
+        raise ValueError(f"{brief(term)!r} has {brief(escaped[0])!r}, the index of no reduction here: use a variable")
 
 
 def _kind_of(term: Expr) -> str:

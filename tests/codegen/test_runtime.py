@@ -31,6 +31,7 @@ from eqsat.codegen.runtime import FLAGS, compile_exprs, compile_many
 from eqsat.lang.errors import CompileError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, var, variables
+from eqsat.lang.functions import sum_over
 from eqsat.lang.text import parse
 
 #: Options added to every compilation of a property test: how the sanitizer's run is asked for.
@@ -228,6 +229,35 @@ def test_a_domain_may_be_walked_by_several_threads() -> None:
     finally:
         sys.setswitchinterval(before)
     assert all(np.array_equal(values, np.arange(-50, 51) // 7) for values in found)
+
+
+J, W = var("j", 0, 9), var("w", 0, 10**5000)
+SUM = var("i", 0, 9) + J
+
+#: What is no argument, one line each.
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    (lambda: compile_exprs([SUM], 3), TypeError, "the arguments of a function are given as 3: give a list of Expr"),
+    (lambda: compile_exprs([SUM], ["i", "j"]), TypeError, r"given as \['i', 'j'\]: give a list of Expr"),
+    (lambda: compile_exprs([J], [J, J + 1]), TypeError, r"'j \+ 1' is among the arguments of a function: give var"),
+    (lambda: compile_exprs([W % 7]), ValueError, r"the term 'w' has range \[0, 0x31e2.*\.\.\.\], which no 64-bit"),
+    (lambda: compile_exprs([J])({"j": W.vmax}), ValueError, r"'j' is given 0x31e2.*\.\.\., outside its range"),
+    (lambda: compile_exprs([J])(None), TypeError, "the values of the variables must be a Mapping, not None"),
+    (lambda: compile_exprs([SUM])({"i": [1, 2], "j": [1, 2, 3]}), ValueError, r"\('i' \(2,\), 'j' \(3,\)\): give arr"),
+    (lambda: compile_exprs([J], flags="-O2"), TypeError, "the C compiler are given as '-O2': give a list of str"),
+    (lambda: compile_exprs([J], flags=[2]), TypeError, r"the C compiler are given as \[2\]: give a list of str"),
+    (lambda: compile_exprs([J]).measure(1.5), TypeError, "is repeated is given as 1.5: give an integer"),
+    (lambda: compile_exprs([J]).over_domain("9"), TypeError, "values to compute is given as '9': give an integer"),
+    (lambda: compile_many(None), TypeError, "the list of what to compile must be an Iterable, not None"),
+    (lambda: compile_many([[J], [J]], [[J]]), ValueError, "2 kernels have arguments for 1: give a list, or None"),
+    (lambda: compile_exprs([sum_over(J * J, J, 0, 9).args[0]]), ValueError, r"'r1\*r1' has 'r1', the index of no"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_refused_with_one_line(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
 
 
 def test_a_domain_that_is_too_large_is_refused() -> None:

@@ -86,6 +86,10 @@ REFUSED = [
     (lambda: to_c(flattened(Kernel("exp", [Store(OUT[I], 0, [I])]))), ValueError, "'exp' cannot name a C function"),
     (lambda: eqsat.compile(Kernel("k", [Store(OUT[I], OUTER[I], [I])])), ValueError, "has an argument 'out'"),
     (lambda: eqsat.optimize(A[I, 0]), ValueError, "is a floating-point value"),
+    (lambda: ADDED.reference({}, p=10**5000), ValueError, r"variable 'p' is given 0x31e2.*\.\.\., outside its range"),
+    (lambda: Store(OUT[0], var("w", 0, 10**5000)), ValueError, r"'w' has range \[0, 0x31e2.*\.\.\.\], which i32, the"),
+    (lambda: Store(OUT[var("w", 0, 10**5000)], 0), ValueError, r"has range \[0, 0x31e2.*\.\.\.\], but axis 0 has ext"),
+    (lambda: Kernel("k", [Store(OUT[0], sum_over(I, I, 0, 9).args[0])]), ValueError, "'r1' has 'r1', the index of no"),
 ]  # fmt: skip
 
 

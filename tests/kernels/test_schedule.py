@@ -253,6 +253,11 @@ def test_a_number_of_lanes_that_is_no_power_of_two_is_refused():
         eqsat.compile(kernel(Store(SAME[I, J], A[I, J], [I, J])), lanes=3)
 
 
+def test_a_number_of_lanes_may_be_one_of_numpy():
+    moved = flattened(kernel(Store(SAME[I, J], A[I, J], [I, J])))
+    assert to_c(moved, lanes=np.int64(8)) == to_c(moved, lanes=8)
+
+
 def test_flat_indices_leave_no_division_and_transpositions_no_scalar_moves():
     turned = kernel(Store(TURNED[K // 40, K % 40], A[K % 40, K // 40], [K]))
     found = optimized(turned)
