@@ -76,8 +76,13 @@ def test_one_kernel_of_a_file_as_json(stated, capsys):
     assert "void ramp(int32_t *restrict Y, int32_t n)" in row["c"]
 
 
+#: Values that floats do not tell apart from their neighbours.
+LARGE = "large = Kernel('large', [Store(buffer('L', 'i64', (64,))[i], i + 2**60, [i])])\n"
+
 REFUSED = [
     ("", ":other", "has no kernel 'other', only ramp, half"),
+    (LARGE + "def large_numpy(): return [j + 2**60 + 1 for j in range(64)]", ":large", "'L' differs from NumPy's result"),
+    ("def half_numpy(B): return B * float('nan')", ":half", "the output 'Y' differs from NumPy's result by nan"),
     ("def half_numpy(B): return B", ":half", "kernel 'half': the output 'Y' differs from NumPy's result by"),
     ("def half_numpy(B): return B[:3]", ":half", "'Y' has shape (64,), NumPy's result (3,)"),
     ("def half_numpy(B): return {}", ":half", "the NumPy function of kernel 'half' returns no 'Y'"),
