@@ -303,7 +303,9 @@ class Kernel(Displayed):
             full = tuple([extent(v) for v in store.over])
             values = evaluate(store.where_stored(), {**parameters, **grid(store.over)}, arrays)
             *places, value, when = [np.broadcast_to(x, full) for x in values]
-            found[store.array.name][tuple([p[when] for p in places])] = value[when]
+            # a value of f64 that is too large for f32 is infinite there
+            with np.errstate(over="ignore"):
+                found[store.array.name][tuple([p[when] for p in places])] = value[when]
         return found
 
     def _check_arguments(self, arrays: Mapping[str, ArrayLike], parameters: Mapping[str, int]) -> None:

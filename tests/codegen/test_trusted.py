@@ -306,6 +306,17 @@ def test_loads_outside_of_their_arrays_and_roundings_of_the_library_are_no_error
             eqsat.compile(Kernel("k", [store]))
 
 
+@pytest.mark.parametrize("size", [8, 2**20])
+def test_values_that_overflow_where_they_are_stored_give_no_warning(size):
+    d, b, i = buffer("D", "f64", (size,)), buffer("B", "f32", (size,)), var("i", 0, size - 1)
+    kernel = Kernel("k", [Store(b[i], (d[i] * d[i] + 1.0) * 1e300, [i])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = eqsat.compile(kernel)(D=np.ones(size))["B"]
+        assert np.isinf(found).all()
+        assert np.array_equal(kernel.reference({"D": np.ones(size)})["B"], found)
+
+
 def test_the_command_line_can_leave_the_comparison_out(compiler, tmp_path, eqsat):
     compiler(ANYTHING, "s/2.0f/3.0f/")
     file = tmp_path / "kernels.py"
