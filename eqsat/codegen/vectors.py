@@ -1,7 +1,7 @@
 """Stores of several elements at a time: neighbours in memory are loaded and stored as vectors.
 
-Whether the indices of an unrolled loop, one per lane, are neighbours is asked of the e-graph: the distance of each from
-the one before is a root, and is a literal if it is one at all. How an index is written does not matter.
+Whether the indices of an unrolled loop, one per lane, are neighbours is asked of linear arithmetic, then the e-graph:
+the distance of each from the one before is a literal if it is one at all. How an index is written does not matter.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from itertools import pairwise
 from eqsat.codegen.elements import C_TYPES
 from eqsat.codegen.expressions import ATOM, Code
 from eqsat.codegen.scopes import LoopWriter
+from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Store
 from eqsat.lang.expr import TRUE, Expr, any_var, array_of, const, extent, replaced, topological
 from eqsat.lang.ops import REDUCTIONS, Buffer
 from eqsat.optimizer.front import optimize
+from eqsat.theory.arithmetic import Work
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
+
+#: What asking the e-graph which lanes are neighbours may use, for all of a kernel.
+BUDGET = Budget(seconds=2.0)
 
 #: How many lanes there may be.
 LANES = (1, 2, 4, 8, 16)
@@ -33,8 +38,13 @@ class Run:
     base: Expr
 
 
-def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
+def contiguous_runs(
+    lanes: Sequence[Expr], theory: LinearArithmetic | None = None, budget: Budget = BUDGET
+) -> list[Run]:
     """All lanes as runs of neighbours, as long as they get, in order.
+
+    What the ``theory`` does not decide is asked of the e-graph, within the ``budget``; lanes of which that does not
+    say that they are neighbours are none.
 
     >>> from eqsat.lang.expr import var
     >>> from eqsat.codegen.loops import expand
@@ -49,7 +59,10 @@ def contiguous_runs(lanes: Sequence[Expr]) -> list[Run]:
     distances = [lane - before for before, lane in pairwise(lanes)]
     # how far apart two places are that floats decide is not known
     known = [d for d in distances if not any(t.element for t in topological([d]))]
-    found = dict(zip(known, optimize(known).exprs if known else (), strict=True))
+    found = dict(zip(known, map((theory or LinearArithmetic()).simplify, known), strict=True))
+    unsure = [d for d, step in found.items() if step.op != "const"]
+    if unsure and budget.seconds:
+        found |= zip(unsure, optimize(unsure, budget=budget).exprs, strict=True)
     steps = [None, *map(found.get, distances)]
     runs: list[Run] = []
     # there is no step without a lane
@@ -66,6 +79,9 @@ class Vectors:
 
     def __init__(self, writer: LoopWriter, lanes: int) -> None:
         self.writer, self.lanes = writer, lanes
+        # when the e-graph is asked no more
+        self._until = min(Work().until, BUDGET.ends())
+        self._theory = LinearArithmetic(work=Work(until=self._until))
         self._types: set[tuple[str, int]] = set()
         # the types of vectors by name
         self._loaded: dict[str, str] = {}
@@ -95,13 +111,16 @@ class Vectors:
         with writer.whole(step):
             for load in [t for t in topological([store.value]) if t.op == "load"]:
                 self._load([replaced([load], lane)[0] for lane in lanes])
-            for run in contiguous_runs(places):
+            for run in self._runs(places):
                 chosen = slice(run.first, run.first + run.length)
                 self._store(store.array, run, [writer.need(v) for v in values[chosen]], places[chosen])
         if whole * self.lanes < extent(row):
             writer.expect(store.parts)
             with writer.part(row, str(whole * self.lanes), writer.ends(row)[1]):
                 writer.assign(store)
+
+    def _runs(self, places: Sequence[Expr]) -> list[Run]:
+        return contiguous_runs(places, self._theory, BUDGET.until(self._until))
 
     def _load(self, loads: Sequence[Expr]) -> None:
         """One vector for each run of neighbours among elements that may be loaded at once."""
@@ -110,7 +129,7 @@ class Vectors:
         safe = all(load in writer.inside and load not in writer.inline for load in loads)
         if not safe or array.element == "bool" or len(set(loads)) < len(loads):
             return
-        for run in contiguous_runs([load.args[1] for load in loads]):
+        for run in self._runs([load.args[1] for load in loads]):
             if run.length not in LANES[1:]:
                 continue
             kind, name = self._type(array, run.length), writer.local("v")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import eqsat
+from eqsat.codegen import vectors
 from eqsat.codegen.interior import interior_of
 from eqsat.codegen.loops import expand
 from eqsat.codegen.nests import to_c
 from eqsat.codegen.vectors import contiguous_runs
+from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.schedule import arranged, sharing_loops, split, writes_once
 from eqsat.kernels.simplification import optimized, simplified
@@ -225,6 +229,26 @@ def test_lanes_that_are_neighbours_are_found_however_they_are_spelled(lanes, len
     runs = contiguous_runs(lanes)
     assert [run.length for run in runs] == lengths
     assert [run.base for run in runs] == [lanes[run.first] for run in runs]
+
+
+def test_all_of_a_kernel_has_one_time_to_ask_which_lanes_are_neighbours(monkeypatch):
+    """Each load of a chain of gathers took the two seconds of an optimisation of its own."""
+    asked = []
+
+    def slow(terms, *, budget):
+        asked.append(terms)
+        time.sleep(budget.seconds)
+        return SimpleNamespace(exprs=terms)
+
+    monkeypatch.setattr(vectors, "BUDGET", Budget(seconds=0.05))
+    monkeypatch.setattr(vectors, "optimize", slow)
+    places, element, row = buffer("P", "i32", (24,)), buffer("B", "f32", (24,)), J
+    for _ in range(5):
+        row = places[row] % 24
+    source = to_c(flattened(kernel(Store(SAME[I, J], element[row], [I, J]))), lanes=8)
+    assert len(asked) == 1
+    # what linear arithmetic decides is known at any time
+    assert "*(const i32x8 *)&P[" in source
 
 
 def test_neighbours_become_vector_loads_and_stores():
