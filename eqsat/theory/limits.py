@@ -107,6 +107,8 @@ class TheoryLimits:
     quotients: int = 12
     #: The same, of laws, terms and quotients, once the time is up.
     late_quotients: int = 3
+    #: Reductions of a sum, product, minimum or maximum of which each two are tried for being parts of one range.
+    adjacent_loops: int = 8
     #: Steps of a reduction without free variables that is computed.
     computed_steps: int = 4096
     #: The highest power of an index that is summed.

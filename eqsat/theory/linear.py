@@ -12,8 +12,9 @@ some of the answers: :mod:`eqsat.theory.intervals` (bounds, by quotients read as
 (comparisons and junctions), and here :class:`LinearArithmetic`, which is all of them, the traversal of terms. Each
 other operator has a module of functions of a theory: :mod:`eqsat.theory.bits` (bit operators),
 :mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.branches` (selections),
-:mod:`eqsat.theory.reduce` (reductions). So have :mod:`eqsat.theory.refutation` (what cannot hold) and
-:mod:`eqsat.theory.digits` (digits compared one by one), which conditions ask.
+:mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` (reductions over parts of a range). So have
+:mod:`eqsat.theory.refutation` (what cannot hold) and :mod:`eqsat.theory.digits` (digits compared one by one), which
+conditions ask.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, is_wide, make
 from eqsat.lang.ops import FLOATS, OWN, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import is_long_chain, long_partial_chains, topological_until
+from eqsat.theory.adjacent import JOINS, as_one_range
 from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of
 from eqsat.theory.conditions import Conditions
@@ -162,6 +164,8 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         forms, op, args = self.forms, term.op, term.args
         if term.vmin == term.vmax:
             return number(term.vmin)
+        if op in JOINS and JOINS[op] in [a.op for a in args] and (whole := as_one_range(self, term)) is not None:
+            return self.form(whole)
         if op == "add":
             return self._sum(term)
         if (step := _INTEGER_STEPS.get(op)) is not None:

@@ -104,6 +104,15 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("max_over((r + x)%4, r, 0, 4)", X, "3"),
         ("min_over((r + x)%4, r, 0, 4) + x", X, "x"),
         ("prod(r, r, 0, n)", N5, "0"),
+        # parts of a range, also where each has a closed form, another index, or none of its values
+        ("sum(A[r], r, 0, min(x, 4)) + sum(A[r], r, 4, x)", X, "sum(A[r], r, 0, x)"),
+        ("sum(A[r], r, 0, x) + sum(A[r], r, max(0, x), 16)", {"x": var("x", -4, 9)}, "sum(A[r], r, 0, 16)"),
+        ("sum(r*2 + i, r, 0, min(x, 4)) + sum(r*2 + i, r, min(x, 4), x)", X | I9, "x*(x + i - 1)"),
+        ("sum(where(r < x, A[r], 0), r, 0, 5) + sum(where(r - 2 < x, A[r - 2], 0), r, 7, 12)", X, "sum(A[r], r, 0, x)"),
+        ("sum(where(r < 6, A[r]//2, 0), r, 0, 6) + (x + sum(A[r - 1]//2, r, 7, 11))", X, "sum(A[r]//2, r, 0, 10) + x"),
+        ("prod(A[r]%3, r, 0, 3)*prod(A[r + 3]%3, r, 0, 3)", {}, "prod(A[r]%3, r, 0, 6)"),
+        ("max(max_over(A[r], r, 0, 4), max_over(A[r - 1], r, 5, 9))", {}, "max_over(A[r], r, 0, 8)"),
+        ("min(min_over(A[r], r, 0, 4), min_over(A[r - 1], r, 5, 9))", {}, "min_over(A[r], r, 0, 8)"),
         # all but one
         ("sum(where(r == i, 0, A[r]), r, 0, 16) + A[i]", I9, "sum(A[r], r, 0, 16)"),
         ("sum(where(r == i, A[r], B[r]), r, 0, 16)", I9, "sum(B[r], r, 0, 16) + A[i] - B[i]"),
@@ -124,6 +133,24 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
     result = optimize(parse(text, names | arrays))
     assert result.check().equal
     assert result.cost <= cost_of([parse(expected, names | arrays)], LATENCY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a value is left out, or twice there
+        "sum(A[r], r, 0, 4) + sum(A[r], r, 5, 8)",
+        "sum(A[r], r, 0, 4) + sum(A[r], r, 3, 8)",
+        "sum(A[r], r, 0, n) + sum(A[r], r, 4, 16)",
+        "sum(A[r], r, 0, min(n, m)) + sum(A[r], r, m, n)",
+        "sum(A[r], r, x, min(n, 4)) + sum(A[r], r, 4, n)",
+        "sum(A[r], r, 0, 4) + sum(A[r + 1], r, 4, 8)",
+        "sum(A[r], r, 0, n) + sum(A[r], r, n, m)",
+        "max(max_over(x*r, r, 0, 4), max_over(x*r, r, 5, 8))",
+    ],
+)
+def test_what_is_almost_like_that_keeps_its_value(text):
+    assert optimize(parse(text, NAMES)).check().equal
 
 
 def test_a_rule_of_ones_own_about_reductions_meets_the_shipped_ones():

@@ -1,0 +1,87 @@
+"""Reductions over ranges of which one begins where the other ends, as one reduction.
+
+They are joined as they are written: once either has a closed form it is no longer seen what part of a range it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import permutations, product
+
+from eqsat.lang.expr import Expr, any_var, chain_members, instantiate, make
+from eqsat.lang.ops import REDUCTIONS
+from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.forms import LinearForm, atom_form, to_expr
+from eqsat.theory.limits import LIMITS
+from eqsat.theory.ranges import Range, inside_reduction, reduction
+
+#: What operators make one of the reductions of two parts of a range.
+JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_over"}
+
+
+def as_one_range(theory: Arithmetic, term: Expr) -> Expr | None:
+    """A sum of sums over adjacent ranges with one sum in their place; so for products and extremes."""
+    members = chain_members(term, term.op)
+    loops = [m for m in members if m.op == JOINS[term.op] and m.element is None]
+    for one, other in permutations(loops, 2) if len(loops) <= LIMITS.adjacent_loops else ():
+        try:
+            whole = _joined(theory, one, other)
+        except ValueError:
+            # an index would be captured, or a step that is never taken divides by zero
+            continue
+        if whole is not None:
+            members.remove(one)
+            members.remove(other)
+            return reduce(lambda x, y: make(term.op, x, y), members, whole)
+    return None
+
+
+def _joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
+    """Both reductions as one, if the second goes on where the first ends, perhaps with a moved index."""
+    low, end, start, high = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
+    for step in _steps(theory, end, start):
+        after = start.plus(step), high.plus(step)
+        if not _is_adjacent(theory, low, end, *after):
+            continue
+        first, last = theory.bounds(low)[0], theory.bounds(after[1])[1]
+        index = any_var("#whole", first, max(first, last - 1))
+        bodies = _bodies(theory, one, index), _bodies(theory, other, to_expr(atom_form(index).plus(step, -1)))
+        body = next((x for x, y in product(*bodies) if x == y), None)
+        if body is not None and _is_decided_by_some(theory, one.op, body):
+            return reduction(one.op, to_expr(body), Range(index, low, after[1]))
+    return None
+
+
+def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[LinearForm]:
+    """By how much the second range may have to be moved to begin where the first ends."""
+    yield start.plus(start, -1)
+    ends = [end]
+    if (minimum := theory.outer_minimum(end)) is not None:
+        ends += theory.cases(end, minimum)
+    for found in dict.fromkeys(ends):
+        if found != start:
+            yield found.plus(start, -1)
+
+
+def _is_adjacent(theory: Arithmetic, low: LinearForm, end: LinearForm, start: LinearForm, high: LinearForm) -> bool:
+    """Whether ``[low, end)`` and ``[start, high)`` are ``[low, high)``, each value once."""
+    if theory.extreme("min", [start, high]) == end and theory.is_never_negative(start.plus(low, -1)):
+        return True
+    return theory.extreme("max", [low, end]) == start and theory.is_never_negative(high.plus(end, -1))
+
+
+def _bodies(theory: Arithmetic, term: Expr, value: Expr) -> list[LinearForm]:
+    """The body as it is written, and as it is in its range, where the index is ``value``."""
+    body, index = term.args[:2]
+    written = [body]
+    if (inside := inside_reduction(theory, term)) is not None:
+        written.append(to_expr(inside.form(body)))
+    return [theory.form(instantiate(each, index, value)) for each in dict.fromkeys(written)]
+
+
+def _is_decided_by_some(theory: Arithmetic, op: str, body: LinearForm) -> bool:
+    """Whether what an empty part gives never decides: a value may lie beyond it, if it is that of an extreme."""
+    least, most = theory.bounds(body)
+    identity = REDUCTIONS[op].identity
+    return op not in ("max_over", "min_over") or (least >= identity if op == "max_over" else most <= identity)
