@@ -214,16 +214,19 @@ class SumOver(Reducer):
     ) -> LinearForm | None:
         """A sum of ``where(dividend % n == residue, x, y)``."""
         theory = self.theory
-        shift = dividend.plus(atom_form(self.index), -1)
-        if not self.is_free(shift, y):
+        k = dividend.terms.get(self.index, 0)
+        shift = dividend.plus(atom_form(self.index), -k)
+        if gcd(k, n) > 1 or not self.is_free(shift, y):
             return None
         low, high = theory.bounds(residue)
+        # k*index is residue - shift modulo n, and k has an inverse
+        start = residue.plus(shift, -1).times(1 if k == 1 else pow(k, -1, n))
         if low >= 0 and high < n:
-            return self._of_steps(residue.plus(shift, -1), n, x, y)
+            return self._of_steps(start, n, x, y)
         some = theory.junction("and", [theory.at_least_zero(r) for r in (residue, residue.times(-1).shifted(n - 1))])
         if (inside := theory.assuming(some)) is None:
             return None
-        found = replace(self, theory=inside)._of_steps(residue.plus(shift, -1), n, x, y)
+        found = replace(self, theory=inside)._of_steps(start, n, x, y)
         return selected(theory, some, found, self._repeated(y))
 
     def _of_steps(self, residue: LinearForm, n: int, x: LinearForm, y: LinearForm) -> LinearForm:

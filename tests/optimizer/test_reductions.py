@@ -113,6 +113,9 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("prod(A[r]%3, r, 0, 3)*prod(A[r + 3]%3, r, 0, 3)", {}, "prod(A[r]%3, r, 0, 6)"),
         ("max(max_over(A[r], r, 0, 4), max_over(A[r - 1], r, 5, 9))", {}, "max_over(A[r], r, 0, 8)"),
         ("min(min_over(A[r], r, 0, 4), min_over(A[r - 1], r, 5, 9))", {}, "min_over(A[r], r, 0, 8)"),
+        # remainders of multiples of the index
+        ("sum(where((x - 1 - r)%4 == 2, 1, 0), r, 0, x)", X, "(x + 1)//4"),
+        ("sum(where((r*3 + 1)%8 == 2, A[r], 0), r, 0, 16)", {}, "sum(A[r*8 + 3], r, 0, 2)"),
         # all but one
         ("sum(where(r == i, 0, A[r]), r, 0, 16) + A[i]", I9, "sum(A[r], r, 0, 16)"),
         ("sum(where(r == i, A[r], B[r]), r, 0, 16)", I9, "sum(B[r], r, 0, 16) + A[i] - B[i]"),
@@ -147,6 +150,9 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         "sum(A[r], r, 0, 4) + sum(A[r + 1], r, 4, 8)",
         "sum(A[r], r, 0, n) + sum(A[r], r, n, m)",
         "max(max_over(x*r, r, 0, 4), max_over(x*r, r, 5, 8))",
+        # multiples that have no inverse
+        "sum(where((n - r*2)%4 == 2, A[r], 0), r, 0, 9)",
+        "sum(where((n - r*3)%4 == m - 2, A[r], 0), r, 0, 9)",
     ],
 )
 def test_what_is_almost_like_that_keeps_its_value(text):
