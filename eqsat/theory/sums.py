@@ -50,6 +50,7 @@ class SumOver(Reducer):
         found = (
             self._of_power(inside)
             or self._of_selection(inside)
+            or self._of_steep_clamp(inside)
             or self._of_extreme(inside)
             or self._of_exact_quotient(inside)
             or self._of_quotient(inside)
@@ -302,6 +303,22 @@ class SumOver(Reducer):
             if not end.terms and end.constant <= 0:
                 return x, end
         return None
+
+    def _of_steep_clamp(self, inside: Sequence[Expr]) -> LinearForm | None:
+        """The sum of clamps, each of which begins where the one before it ends: that of the whole.
+
+        ``min(max(x + d*i, -d), 0)`` for the ``n`` values of ``i`` from 0 on is ``min(max(x, -d*n), 0)``.
+        """
+        if len(inside) != 1 or (found := self._clamped(inside[0])) is None:
+            return None
+        x, end = found
+        slope = x.terms.get(self.index, 0)
+        rest = x.plus(atom_form(self.index), -slope)
+        if not end.constant or abs(slope) != -end.constant or not self.is_free(rest):
+            return None
+        over, extreme = self.ordered().over, self.theory.extreme
+        least = rest.plus(over.low if slope > 0 else over.high.shifted(-1), slope)
+        return extreme("min", [extreme("max", [least, over.extent.times(end.constant)]), ZERO])
 
     def _of_extreme(self, inside: Sequence[Expr]) -> LinearForm | None:
         """A sum of a smaller or larger value: it is one operand up to where it becomes the other."""
