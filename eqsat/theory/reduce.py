@@ -14,15 +14,22 @@ from functools import reduce
 from math import gcd
 from operator import or_
 
+import numpy as np
+
 from eqsat.lang.errors import ContradictionError
+from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced, topological
 from eqsat.lang.ops import REDUCTIONS, SUMS
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, atom_form, literal, number, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, literal, literal_divisor, number, to_expr
 from eqsat.theory.largest import ExtremeOver
+from eqsat.theory.limits import LIMITS
 from eqsat.theory.products import ProductOver
 from eqsat.theory.ranges import Range, assuming_in, chosen, is_free_of
 from eqsat.theory.sums import SumOver
+
+#: Operators of terms that may take each value of a range once.
+_PERMUTING = frozenset({"add", "sub", "where", "mod", "bitxor"})
 
 
 def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
@@ -35,6 +42,8 @@ def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
         return number(REDUCTIONS[term.op].identity)
     normal = inside.form(_in_order(inside, body, over))
     try:
+        if not body.element:
+            normal = _rotated(inside, normal, over)
         return reduced(theory, term.op, normal, over)
     except ContradictionError:
         raise
@@ -75,35 +84,72 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
     order = topological([body])
     if body.element is not None or over.index not in order:
         return body
-    extent = literal(over.extent)
-    if extent is not None and literal(over.low) == 0:
+    extent, low = literal(over.extent), literal(over.low)
+    if extent is not None and extent > 0 and low is not None:
         # one that speaks of an index of the body is another permutation for each value of that
         within = reduce(or_, [theory.variables.of(term.args[1]) for term in order if term.op in REDUCTIONS], 0)
-        one = [term for term in order if not theory.variables.of(term) & within]
-        found = [term for term in one if _permutes(theory, term, over.index, extent)]
-        if len({theory.form(term) for term in found}) == 1:
-            other = any_var("#permuted", 0, extent - 1)
-            (moved,) = replaced([body], dict.fromkeys(found, other))
+        one = [term for term in order if not theory.variables.of(term) & within and not term.is_bool]
+        least = {term: _least_permuted(theory, term, over, low, extent) for term in one}
+        found = {term: first for term, first in least.items() if first is not None}
+        if len({theory.form(term).shifted(-first) for term, first in found.items()}) == 1:
+            other = any_var("#permuted", low, low + extent - 1)
+            (moved,) = replaced([body], {term: other + (first - low) for term, first in found.items()})
             if over.index not in topological([moved]):
                 return replaced([moved], {other: over.index})[0]
-    # what has no elements of arrays has a closed form, or is summed in its own order
-    if any(term.op == "load" for term in order) and _runs_backward(body, over.index):
+    # what has neither elements of arrays nor loops has a closed form, or is summed in its own order
+    if any(term.op == "load" or term.op in REDUCTIONS for term in order) and _runs_backward(body, over.index):
         image = over.high.plus(over.low).shifted(-1).plus(atom_form(over.index), -1)
         return replaced([body], {over.index: to_expr(image)})[0]
     return body
 
 
-def _permutes(theory: Arithmetic, term: Expr, index: Expr, extent: int) -> bool:
-    """Whether a term takes each value from 0 to before ``extent`` for one value of the index there."""
-    if term.op not in ("mod", "bitxor") or term.args[1].op != "const":
-        return False
-    number = term.args[1].vmin
-    if term.op == "bitxor":
-        return term.args[0] is index and extent & (extent - 1) == 0 and 0 <= number < extent
-    form = theory.form(term.args[0])
-    scale = form.terms.get(index, 0)
-    rest = form.plus(atom_form(index), -scale)
-    return number == extent and gcd(scale, extent) == 1 and is_free_of(theory, index, rest)
+def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, extent: int) -> int | None:
+    """The first of the adjacent values that a term takes, each for one value of the index; ``None`` if it does not."""
+    if term.op not in _PERMUTING:
+        return None
+    last, index = term.args[1], over.index
+    if term.op == "mod" and last.op == "const" and last.vmin == extent:
+        form = theory.form(term.args[0])
+        scale = form.terms.get(index, 0)
+        rest = form.plus(atom_form(index), -scale)
+        return 0 if gcd(scale, extent) == 1 and is_free_of(theory, index, rest) else None
+    if term.op == "bitxor" and term.args[0] is index and last.op == "const" and extent & (extent - 1) == low == 0:
+        return 0 if 0 <= last.vmin < extent else None
+    if theory.variables.of(term) != theory.variables.of(index) or theory.form(term).is_affine():
+        return None
+    if extent > LIMITS.computed_steps or any(t.op == "load" for t in topological([term])):
+        return None
+    values = {str(index.value): np.arange(low, low + extent)}
+    taken = sorted(map(int, evaluate([term], values, total=True)[0]))
+    return taken[0] if taken == [*range(taken[0], taken[0] + extent)] else None
+
+
+def _rotated(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
+    """``body`` over the range from another index on, if that makes it simpler.
+
+    ``(k*index + rest)//n`` has that index: over ``n`` values ``k*index + rest`` has each remainder by ``n`` once.
+    """
+    extent = literal(over.extent)
+    if extent is None or extent < 2:
+        return body
+    index, size = over.index, theory.simplicity.size
+    order = topological([to_expr(body)])
+    within = reduce(or_, [theory.variables.of(term.args[1]) for term in order if term.op in REDUCTIONS], 0)
+    for term in order:
+        if literal_divisor(term) != extent or theory.variables.of(term) & within:
+            continue
+        dividend = theory.inner(term.args[0])
+        scale = dividend.terms.get(index, 0)
+        rest = dividend.plus(atom_form(index), -scale)
+        if gcd(scale, extent) > 1 or not is_free_of(theory, index, rest):
+            continue
+        # from where the remainder is that of the first index
+        moved = atom_form(index).plus(rest, -1).times(pow(scale, -1, extent)).plus(over.low, -1)
+        image = to_expr(theory.remainder(moved, number(extent)).plus(over.low))
+        found = theory.form(instantiate(to_expr(body), index, image))
+        if size(to_expr(found)) < size(to_expr(body)):
+            return found
+    return body
 
 
 def _runs_backward(body: Expr, index: Expr) -> bool:

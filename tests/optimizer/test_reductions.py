@@ -113,6 +113,13 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("prod(A[r]%3, r, 0, 3)*prod(A[r + 3]%3, r, 0, 3)", {}, "prod(A[r]%3, r, 0, 6)"),
         ("max(max_over(A[r], r, 0, 4), max_over(A[r - 1], r, 5, 9))", {}, "max_over(A[r], r, 0, 8)"),
         ("min(min_over(A[r], r, 0, 4), min_over(A[r - 1], r, 5, 9))", {}, "min_over(A[r], r, 0, 8)"),
+        # the values of a range in another order
+        ("sum(where(r < 11, A[(r + 1)%11], 0), r, 0, 14)", {}, "sum(A[r], r, 0, 11)"),
+        ("sum(where(r < 6, A[(r + i)%6]*B[(r + i)%6], 0), r, 0, 9)", I9, "sum(A[r]*B[r], r, 0, 6)"),
+        ("sum(where(r < 6, where((r + i)%6*2 + x == 9, A[(r + i)%6], 0), 0), r, 0, 9)", I9 | X, "x%2*A[(9 - x)//2]"),
+        ("sum(A[r%10], r, 3, 13)", {}, "sum(A[r], r, 0, 10)"),
+        ("max_over(A[(r*3 + x)%8] + (r*3 + x)%8, r, 0, 8)", X, "max_over(A[r] + r, r, 0, 8)"),
+        ("sum(sum(where((1 - r)*4 + s < x, 1, 0)*A[s], s, 0, 4), r, 0, 2)", X, "sum(A[r%4], r, 0, min(x, 8))"),
         # remainders of multiples of the index
         ("sum(where((x - 1 - r)%4 == 2, 1, 0), r, 0, x)", X, "(x + 1)//4"),
         ("sum(where((r*3 + 1)%8 == 2, A[r], 0), r, 0, 16)", {}, "sum(A[r*8 + 3], r, 0, 2)"),
@@ -152,6 +159,11 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         "sum(A[r], r, 0, 4) + sum(A[r + 1], r, 4, 8)",
         "sum(A[r], r, 0, n) + sum(A[r], r, n, m)",
         "max(max_over(x*r, r, 0, 4), max_over(x*r, r, 5, 8))",
+        # an index that stands beside the permutation, or in a loop that moves it
+        "sum(A[(r + m)%8]*r, r, 0, 8)",
+        "sum(A[(r + 3)%8]*(r//5), r, 0, 8)",
+        "sum(sum(A[(r + s)%4], s, 0, r + 1), r, 0, 4)",
+        "sum(A[(r*2 + m)%8], r, 0, 8)",
         # multiples that have no inverse
         "sum(where((n - r*2)%4 == 2, A[r], 0), r, 0, 9)",
         "sum(where((n - r*3)%4 == m - 2, A[r], 0), r, 0, 9)",
