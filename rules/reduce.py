@@ -78,6 +78,8 @@ REDUCE = [
     Rule("prod-merge",         "prod(prod(x, j, c, c + d), i, u, v)",        "prod(at(x, u + t//d, c + t%d), t, 0, (v - u)*d)", "d > 0",               "two digits are one number"),
     Rule("max-merge",          "max_over(max_over(x, j, c, c + d), i, u, v)", "max_over(at(x, u + t//d, c + t%d), t, 0, (v - u)*d)", "d > 0",          "two digits are one number"),
     Rule("min-merge",          "min_over(min_over(x, j, c, c + d), i, u, v)", "min_over(at(x, u + t//d, c + t%d), t, 0, (v - u)*d)", "d > 0",          "two digits are one number"),
+    Rule("sum-merge-shorter",   "sum(sum(x, j, c, z), i, u, v)",              "sum(where(c + t%d < at(z, u + t//d), at(x, u + t//d, c + t%d), 0), t, 0, (v - u)*d)", "steps(x, d) and 0 < d and vmax(z) < c + d + 1 and vmin(z) < vmax(z)", "rows of which some end before d values"),
+    Rule("sum-merge-later",     "sum(sum(x, j, w, c), i, u, v)",              "sum(where(at(w, u + t//d) <= c - d + t%d, at(x, u + t//d, c - d + t%d), 0), t, 0, (v - u)*d)", "steps(x, d) and 0 < d and c - d - 1 < vmin(w) and vmin(w) < vmax(w)", "rows of which some begin after the first of d values"),
     Rule("sum-split-range",    "sum(x, i, u, u + c)",                        "sum(sum(at(x, u + i*d + j), j, 0, d), i, 0, c//d)", "divides(x, d) and 1 < d and d < c and c % d == 0", "a number is its two digits"),
     Rule("sum-split-multiple", "sum(x, i, 0, v*d)",                          "sum(sum(at(x, i*d + j), j, 0, d), i, 0, v)",    "divides(x, d) and 1 < d", "a number is its two digits"),
     Rule("max-split-range",    "max_over(x, i, u, u + c)",                   "max_over(max_over(at(x, u + i*d + j), j, 0, d), i, 0, c//d)", "divides(x, d) and 1 < d and d < c and c % d == 0", "a number is its two digits"),

@@ -10,7 +10,8 @@ assume that no divisor in its left side is zero.
 A pattern may have reductions, as in ``sum(x, i, u, v)``: a letter in the body may speak of the index, unless the guard
 says ``free(x)``; ``at(x, y)`` on the right is ``x`` where its index is ``y``, and in the body of two reductions
 ``at(x, y, z)`` where that of the outer one is ``y`` and that of the inner one ``z``. A guard may ask for
-``divides(x, d)``: somewhere in ``x`` a number that depends on the index is divided by the literal ``d``.
+``divides(x, d)``: somewhere in ``x`` a number that depends on the index is divided by the literal ``d``; and for
+``steps(x, d)``: somewhere in ``x`` an index is multiplied by the literal ``d``.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ _LETTERS = {
 #: What to do about a name that is none of them.
 _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides)\(([^)]*)\)")
+_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps)\(([^)]*)\)")
 #: What is left of these where they are not written as they should be.
-_UNREAD = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|at)\(")
+_UNREAD = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps|at)\(")
 #: ``at(x, y, z)`` is read as an element of an array, ``at_x[y, z]``.
 _AT = re.compile(r"\bat\(\s*(\w+)\s*,([^()]*)\)")
 #: What to do about a measure of something else.
@@ -63,6 +64,8 @@ MEASURES = {
     **{f"remainder_{x}": var(f"remainder_{x}", 0, LARGEST) for x in TERMS},
     **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, LARGEST) for x in TERMS for y in LITERALS},
 }
+#: What a guard asks of bodies to find a literal there.
+FOUND_IN_BODIES = ("divides", "steps")
 #: In patterns with reductions the letters stand for few values, so that their products have bounds.
 _FEW = 8
 _NARROW = {name: var(name, -_FEW, _FEW) if term.vmax == LARGEST else term for name, term in _LETTERS.items()}
@@ -70,7 +73,8 @@ _BINDING = {
     **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
     **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
     **{
-        f"divides_{x}_{d}": make("ne", var(f"divides_{x}_{d}", 0, 1), const(0))
+        f"{asked}_{x}_{d}": make("ne", var(f"{asked}_{x}_{d}", 0, 1), const(0))
+        for asked in FOUND_IN_BODIES
         for x in TERMS + CONDITIONS
         for d in LITERALS
     },
@@ -180,8 +184,8 @@ def parsed(left: str, right: str, when: str, beside: str = "") -> Pattern:
 
 def _refuse_unbound(pattern: Pattern) -> None:
     """Raise ``ValueError`` if the right side or the guard has a letter that no match binds."""
-    # a guard may find the literals that a body divides by
-    bound = {v.value for v in variables(pattern.matched)} | {divisor for _, divisor in divided(pattern)}
+    # a guard may find literals of a body
+    bound = {v.value for v in variables(pattern.matched)} | {literal for _, _, literal in found_in_bodies(pattern)}
     letters = [moved_letter(array) for array in buffers([pattern.right])]
     for term in variables([pattern.right, pattern.when]):
         letters += _letters_of(str(term.value))
@@ -194,10 +198,10 @@ def moved_letter(array: Expr) -> str:
     return str(array.value.name).removeprefix("at_")  # type: ignore[union-attr]
 
 
-def divided(pattern: Pattern) -> list[tuple[str, str]]:
-    """What a guard says of divisions: the letters of bodies, and those of the literals that they divide by."""
+def found_in_bodies(pattern: Pattern) -> list[tuple[str, str, str]]:
+    """The literals that a guard finds in bodies: what it asks, the letter of the body, and that of the literal."""
     names = [str(v.value).split("_") for v in variables([pattern.when])]
-    return [(letters[0], letters[1]) for asked, *letters in names if asked == "divides"]
+    return [(asked, *letters) for asked, *letters in names if asked in FOUND_IN_BODIES]  # type: ignore[misc]
 
 
 def levels_around(side: Expr) -> dict[str, tuple[int, ...]]:
@@ -265,7 +269,9 @@ def _parse_measured(text: str, binds: bool) -> Expr:
         )
         raise ValueError(f"cannot parse {text!r}: {found[0]!r} {why}")
 
-    read = _MEASURE.sub(named, _AT.sub(r"at_\1[\2]", text) if binds else text)
+    read = _MEASURE.sub(named, text)
+    if binds:
+        read = _AT.sub(r"at_\1[\2]", read)
     if wrong := _UNREAD.search(read):
         how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
         raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")

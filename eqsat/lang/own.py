@@ -29,7 +29,7 @@ _TAKEN = {
     *REDUCTIONS,
     *(reduction.text for reduction in REDUCTIONS.values()),
     *("abs", "ceildiv", "load", "inf", "nan", "if", "else"),
-    *("vmin", "vmax", "factor", "gcd", "modulus", "remainder", "free", "divides", "at"),
+    *("vmin", "vmax", "factor", "gcd", "modulus", "remainder", "free", "divides", "steps", "at"),
 }
 #: The ends of the ranges over which the bounds of an operator are compared with its values.
 _ENDS = (-1000, -8, -1, 0, 1, 5, 8, 250, 70000)

@@ -19,11 +19,12 @@ from types import MappingProxyType
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.matching import Match, ReductionQuery
 from eqsat.egraph.patterns import (
+    FOUND_IN_BODIES,
     LITERALS,
     MEASURES,
     Pattern,
     as_sum,
-    divided,
+    found_in_bodies,
     is_condition_letter,
     is_number,
     is_sum,
@@ -87,7 +88,7 @@ class ReductionRules:
         if match.has_own_loops and term_count(letters.values()) > LIMITS.moved_terms:
             self.is_cut = True
             return
-        for found in divisors(pattern, letters, bound, self.sets):
+        for found in literals_of_bodies(pattern, letters, bound, self.sets):
             known = {**letters, **found}
             try:
                 if not self._read_ends(match.rule, ends, known, bound):
@@ -184,7 +185,7 @@ class ReductionRules:
         for v in variables([pattern.when, pattern.right]):
             name = str(v.value)
             function, _, letter = name.partition("_")
-            if function in ("free", "divides"):
+            if function in ("free", *FOUND_IN_BODIES):
                 found[name] = const(1)
             elif name in MEASURES:
                 found[name] = _bound(name, self._measure(function, letter, known))
@@ -299,24 +300,32 @@ def is_accepted(sets: VariableSets, term: Expr) -> bool:
     return not bound & sets.of(term)
 
 
-def divisors(
+def literals_of_bodies(
     pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
 ) -> Iterator[dict[str, Expr]]:
-    """The literals that the terms of bodies divide what speaks of an index by, as a guard asks for them."""
-    asked = divided(pattern)
+    """The literals that the guard of a rule finds in the terms of bodies."""
+    asked = found_in_bodies(pattern)
     if not asked:
         yield {}
         return
     indices = reduce(or_, map(sets.of, bound.values()))
     choices = []
-    for letter, _ in asked:
-        divisions = [t for t in topological([letters[letter]]) if t.op in FLOORS and t.args[1].op == "const"]
-        choices.append(dict.fromkeys(t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)))
+    for what, letter, _ in asked:
+        terms = topological([letters[letter]])
+        if what == "divides":
+            # what speaks of an index is divided by them
+            divisions = [t for t in terms if t.op in FLOORS and t.args[1].op == "const"]
+            found = [t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)]
+        else:
+            # indices are multiplied by them
+            products = [t.args for t in terms if t.op == "mul" and t.args[0].op == "var" and t.args[1].op == "const"]
+            found = [number for index, number in products if is_index(index)]
+        choices.append(dict.fromkeys(found))
     for chosen in product(*choices):
-        found = {name: number for (_, name), number in zip(asked, chosen, strict=True)}
+        literals = {name: number for (*_, name), number in zip(asked, chosen, strict=True)}
         # the left side may have said which
-        if all(letters.get(name, number) is number for name, number in found.items()):
-            yield found
+        if all(letters.get(name, number) is number for name, number in literals.items()):
+            yield literals
 
 
 def _is_linear(term: Expr, indices: int, sets: VariableSets) -> bool:

@@ -20,11 +20,12 @@ from typing import Self
 
 from eqsat.egraph.patterns import (
     CONDITIONS,
+    FOUND_IN_BODIES,
     LITERALS,
     MEASURES,
     TERMS,
     Pattern,
-    divided,
+    found_in_bodies,
     levels_around,
     mentioned,
     moved_letter,
@@ -41,8 +42,8 @@ from eqsat.prove.verify import check_equal, prove_equal
 ENDS = range(-2, 5)
 VALUES = (-3, 5)
 LITERAL_VALUES = range(-1, 4)
-#: Of rules that ask what a body is divided by, or has in common with a literal, these too: a divisor that is not 1, of
-#: a number that is not itself.
+#: Of rules that find a literal in a body, or ask what that has in common with one, these too: a divisor that is not 1,
+#: of a number that is not itself.
 DIVIDED_VALUES = (4,)
 #: The number of values next to the literals of a rule that are tried too.
 MOST_FURTHER = 6
@@ -119,14 +120,14 @@ def instances(rule: Rule) -> Iterator[Instance]:
     ends = [letter for letter in _ends(pattern) if letter not in inside]
     measures = _measures(pattern)
     bodies = {letter: _Body.of(letter, levels, measures, _ends(pattern)) for letter, levels in inside.items()}
-    divisors = {divisor for _, divisor in divided(pattern)}
-    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | divisors)
+    found = {literal for _, _, literal in found_in_bodies(pattern)}
+    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | found)
     further = mentioned(pattern)
     near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
     far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
     bounds = min([BODY_BOUNDS[0], *further]), max([BODY_BOUNDS[1], *further])
     shared = any(name.startswith("gcd") for known in measures.values() for name in known)
-    more = DIVIDED_VALUES if divisors or shared else ()
+    more = DIVIDED_VALUES if found or shared else ()
     choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *more, *far]] * len(literals)
     for values in product(*choices):
         fixed = dict(zip([*ends, *literals], values, strict=True))
@@ -255,7 +256,7 @@ def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], 
         name = str(v.value)
         if name in fixed:
             images[v] = const(fixed[name])
-        elif name.startswith(("free_", "divides_")):
+        elif name.startswith(("free_", *[f"{asked}_" for asked in FOUND_IN_BODIES])):
             images[v] = const(1)
         elif name in CONDITIONS:
             images[v] = var(name, 0, 1)

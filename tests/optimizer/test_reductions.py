@@ -125,6 +125,10 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("sum(where((r*3 + 1)%8 == 2, A[r], 0), r, 0, 16)", {}, "sum(A[r*8 + 3], r, 0, 2)"),
         # clamps that go on where the one before them ends
         ("sum(sum(where(0 <= s, where(r*2 + s < x, i, n), 0), s, -2, 2), r, 0, 5)", X | I9 | N5, "n*10 + x*(i - n)"),
+        # rows of other lengths
+        ("sum(sum(A[r*4 + s], s, 0, min(4, x - r*4)), r, 0, 3)", X, "sum(A[r], r, 0, x)"),
+        ("sum(sum(A[r*2 + s], s, max(0, x - r*2), 2), r, 0, 5)", X, "sum(A[r], r, x, 10)"),
+        ("sum(sum(A[r*2 + s], s, 0, where(r < 4, 2, 1)), r, 0, 5)", {}, "sum(A[r], r, 0, 9)"),
         # all but one
         ("sum(where(r == i, 0, A[r]), r, 0, 16) + A[i]", I9, "sum(A[r], r, 0, 16)"),
         ("sum(where(r == i, A[r], B[r]), r, 0, 16)", I9, "sum(B[r], r, 0, 16) + A[i] - B[i]"),
@@ -167,6 +171,10 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         # multiples that have no inverse
         "sum(where((n - r*2)%4 == 2, A[r], 0), r, 0, 9)",
         "sum(where((n - r*3)%4 == m - 2, A[r], 0), r, 0, 9)",
+        # rows that are longer than what the body steps by, or begin before it
+        "sum(sum(A[r*4 + s], s, 0, min(5, n - r*4)), r, 0, 3)",
+        "sum(sum(A[r*4 + s], s, min(r, 3), 3), r, 0, 3)",
+        "sum(sum(A[s - r*2 + 8], s, 0, min(2, n - r)), r, 0, 3)",
         # clamps that leave gaps
         "sum(min(max(n - r*3, 0), 2), r, 0, m)",
         "sum(min(max(n - r*2, 0), 3), r, x, m)",

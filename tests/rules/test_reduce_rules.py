@@ -57,6 +57,8 @@ IDLE = {(f"lift-{name}", f"free({x})") for name in ("less", "not-less", "equal")
 IDLE |= {("count-residues", "d > 0")}
 SPLITS = {f"{name}-split-range" for name in ("sum", "max", "min")} | {"sum-split-multiple"}
 IDLE |= {(name, part) for name in SPLITS for part in ("divides(x, d)", "d < c")}
+IDLE |= {(f"sum-merge-{rows}", part) for rows in ("shorter", "later") for part in ("steps(x, d)", "vmin(z) < vmax(z)")}
+IDLE |= {("sum-merge-later", "vmin(w) < vmax(w)"), ("sum-merge-shorter", "0 < d")}
 IDLE |= {(f"{name}-from-zero", FROM_ZERO) for name in ("sum", "prod", "max", "min")}
 #: Without it a product may be of more elements than there are digits for.
 IDLE |= {("prod-merge", "d > 0"), ("prod-swap", "free(w)"), ("prod-swap", "free(z)")}
@@ -71,7 +73,12 @@ LEFT_TO_COST |= {f"{name}-{law}" for name in ("sum", "prod", "max", "min") for l
 #: Rules that say what the theory does not.
 LEFT_TO_COST |= {f"{name}-{law}" for name in ("max", "min") for law in ("distributes", "quotient", "split")}
 LEFT_TO_COST |= {"max-below", "min-above", "gather-beside", "max-remainder", "min-remainder"}
-LEFT_TO_COST |= {*SPLITS, *[f"{name}-merge" for name in ("sum", "prod", "max", "min")]}
+LEFT_TO_COST |= {
+    "sum-merge-shorter",
+    "sum-merge-later",
+    *SPLITS,
+    *[f"{name}-merge" for name in ("sum", "prod", "max", "min")],
+}
 
 
 def conjuncts(rule: Rule) -> list[str]:
