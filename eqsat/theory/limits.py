@@ -109,6 +109,8 @@ class TheoryLimits:
     late_quotients: int = 3
     #: Reductions of a sum, product, minimum or maximum of which each two are tried for being parts of one range.
     adjacent_loops: int = 8
+    #: Terms of a body up to which two loops around it are tried for being one.
+    merged_terms: int = 60
     #: Steps of a reduction without free variables that is computed.
     computed_steps: int = 4096
     #: The highest power of an index that is summed.

@@ -12,9 +12,9 @@ some of the answers: :mod:`eqsat.theory.intervals` (bounds, by quotients read as
 (comparisons and junctions), and here :class:`LinearArithmetic`, which is all of them, the traversal of terms. Each
 other operator has a module of functions of a theory: :mod:`eqsat.theory.bits` (bit operators),
 :mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.branches` (selections),
-:mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` (reductions over parts of a range). So have
-:mod:`eqsat.theory.refutation` (what cannot hold) and :mod:`eqsat.theory.digits` (digits compared one by one), which
-conditions ask.
+:mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` and :mod:`eqsat.theory.nested` (reductions
+over parts and over digits of a range). So have :mod:`eqsat.theory.refutation` (what cannot hold) and
+:mod:`eqsat.theory.digits` (digits compared one by one), which conditions ask.
 """
 
 from __future__ import annotations

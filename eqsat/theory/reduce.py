@@ -19,11 +19,12 @@ import numpy as np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced, topological
-from eqsat.lang.ops import REDUCTIONS, SUMS
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, literal, literal_divisor, number, to_expr
 from eqsat.theory.largest import ExtremeOver
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.nested import as_one_loop, runs_backward
 from eqsat.theory.products import ProductOver
 from eqsat.theory.ranges import Range, assuming_in, chosen, is_free_of
 from eqsat.theory.sums import SumOver
@@ -37,6 +38,8 @@ def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     if theory.parent is not None and theory.touched & theory.variables.of(index):
         # what is known of an index here is not about the one of that name which the reduction binds
         return theory.parent.form(term)
+    if not term.element and (whole := _as_one_loop(theory, term)) is not None:
+        return theory.form(whole)
     over = Range(index, theory.forms[low], theory.forms[high])
     if (inside := assuming_in(theory, over)) is None:
         return number(REDUCTIONS[term.op].identity)
@@ -50,6 +53,16 @@ def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     except ValueError:
         # a step that is never taken divides by zero, or a bound explodes
         return atom_form(term)
+
+
+def _as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
+    try:
+        return as_one_loop(theory, term)
+    except ContradictionError:
+        raise
+    except ValueError:
+        # a step that is never taken divides by zero, or a bound explodes
+        return None
 
 
 def reduced(theory: Arithmetic, op: str, body: LinearForm, over: Range) -> LinearForm:
@@ -97,7 +110,7 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
             if over.index not in topological([moved]):
                 return replaced([moved], {other: over.index})[0]
     # what has neither elements of arrays nor loops has a closed form, or is summed in its own order
-    if any(term.op == "load" or term.op in REDUCTIONS for term in order) and _runs_backward(body, over.index):
+    if any(term.op == "load" or term.op in REDUCTIONS for term in order) and runs_backward(body, over.index):
         image = over.high.plus(over.low).shifted(-1).plus(atom_form(over.index), -1)
         return replaced([body], {over.index: to_expr(image)})[0]
     return body
@@ -150,26 +163,3 @@ def _rotated(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
         if size(to_expr(found)) < size(to_expr(body)):
             return found
     return body
-
-
-def _runs_backward(body: Expr, index: Expr) -> bool:
-    """Whether the index is subtracted wherever it stands."""
-    stack, seen = [(body, 1)], set()
-    is_there = False
-    while stack:
-        term, sign = item = stack.pop()
-        if item in seen:
-            continue
-        seen.add(item)
-        if term is index:
-            if sign > 0:
-                return False
-            is_there = True
-        elif term.op in SUMS:
-            signs = (-sign,) if term.op == "neg" else (sign, -sign if term.op == "sub" else sign)
-            stack += zip(term.args, signs, strict=True)
-        elif term.op == "mul" and term.args[1].op == "const":
-            stack.append((term.args[0], sign if term.args[1].vmin > 0 else -sign))
-        else:
-            stack += [(a, 1) for a in term.args]
-    return is_there

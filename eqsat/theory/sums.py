@@ -53,6 +53,7 @@ class SumOver(Reducer):
             or self._of_steep_clamp(inside)
             or self._of_extreme(inside)
             or self._of_exact_quotient(inside)
+            or self._of_rows(inside)
             or self._of_quotient(inside)
             or self.residual("sum_over", self._selected_product(inside))
         )
@@ -331,6 +332,18 @@ class SumOver(Reducer):
             return None
         found = self._of_selection([make("where", first, *extreme.args), *_without(inside, extreme)])
         return None if found is None or has_reductions(found) else found
+
+    def _of_rows(self, inside: Sequence[Expr]) -> LinearForm | None:
+        """The sum of sums, over the part of the range in which these have addends."""
+        rows = next((part for part in inside if part.op == "sum_over"), None)
+        if rows is None:
+            return None
+        low, high = [self.theory.inner(end) for end in rows.args[2:]]
+        solved = solved_for(self.theory, self.index, self.theory.at_least_zero(high.plus(low, -1).shifted(-1)))
+        if solved is None or solved.rest is not TRUE:
+            return None
+        part = self.part(solved.first, solved.beyond)
+        return None if part == self.over else self._again(product_form(inside), part)
 
     def _of_exact_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""

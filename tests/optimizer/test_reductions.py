@@ -125,6 +125,13 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("sum(where((r*3 + 1)%8 == 2, A[r], 0), r, 0, 16)", {}, "sum(A[r*8 + 3], r, 0, 2)"),
         # clamps that go on where the one before them ends
         ("sum(sum(where(0 <= s, where(r*2 + s < x, i, n), 0), s, -2, 2), r, 0, 5)", X | I9 | N5, "n*10 + x*(i - n)"),
+        # digits of one number, before what is over one of them has a closed form
+        ("sum(sum(where(r*4 + s < x, (r*4 + s)*2 + i, 0), s, 0, 4), r, 0, 4)", X | I9, "x*(x + i - 1)"),
+        ("sum(sum(where((1 - r)*5 + s < x, ((1 - r)*5 + s)*2, 0) + 3, s, 0, 5) - 6, r, 0, 2)", X, "x*(x - 1) + 18"),
+        ("sum(x*sum(where(s*4 + r < i, s*4 + r, 0), s, 0, 4), r, 0, 4)", X | I9, "x*(i*(i - 1)//2)"),
+        ("sum(sum(where(r*3 + s < 7, min(r*3 + s, x), 0), s, 0, 3), r, 0, 3)", X, "sum(min(r, x), r, 0, 7)"),
+        # rows that are empty before the first index
+        ("sum(sum(A[r*8 + s], s, 0, r + 1), r, -2, 6)", {}, "sum(sum(A[r*8 + s], s, 0, r + 1), r, 0, 6)"),
         # rows of other lengths
         ("sum(sum(A[r*4 + s], s, 0, min(4, x - r*4)), r, 0, 3)", X, "sum(A[r], r, 0, x)"),
         ("sum(sum(A[r*2 + s], s, max(0, x - r*2), 2), r, 0, 5)", X, "sum(A[r], r, x, 10)"),
@@ -171,6 +178,14 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         # multiples that have no inverse
         "sum(where((n - r*2)%4 == 2, A[r], 0), r, 0, 9)",
         "sum(where((n - r*3)%4 == m - 2, A[r], 0), r, 0, 9)",
+        # digits that stand beside their number, or are no digits
+        "sum(r*sum(where(r*4 + s < n, s, 0), s, 0, 4), r, 0, 4)",
+        "sum(sum((r*4 + s)//3, s, 0, 5), r, 0, n)",
+        "sum(sum(A[r*4 + s]*r, s, 0, 4), r, 0, m)",
+        "sum(sum(x//(r*2 + s), s, 1, 3), r, 0, n)",
+        "prod(prod(r*3 + s - 4, s, 0, 3)*2, r, 0, 2)",
+        "max_over(max_over(r*3 + s - x, s, 0, 3), r, n, m)",
+        "sum(sum(s*r, s, n, r), r, -2, m)",
         # rows that are longer than what the body steps by, or begin before it
         "sum(sum(A[r*4 + s], s, 0, min(5, n - r*4)), r, 0, 3)",
         "sum(sum(A[r*4 + s], s, min(r, 3), 3), r, 0, 3)",

@@ -1,0 +1,116 @@
+"""Nested reductions whose indices are the digits of one number, as one reduction over that number.
+
+They are merged as they are written: once the inner one has a closed form, what is left is hardly ever seen to be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eqsat.lang.expr import Expr, any_var, make, replaced, term_count, topological
+from eqsat.lang.ops import REDUCTIONS, SUMS
+from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.forms import LinearForm, literal, number, to_expr
+from eqsat.theory.limits import LIMITS
+from eqsat.theory.ranges import Range, assuming_in, is_free_of, reduction
+
+#: Operators whose reductions are those of their operands, or of one of them.
+_APART = {"sum_over": ("add", "sub", "mul"), "prod_over": ("mul",)}
+
+
+def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
+    """A nest of two loops as one, if its body is shorter of the number whose digits the indices are."""
+    body, index, low, high = term.args
+    if body.element is not None or not _has_loops(body):
+        return None
+    if body.op in _APART.get(term.op, ()):
+        return _by_parts(theory, term)
+    if body.op != term.op:
+        return None
+    over = Range(index, theory.form(low), theory.form(high))
+    if (inside := assuming_in(theory, over)) is None:
+        return None
+    merged = as_one_loop(inside, body)
+    inner = body if merged is None else merged
+    as_found = None if merged is None else make(term.op, merged, index, low, high)
+    innermost = inner.args[0]
+    if term_count([innermost]) > LIMITS.merged_terms or _has_loops(innermost):
+        return as_found
+    under = Range(inner.args[1], inside.form(inner.args[2]), inside.form(inner.args[3]))
+    if not is_free_of(inside, index, under.low, under.high):
+        return as_found
+    if (within := assuming_in(inside, under)) is None:
+        return as_found
+    size = theory.simplicity.size(to_expr(within.form(innermost)))
+    for above, below, digits in _orders(over, under):
+        number_of = any_var("#number", 0, max(0, theory.bounds(above.extent.times(digits))[1] - 1))
+        whole = Range(number_of, number(0), above.extent.times(digits))
+        images = {
+            above.index: _digit(innermost, above, theory.form(number_of // digits)),
+            below.index: _digit(innermost, below, theory.form(number_of % digits)),
+        }
+        there = assuming_in(theory, whole)
+        if there is not None and size > theory.simplicity.size(found := _body(there, innermost, images)):
+            return reduction(term.op, found, whole)
+    return as_found
+
+
+def _orders(outer: Range, inner: Range) -> Iterator[tuple[Range, Range, int]]:
+    """The loop over the upper digit, that over the lower one, and how many values this has."""
+    for above, below in ((outer, inner), (inner, outer)):
+        digits = literal(below.extent)
+        if digits is not None and digits > 1:
+            yield above, below, digits
+
+
+def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
+    """A sum of what is added, subtracted or multiplied, or a product of products, with one loop for a nest in it."""
+    body, index, low, high = term.args
+    apart = [make(term.op, part, index, low, high) for part in body.args]
+    found = [as_one_loop(theory, part) if _has_loops(part.args[0]) else None for part in apart]
+    if found == [None, None]:
+        return None
+    if (body.op, term.op) == ("mul", "sum_over"):
+        # a factor leaves the loop that does not speak of its index
+        held = [not is_free_of(theory, index, part) for part in body.args]
+        if sum(held) > 1:
+            return None
+        apart = [part if is_held else factor for part, factor, is_held in zip(apart, body.args, held, strict=True)]
+        found = [whole if is_held else None for whole, is_held in zip(found, held, strict=True)]
+    return make(body.op, *[part if whole is None else whole for part, whole in zip(apart, found, strict=True)])
+
+
+def _has_loops(body: Expr) -> bool:
+    return any(t.op in REDUCTIONS for t in topological([body]))
+
+
+def _digit(body: Expr, over: Range, place: LinearForm) -> Expr:
+    """The value of an index at some place of its range, counted from the end if it runs backward."""
+    return to_expr(over.high.shifted(-1).plus(place, -1) if runs_backward(body, over.index) else over.low.plus(place))
+
+
+def _body(theory: Arithmetic, body: Expr, images: dict[Expr, Expr]) -> Expr:
+    return to_expr(theory.form(replaced([body], images)[0]))
+
+
+def runs_backward(body: Expr, index: Expr) -> bool:
+    """Whether the index is subtracted wherever it stands."""
+    stack, seen = [(body, 1)], set()
+    is_there = False
+    while stack:
+        term, sign = item = stack.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        if term is index:
+            if sign > 0:
+                return False
+            is_there = True
+        elif term.op in SUMS:
+            signs = (-sign,) if term.op == "neg" else (sign, -sign if term.op == "sub" else sign)
+            stack += zip(term.args, signs, strict=True)
+        elif term.op == "mul" and term.args[1].op == "const":
+            stack.append((term.args[0], sign if term.args[1].vmin > 0 else -sign))
+        else:
+            stack += [(a, 1) for a in term.args]
+    return is_there
