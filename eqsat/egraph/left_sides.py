@@ -46,7 +46,8 @@ class Rest:
     taken: str = ""
     taker: str = ""
     negative: bool = False
-    request: SubsumRequest | None = None
+    #: The letters whose terms were asked for.
+    requests: tuple[SubsumRequest, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ class Kept:
 class LeftSide:
     """The left side of one rule: :meth:`top` yields each way to match it."""
 
-    def __init__(self, rule: Rule, pattern: Pattern) -> None:
+    def __init__(self, rule: Rule, pattern: Pattern, thoroughly: bool = False) -> None:
         self.rule = rule
+        #: Whether it is matched in ways that shipped rules do without.
+        self.thoroughly = thoroughly
         self.pattern = pattern
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
@@ -73,6 +76,8 @@ class LeftSide:
         self.places = places_of_letters(pattern.left)
         #: How many sums have which letter as an addend.
         self.sums_with = Counter(_addends(pattern.left))
+        #: Letters that are an operand and an addend elsewhere: as an addend, one would be all that is left of a sum.
+        self.operands = frozenset(_operands(pattern.left)) & {*self.sums_with} if thoroughly else frozenset()
         #: The operators of terms that are looked up with their operands.
         self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
@@ -141,7 +146,19 @@ class LeftSide:
                 # a body, or an index, may be what is an end too
                 kept = [at < 2 or part not in self.ends for at, part in enumerate(ordered)]
                 ordered, names = list(compress(ordered, kept)), list(compress(names, kept))
-            yield from self.all_of(now, sorted(zip(ordered, names, strict=True), key=lambda pair: _turn(pair[0])))
+            yield from self.all_of(now, sorted(zip(ordered, names, strict=True), key=lambda pair: self.turn(pair[0])))
+
+    def turn(self, operand: Expr) -> int:
+        """When an operand is matched.
+
+        First come literals, of which others may be computed, and letters that stand in sums too; then what has no such
+        letter in a sum before what has; last other letters, which others have.
+        """
+        if is_literal_letter(operand):
+            return 0
+        if (letter := letter_of(operand)) is not None:
+            return 1 if letter in self.operands else 4
+        return 2 if self.operands.isdisjoint(_addends(operand)) else 3
 
     def all_of(self, query: Query, pairs: Sequence[tuple[Expr, str]]) -> Iterator[Query]:
         if not pairs:
@@ -304,8 +321,10 @@ class LeftSide:
             if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
                 now, rest = self.in_constant(query, coefficient, letter, left)
                 yield from self.lettered(now, others, whole, rest, at_top)
-            if not others and (left.factor or is_literal_letter(coefficient)):
-                yield self.requested(query, coefficient, query.letters[letter], whole, left)
+            is_known = left.factor and _open_letter(coefficient, query) is None
+            if (self.thoroughly or not others) and (is_known or is_literal_letter(coefficient)):
+                now, rest = self.requested(query, coefficient, query.letters[letter], whole, left)
+                yield from self.lettered(now, others, whole, rest, at_top)
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
@@ -359,7 +378,8 @@ class LeftSide:
         # subtraction leaves out what is not there: all that was matched must be left
         removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
         query = replace(query.fact(*removed), requests=(*query.requests, request))
-        return query, replace(left, terms=taken, request=request, factor=left.factor or "1")
+        requests = (*left.requests, request)
+        return query, replace(left, terms=taken, requests=requests, factor=left.factor or "1")
 
     def terms(
         self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest
@@ -397,10 +417,14 @@ class LeftSide:
             # else any sum would have the literal, and what makes up for it
             query = query.fact(f"(!= 0 {offset})", f"(= {whole} (- {offset} {left.taken}))")
             offset = whole
+        if self.thoroughly:
+            # what letters' own constants are of it is not the pattern's
+            offset, query = self.beyond(query, offset, left.requests)
+            left = replace(left, requests=())
         kept = offset
         if _open_letter(constant, query):
             solved = query.solved(constant, offset)
-            if solved is None or left.request is not None:
+            if solved is None or left.requests:
                 return None
             query, kept = solved.fact(f"(!= 0 {offset})"), "0"
             if factor != "1":
@@ -409,46 +433,100 @@ class LeftSide:
                 query = query.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
         elif constant.op != "const" or constant.vmin:
             times, query = query.times(constant, factor)
-            if left.taker and constant.op == "const" and not self.rule.modulo_theory:
-                # the letter that takes the other terms takes what a larger literal has beyond
+            if constant.op == "const" and (self.thoroughly or (left.taker and not self.rule.modulo_theory)):
+                # what a larger literal has beyond is kept, or the letter that takes the other terms takes it
                 kept = f"(- {offset} {times})"
-                query = query.fact(f"({'<=' if constant.vmin > 0 else '>='} {times} {offset})")
+                query = query.fact(f"(<= (* {times} {times}) (* {times} {offset}))")
             else:
                 query, kept = query.fact(f"(= {offset} {times})"), "0"
-        if left.request is not None:
-            whole, query = query.name("i64")
-            query = query.fact(f"(= {whole} (- {kept} (* {left.request.times} {left.request.inside})))")
-            kept = whole
+        kept, query = self.beyond(query, kept, left.requests)
         return query, kept
+
+    @staticmethod
+    def beyond(query: Query, constant: str, requests: Sequence[SubsumRequest]) -> tuple[str, Query]:
+        """A constant without those of the letters whose terms were asked for."""
+        for request in requests:
+            before = constant
+            constant, query = query.name("i64")
+            query = query.fact(f"(= {constant} (- {before} (* {request.times} {request.inside})))")
+        return constant, query
 
     def container(self, query: Query, term: Expr, at: str, at_top: bool) -> Iterator[tuple[Query, str]]:
         """A product, junction, minimum or maximum against the class ``at``, and what is left if no letter takes it."""
         members = operands_of(term, term.op)
         whole, query = query.name("ME")
         query = query.fact(f"(= {at} ({CONTAINERS[term.op]} {whole}))")
-        written = sorted([m for m in members if letter_of(m) is None], key=_turn)
+        written = sorted([m for m in members if letter_of(m) is None], key=self.turn)
         letters = [x for m in members if (x := letter_of(m)) is not None]
-        for now, left in self.members(query, written, whole, whole):
-            bound, free = [[x for x in letters if (x in now.letters) is known] for known in (True, False)]
-            for x in bound:
-                rest, now = now.name("ME")
-                now = now.fact(
-                    f"(in {whole} {now.letters[x]})", f"(= {rest} (multiset-remove {left} {now.letters[x]}))"
-                )
-                left = rest
+        is_power = len(letters) == len(members) > 1 and not at_top
+        starts = [(query, whole, letters)]
+        if first := [x for x in dict.fromkeys(letters) if x in self.operands and x not in query.letters]:
+            others = [*(Counter(letters) - Counter(first)).elements()]
+            starts.append((*self.free(query, first, whole, whole), others))
+        for start, begun, others in starts:
+            for now, left in self.members(start, written, whole, begun):
+                yield from self.lettered_members(now, term.op, others, whole, left, at_top)
+                if is_power and others is letters:
+                    yield from self.power(now, term.op, letters, whole)
+
+    def lettered_members(
+        self, query: Query, op: str, letters: Sequence[str], whole: str, left: str, at_top: bool
+    ) -> Iterator[tuple[Query, str]]:
+        """Members that are letters: bound ones as one member or as several, open ones as one or as all the rest."""
+        bound, free = [[x for x in letters if (x in query.letters) is known] for known in (True, False)]
+        for now, rest in self.bound_members(query, op, bound, whole, left):
             takers = [] if at_top or len(set(free)) < len(free) else free
             for taker in takers:
-                end, rest = self.free(now, [x for x in free if x != taker], whole, left)
-                yield end.fact(f"(< 1 (multiset-length {rest}))").bind(taker, f"({CONTAINERS[term.op]} {rest})"), ""
-            yield self.free(now, free, whole, left)
-            if len(free) == len(members) > 1 and len(set(free)) == 1 and not at_top:
-                # a power of several members
-                root, now = now.name("ME")
-                power = root
-                for _ in free[1:]:
-                    power = f"(multiset-sum {power} {root})"
-                now = now.fact(f"(= {root} (multiset-reset-counts {whole}))", f"(= {whole} {power})")
-                yield now.fact(f"(< 1 (multiset-length {root}))").bind(free[0], f"({CONTAINERS[term.op]} {root})"), ""
+                end, taken = self.free(now, [x for x in free if x != taker], whole, rest)
+                yield end.fact(f"(< 1 (multiset-length {taken}))").bind(taker, f"({CONTAINERS[op]} {taken})"), ""
+            yield self.free(now, free, whole, rest)
+
+    def bound_members(
+        self, query: Query, op: str, letters: Sequence[str], whole: str, left: str
+    ) -> Iterator[tuple[Query, str]]:
+        """Bound letters as members, each as one or as those of a node that its class has of the same operator."""
+        if not letters:
+            yield query, left
+            return
+        at = query.letters[letters[0]]
+        same, others = [[x for x in letters if (x == letters[0]) is alike] for alike in (True, False)]
+        rest, now = left, query
+        for _ in same:
+            before = rest
+            rest, now = now.name("ME")
+            now = now.fact(f"(in {whole} {at})", f"(= {rest} (multiset-remove {before} {at}))")
+        yield from self.bound_members(now, op, others, whole, rest)
+        if self.thoroughly:
+            several, now = self.members_of(query, op, at)
+            rest = left
+            for _ in same:
+                before = rest
+                rest, now = now.name("ME")
+                # subtraction leaves out what is not there
+                now = now.fact(
+                    f"(= {rest} (multiset-subtract {before} {several}))",
+                    f"(= {before} (multiset-sum {rest} {several}))",
+                )
+            yield from self.bound_members(now, op, others, whole, rest)
+
+    @staticmethod
+    def members_of(query: Query, op: str, at: str) -> tuple[str, Query]:
+        """The members of a node of ``op`` that a class has, or that was just made for it."""
+        if at.startswith(made := f"({CONTAINERS[op]} "):
+            return at.removeprefix(made)[:-1], query
+        several, query = query.name("ME")
+        return several, query.fact(f"(= {at} ({CONTAINERS[op]} {several}))")
+
+    def power(self, query: Query, op: str, letters: Sequence[str], whole: str) -> Iterator[tuple[Query, str]]:
+        """A letter alone, several times, as several members."""
+        if len(set(letters)) == 1 and letters[0] not in query.letters:
+            root, query = query.name("ME")
+            power = root
+            for _ in letters[1:]:
+                power = f"(multiset-sum {power} {root})"
+            query = query.fact(f"(= {root} (multiset-reset-counts {whole}))", f"(= {whole} {power})")
+            query = query.fact(f"(< 1 (multiset-length {root}))")
+            yield query.bind(letters[0], f"({CONTAINERS[op]} {root})"), ""
 
     def members(self, query: Query, members: Sequence[Expr], whole: str, left: str) -> Iterator[tuple[Query, str]]:
         if not members:
@@ -523,11 +601,6 @@ def _is_one_term(term: Expr) -> bool:
     return letter_of(addend) is None or is_literal_letter(coefficient)
 
 
-def _turn(operand: Expr) -> int:
-    """When an operand is matched: first literals, of which others may be computed, last letters, which others have."""
-    return 0 if is_literal_letter(operand) else 1 if letter_of(operand) is None else 2
-
-
 def _open_letter(term: Expr, query: Query) -> str | None:
     """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
     found = [t for t in topological([term]) if is_literal_letter(t) and str(t.value) not in query.sorts]
@@ -542,6 +615,17 @@ def _addends(left: Expr) -> Iterator[str]:
         if letter is None:
             yield from _addends(part)
         elif is_sum(left):
+            yield letter
+
+
+def _operands(left: Expr) -> Iterator[str]:
+    """The letters that are operands of what is no sum, once for each."""
+    parts = [a for _, a in as_sum(left)[1]] if is_sum(left) else left.args
+    for part in parts:
+        letter = letter_of(part)
+        if letter is None:
+            yield from _operands(part)
+        elif not is_sum(left):
             yield letter
 
 

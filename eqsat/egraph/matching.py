@@ -14,10 +14,11 @@ replaced.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial, reduce
 from itertools import count
+from typing import cast
 
 from eqsat.egraph.left_sides import Kept, LeftSide
 from eqsat.egraph.patterns import (
@@ -42,10 +43,12 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, PLAIN, container_text
 from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, substitute, topological, var, variables
+from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, const, make, substitute, topological, var, variables
 from eqsat.lang.text import to_text
 
 _NUMBERS = count()
+#: A name that a query gave.
+_NAME = re.compile(r"_\d+")
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,8 @@ class Compiled:
 
 
 @cache
-def compiled(rule: Rule) -> tuple[Compiled, ...]:
-    """The ways to match ``rule``, in each direction that it has.
+def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
+    """The ways to match ``rule``, in each direction that it has; more of them ``thoroughly``.
 
     Raises
     ------
@@ -155,8 +158,8 @@ def compiled(rule: Rule) -> tuple[Compiled, ...]:
     if by_representation(rule):
         return ()
     found: list[Compiled] = []
-    for one, pattern in _matched(rule):
-        reads, left = _constructors(pattern), LeftSide(one, pattern)
+    for one, pattern in _matched(rule, thoroughly):
+        reads, left = _constructors(pattern), LeftSide(one, pattern, thoroughly)
         if pattern.binds_index:
             queries = [*_reduction_queries(left)]
             addends = frozenset(left.addends)
@@ -181,12 +184,64 @@ def read_by(rule: Rule) -> frozenset[frozenset[str]]:
     return frozenset([_constructors(pattern) for _, pattern in _matched(rule)])
 
 
-def _matched(rule: Rule) -> Iterator[tuple[Rule, Pattern]]:
-    """What is matched for a rule: its left side in each direction, one about reductions also with literals."""
+def _matched(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:
+    """What is matched for a rule: its left side in each direction, one about reductions also with literals.
+
+    ``thoroughly`` also with other signs.
+    """
     for one in [rule, rule.reverse()] if rule.both_ways else [rule]:
         if letter_of(one.pattern.left) is None:
-            for pattern in _with_literals(one.pattern) if one.pattern.binds_index else [one.pattern]:
+            patterns: Iterable[Pattern] = [one.pattern]
+            if one.pattern.binds_index:
+                patterns = _with_literals(one.pattern)
+            elif thoroughly:
+                patterns = _with_signs(one.pattern)
+            for pattern in patterns:
                 yield one, pattern
+
+
+def _with_signs(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern, and those in which a letter is negated where that leaves products with other signs.
+
+    ``x*x + x*y*2 + y*y`` of an ``x`` and ``-y`` is ``x*x - x*y*2 + y*y``.
+    """
+    yield pattern
+    known = {repr(_shape(pattern.left))}
+    asked = {str(v.value) for v in variables([pattern.when])}
+    for letter in [v for v in variables([pattern.left]) if letter_of(v)] if pattern.beside is None else ():
+        name = str(letter.value)
+        left = None if any(name in measure.split("_") for measure in asked) else _negated(pattern.left, letter)
+        if left is None:
+            continue
+        # a sum is matched up to a factor
+        same = [left] if left.is_bool else [left, make("neg", left)]
+        if known.isdisjoint(shapes := [repr(_shape(term)) for term in same]):
+            known.update(shapes)
+            right, when = substitute([pattern.right, pattern.when], {letter: make("neg", letter)})
+            yield Pattern(left, right, when)
+
+
+def _negated(term: Expr, letter: Expr) -> Expr | None:
+    """A part of a pattern with a letter negated, which stands in sums and in their products alone; else nothing."""
+    if letter not in topological([term]):
+        return term
+    if is_sum(term):
+        constant, addends = as_sum(term)
+        total = constant
+        for coefficient, addend in addends:
+            factors = operands_of(addend, "mul")
+            others = [_negated(factor, letter) for factor in factors if factor is not letter]
+            if None in others:
+                return None
+            product = reduce(partial(make, "mul"), [*[letter] * factors.count(letter), *cast(list[Expr], others)])
+            if factors.count(letter) % 2:
+                coefficient = make("mul", coefficient, const(-1))
+            total = make("add", total, make("mul", product, coefficient))
+        return total
+    if letter in term.args:
+        return None
+    args = [_negated(arg, letter) for arg in term.args]
+    return None if None in args else make(term.op, *cast(list[Expr], args))
 
 
 def _all_stages(left: LeftSide) -> Iterator[tuple[Stage, ...]]:
@@ -214,35 +269,54 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     cut, columns = len(query.facts), [*query.sorts]
     if query.requests:
         cut, columns = query.requests[0].after, [*query.requests[0].columns]
+    # what is made of an answer waits for it
+    waits = any(not set(_NAME.findall(text)) <= {*columns} for text in made.values())
+    everything = [*query.sorts]
+    query, actions = _making(query, made, compared)
+    columns += [] if waits else [f"made_{x}" for x in made]
+    stages: list[Stage] = []
+    facts = query.facts[:cut]
+    for group, following in zip(groups, [*groups[1:], []], strict=True):
+        begun = [] if waits or stages else actions
+        stage, row = _found(query, facts, [*begun, *[request.action for request in group]], columns)
+        stages.append(stage)
+        end = following[0].after if following else len(query.facts)
+        facts = (row, *[request.fact for request in group], *query.facts[cut:end])
+        cut = end
+        columns += [name for a in following[:1] for name in a.columns if name not in columns]
+    if waits:
+        stage, row = _found(query, facts, actions, [*everything, *[f"made_{x}" for x in made]])
+        stages.append(stage)
+        facts = (row,)
+    facts, action = _finish(replace(query, facts=facts), pattern, conjuncts, kept)
+    return (*stages, Stage(" ".join(facts), action))
+
+
+def _making(query: Query, made: Mapping[str, str], compared: Sequence[tuple[Expr, Expr]]) -> tuple[Query, list[str]]:
+    """The actions that make the terms of letters, and of comparisons; the query with names for these letters."""
     actions = [f"(let made_{x} {text})" for x, text in made.items()]
     for x in made:
         query = query.bind(x, f"made_{x}").declare(f"made_{x}", "E")
-        columns.append(f"made_{x}")
     for left, right in compared:
         _, one = _build(query, left)
         _, two = _build(query, right)
         actions.append(f"(Lt {one} {two})")
-    stages, facts = [], query.facts[:cut]
-    for group, following in zip(groups, [*groups[1:], []], strict=True):
-        table = f"found{next(_NUMBERS)}"
-        row = f"({table} {' '.join(columns)})"
-        declared = f"(relation {table} ({' '.join([query.sorts[n] for n in columns])}))"
-        stages.append(
-            Stage(" ".join(facts), " ".join([*actions, *[request.action for request in group], row]), declared)
-        )
-        end = following[0].after if following else len(query.facts)
-        facts = (row, *[request.fact for request in group], *query.facts[cut:end])
-        cut, actions = end, []
-        columns += [name for a in following[:1] for name in a.columns if name not in columns]
-    facts, action = _finish(replace(query, facts=facts), pattern, conjuncts, kept)
-    return (*stages, Stage(" ".join(facts), action))
+    return query, actions
+
+
+def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: Sequence[str]) -> tuple[Stage, str]:
+    """A stage that does what is asked for and remembers its match in a row of a table of its own; that row."""
+    table = f"found{next(_NUMBERS)}"
+    row = f"({table} {' '.join(columns)})"
+    declared = f"(relation {table} ({' '.join([query.sorts[name] for name in columns])}))"
+    return Stage(" ".join(facts), " ".join([*actions, row]), declared), row
 
 
 def _by_stage(requests: Sequence[SubsumRequest]) -> list[list[SubsumRequest]]:
     """The requests in turn: one that names what an answer has decided waits for it."""
     stages: list[list[SubsumRequest]] = []
     for request in requests:
-        named = re.findall(r"_\d+", f"{request.whole} {request.letter} {'' if request.is_open else request.times}")
+        named = _NAME.findall(f"{request.whole} {request.letter} {'' if request.is_open else request.times}")
         if stages and set(named) <= {*stages[-1][0].columns}:
             stages[-1].append(request)
         else:

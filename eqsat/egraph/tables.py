@@ -12,7 +12,7 @@ import sys
 import tempfile
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
@@ -55,7 +55,7 @@ class Tables:
     _run: Callable[[str], list[Any]]
     _egraph: Any
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], thorough: Collection[Rule] = ()) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
         self._files: dict[str, TextIO] = {}
         #: Whether it is of another process.
@@ -66,6 +66,8 @@ class Tables:
             processes.Finalize(self, self._end, exitpriority=0)
         _SESSIONS.add(self)
         self._rules = rules
+        # those that are matched in all ways that there are
+        self._thorough = thorough
         self._can_retire = False
         self._schedules: dict[tuple[frozenset[str], bool], str] = {}
         self._program: WarmProgram | None = None
@@ -182,7 +184,7 @@ class Tables:
 
     def _compiled(self) -> str:
         """Compile the rules; the program that egglog reads."""
-        ways = [way for rule in self._rules for way in compiled(rule)]
+        ways = [way for rule in self._rules for way in compiled(rule, rule in self._thorough)]
         with_bits = any(rule.pattern.has_bits for rule in self._rules)
         self._containers = containers(with_bits)
         self.queries = tuple([way.query for way in ways if way.query is not None])

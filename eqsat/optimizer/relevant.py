@@ -42,7 +42,7 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
     own = [rule for rule in found if not is_shipped(rule)]
     for rule in own:
         # the others are compiled when they may match
-        compiled(rule)
+        compiled(rule, True)
     if not with_bits and not any(rule.pattern.has_bits for rule in own):
         found = [rule for rule in found if not rule.pattern.reads_bits]
     return tuple(found)

@@ -35,6 +35,7 @@ from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
+from eqsat.optimizer.relevant import is_shipped
 from eqsat.theory.forms import LinearForm, literal, number
 
 
@@ -306,7 +307,7 @@ def _tables(rules: tuple[Rule, ...], spent: Spent, deadlines: Deadlines) -> Iter
         # those of the process that this one was forked from are of no use
         while free and free[-1].is_left:
             free.pop()
-        tables = free.pop() if free else Tables(rules)
+        tables = free.pop() if free else Tables(rules, frozenset([rule for rule in rules if not is_shipped(rule)]))
     try:
         yield tables
     except Exception:

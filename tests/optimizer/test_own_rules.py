@@ -90,6 +90,13 @@ operator(
     bounds=lambda x, y, z: (min(_products(x, y)) + z[0], max(_products(x, y)) + z[1]),
     price=3,
 )
+operator(
+    "own_square",
+    1,
+    lambda x: x * x,
+    bounds=lambda x: (0 if x[0] <= 0 <= x[1] else min(_products(x, x)), max(_products(x, x))),
+    price=2,
+)
 operator("own_hash", 1, lambda x: (x * 7 + 3) % 11, bounds=lambda x: (0, 10), price=2)
 
 NO_SQUARES = Rule("no-squares", "x*x + y*y == 0", "x == 0 and y == 0")
@@ -115,6 +122,12 @@ TO_EITHER = Rule("to-either", "x + y - (x & y)", "x | y")
 PERIOD = Rule("period", "own_hash(x + 11*y)", "own_hash(x)")
 PERIODIC = Rule("periodic", "own_hash(x + 11)", "own_hash(x)")
 LOWEST = Rule("without-lowest-bit", "x - (x & -x)", "x & (x - 1)")
+HASH_OPPOSITE = Rule("hash-opposite", "own_hash(x) + own_hash(10 - x)", "10")
+NEAR = Rule("near", "own_distance(x + y, y)", "max(x, -x)")
+APART_BY_3 = Rule("apart-by-3", "own_distance(x, x + 3)", "3")
+BEYOND = Rule("beyond", "own_distance(x, y - x)", "x*2 - y", "vmax(y) <= 0 and 0 <= vmin(x)")
+NEXT = Rule("next-square", "x*x + x*2 + 1", "own_square(x + 1)")
+MEANS = Rule("means", "max(x*x + y*y, x*y*2)", "x*x + y*y")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
 HIDDEN = [
@@ -164,17 +177,26 @@ HIDDEN = [
     ("own_hash(j*k + 22) + k", [PERIODIC]),
     # a term that another rule rewrites to a sum, of which a part cancels
     ("max(g + k, h + k) - min(g, h) - k", [APART, TO_DISTANCE]),
+    # a letter that is an operand decides what the sums are in which it stands too
+    ("own_hash(g + 2) + own_hash(8 - g) + k", [HASH_OPPOSITE]),
+    ("own_hash(10 - g - i*j) + own_hash(i*j + g)", [HASH_OPPOSITE]),
+    ("k - own_hash(3 - h)*2 - own_hash(h + 7)*2", [HASH_OPPOSITE]),
+    ("own_distance(i + j + k, i + j)", [NEAR]),
+    ("own_distance(g*3 + h, g*3 + h + 3) + k", [APART_BY_3]),
+    ("own_distance(g + 1, g + 4)*h", [APART_BY_3]),
+    ("own_distance(i + j, 0 - i*2 - j - k)", [BEYOND]),
+    # a letter that is something negated
+    ("g*g - 2*g*i + i*i", [BINOMIAL]),
+    ("k + 2*g*h - g*g - h*h", [BINOMIAL]),
+    ("max(g*g + h*h, -2*g*h)", [MEANS]),
+    # a literal that is a part of a larger one
+    ("i*i + i*2 + 9 + j", [NEXT]),
+    ("k - 3*i*i - 6*i - 4", [NEXT]),
+    ("max((g - h)*(g - h) + (g*h)*(g*h), (g - h)*(g*h)*2)", [MEANS]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
 
-operator(
-    "own_square",
-    1,
-    lambda x: x * x,
-    bounds=lambda x: (0 if x[0] <= 0 <= x[1] else min(_products(x, x)), max(_products(x, x))),
-    price=2,
-)
 operator("own_oblong", 1, lambda x: x * x + x, bounds=lambda x: (0, max(_products(x, x)) + max(x[1], 0)), price=6)
 OBLONG = Rule("oblong", "own_square(x) + x", "own_oblong(x)")
 SUM_OF_OBLONG = Rule("sum-of-oblong", "sum(own_oblong(i), i, 0, v)", "v*(v - 1)*(v + 1)//3", "0 <= vmin(v)")
