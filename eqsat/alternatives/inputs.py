@@ -11,8 +11,9 @@ rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, reduce
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial, reduce
+from math import prod
 from operator import mul
 from typing import cast
 
@@ -37,6 +38,30 @@ _WORTH_ADDING = SUMS | frozenset(
 
 #: The operators whose terms are rewritten by laws that normal forms hide.
 HIDDEN = FLOORS | {"mul", "prod_over"}
+
+
+def _without_literal(term: Expr) -> tuple[int, Expr]:
+    """A product without the literal of one of its two factors, unless these are alike; that literal, or 1."""
+    if term.op == "mul" and term.args[0] is not term.args[1]:
+        for factor, other in (term.args, term.args[::-1]):
+            if factor.op == "mul":
+                for scale, part in (factor.args, factor.args[::-1]):
+                    if scale.op == "const":
+                        return scale.vmin, make("mul", part, other)
+    return 1, term
+
+
+def _without_literals(term: Expr) -> tuple[int, Expr]:
+    """A product without all literals among its factors, and their product; 1 and itself if it has none."""
+    factors = chain_members(term, "mul")[::-1] if term.op == "mul" else []
+    others = [factor for factor in factors if factor.op != "const"]
+    if not others or len(others) == len(factors):
+        return 1, term
+    return prod([factor.vmin for factor in factors if factor.op == "const"]), reduce(partial(make, "mul"), others)
+
+
+#: The ways to tell what a product is a multiple of, besides itself: as sums hold it, rules may match it.
+_MULTIPLES: tuple[Callable[[Expr], tuple[int, Expr]], ...] = (_without_literal, _without_literals)
 
 
 class InputNodes(KindNodes):
@@ -78,6 +103,10 @@ class InputNodes(KindNodes):
             value = self.classes.value_of(term) if is_wanted and term not in parts else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
+                for product in dict.fromkeys([of(term)[1] for of in _MULTIPLES]) if all_terms and op == "mul" else ():
+                    # sums have multiples of it
+                    if product is not term:
+                        self._originals.setdefault(self.classes.value_of(product), []).append(product)
                 if not self.theory.is_canonical:
                     continue
                 if op in COMPARISONS and not term.args[0].is_bool:
@@ -124,7 +153,8 @@ class InputNodes(KindNodes):
         # terms that differ in the order of operands give the same node: take them by what their operands mean
         heights = self._heights if len(terms) > 1 and self._has_few else {}
         highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))
-        meanings = {self._meaning(term): heights.get(term, 0) for term in highest_first}
+        ways = (None, *_MULTIPLES) if self._all_terms else (None,)
+        meanings = {self._meaning(term, of): heights.get(term, 0) for of in ways for term in highest_first}
         chosen = [*meanings]
         if len(chosen) > 1:
             chosen = sorted(chosen, key=lambda m: (meanings[m], _meaning_order(m)))[:most]
@@ -147,13 +177,19 @@ class InputNodes(KindNodes):
             found[term] = max([found[arg] for arg in term.args]) + 1 if term.args else 0
         return found
 
-    def _meaning(self, term: Expr) -> tuple[str, Payload, tuple[Value, ...]]:
-        """A term of the input as an operator over normal forms; sums as wide as they are written."""
+    def _meaning(
+        self, term: Expr, multiple: Callable[[Expr], tuple[int, Expr]] | None = None
+    ) -> tuple[str, Payload, tuple[Value, ...]]:
+        """A term of the input as an operator over normal forms; sums as wide as they are written.
+
+        ``multiple`` says what a product in a sum is a multiple of, if it is not taken as it is.
+        """
         if term.op not in SUMS and term.args:
             return term.op, None, tuple(map(self.classes.value_of, term.args))
         total: dict[Value, int] = {}
         constant = 0
         stack = [(term, 1)]
+        products: set[Expr] = set()
         while stack:
             part, scale = stack.pop()
             if part.op in SUMS:
@@ -165,6 +201,9 @@ class InputNodes(KindNodes):
                 stack.append((part.args[1], scale * part.args[0].vmin))
             elif part.op == "const":
                 constant += scale * part.vmin
+            elif multiple is not None and part not in products and (split := multiple(part))[1] is not part:
+                products.add(split[1])
+                stack.append((split[1], scale * split[0]))
             else:
                 value = self.classes.value_of(part)
                 if (known := literal(value)) is not None:

@@ -192,6 +192,12 @@ HIDDEN = [
     # a literal that is a part of a larger one
     ("i*i + i*2 + 9 + j", [NEXT]),
     ("k - 3*i*i - 6*i - 4", [NEXT]),
+    # products with literals among their factors, and with products for letters
+    ("(i*2 + j)*(i*2 + j) + 2*(i*2 + j)*g + g*g", [BINOMIAL]),
+    ("i*i + 2*i*(i + 1) + (i + 1)*(i + 1)", [BINOMIAL]),
+    ("i*i + 2*i*min(i, g) + min(i, g)*min(i, g)", [BINOMIAL]),
+    ("(3*i)*(3*i) + 2*(3*i)*g + g*g", [BINOMIAL]),
+    ("A[(3*i)*(3*i) - j*j + 90]", [SQUARES]),
     ("max((g - h)*(g - h) + (g*h)*(g*h), (g - h)*(g*h)*2)", [MEANS]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
