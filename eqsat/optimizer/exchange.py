@@ -296,10 +296,15 @@ class Insertion:
         self._opened[c] = count + 1, min(shortest, length)
         return True
 
+    def _is_multiple(self, op: str, operands: Sequence[int]) -> bool:
+        """Whether a node is a product with a literal."""
+        return op == "mul" and any(literal(self.values[a]) is not None for a in operands)
+
     def _members(self, op: str, c: int, depth: int) -> list[int]:
         """The members of a class for a container of ``op``: those of its own node of that operator, or itself."""
         for kind, _, operands in self.classes[c] if depth else ():
-            if kind == op:
+            # a user's own rules may match a multiple as one factor
+            if kind == op and not (self.has_own_rules and self._is_multiple(kind, operands)):
                 return [m for a in operands for m in self._members(op, a, depth - 1)]
         return [c]
 

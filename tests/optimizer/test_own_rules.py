@@ -128,6 +128,7 @@ APART_BY_3 = Rule("apart-by-3", "own_distance(x, x + 3)", "3")
 BEYOND = Rule("beyond", "own_distance(x, y - x)", "x*2 - y", "vmax(y) <= 0 and 0 <= vmin(x)")
 NEXT = Rule("next-square", "x*x + x*2 + 1", "own_square(x + 1)")
 MEANS = Rule("means", "max(x*x + y*y, x*y*2)", "x*x + y*y")
+STRETCHED = Rule("stretched-distance", "own_distance(x*z, y*z)", "own_distance(x, y)*z", "0 <= vmin(z)")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
 HIDDEN = [
@@ -199,6 +200,7 @@ HIDDEN = [
     ("(3*i)*(3*i) + 2*(3*i)*g + g*g", [BINOMIAL]),
     ("A[(3*i)*(3*i) - j*j + 90]", [SQUARES]),
     ("max((g - h)*(g - h) + (g*h)*(g*h), (g - h)*(g*h)*2)", [MEANS]),
+    ("own_distance((3*i)*(3*i), max(g, 0)*(3*i))", [STRETCHED]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
