@@ -11,7 +11,7 @@ rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from math import prod
 from operator import mul
@@ -22,12 +22,24 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, Payload, sum_payload
+from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, Expr, chain_members, const, is_wide, make, topological
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
 from eqsat.lang.traversal import long_partial_chains, mentions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.bits import digits_of, known_bits
-from eqsat.theory.forms import LinearForm, Value, atom_form, literal, number, partition, scale_of, split, to_expr
+from eqsat.theory.forms import (
+    LinearForm,
+    Value,
+    as_term,
+    atom_form,
+    literal,
+    number,
+    partition,
+    scale_of,
+    split,
+    to_expr,
+)
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 from eqsat.theory.quotients import common_divisors
 
@@ -216,6 +228,30 @@ class InputNodes(KindNodes):
     def _has_quotient(self, term: Expr) -> bool:
         value = self.classes.value_of(term)
         return isinstance(value, LinearForm) and not value.is_affine()
+
+    def writes(self, value: Value) -> bool:
+        """Whether a term of the input that is added has this value."""
+        return value in self._originals
+
+    def with_values(self, images: Mapping[Value, Value]) -> Iterator[tuple[Value, Value]]:
+        """The values of the input's terms, each with that which it has with other values for terms below it."""
+        new: dict[Expr, Expr] = {}
+        for term in self._input:
+            args = tuple([new[a] for a in term.args])
+            new[term] = term
+            value = self.classes.value_of(term)
+            try:
+                if value in images:
+                    new[term] = as_term(images[value])
+                elif args != term.args:
+                    written = make(term.op, *args)
+                    found = self.classes.value_of(written)
+                    new[term] = written
+                    if found != value:
+                        yield value, found
+            except (TooWideError, TypeError, ValueError):
+                # it is no term
+                continue
 
     def narrower(self, c: int) -> Expr | None:
         """A term of the input with the value of a class that is not too wide."""

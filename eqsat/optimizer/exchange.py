@@ -611,20 +611,27 @@ class _Equations:
     def __init__(self, builder: Builder) -> None:
         self.builder, self.values = builder, builder.values
         self._equations: dict[tuple[Expr, Value], None] = {}
+        # what terms of the input equal that are no atoms, and how many of these equations these were rewritten with
+        self._written: dict[tuple[Value, Value], None] = {}
+        self._written_done = 0
         # by class with how many of the equations it was rewritten
         self._rewritten: dict[int, int] = {}
 
     def note(self, c: int, other: Value | None) -> None:
-        """Note what rules found a class to equal, if it is an atom and that does not follow from what is known."""
+        """Note what rules found an atom, or what the input writes, to equal, unless that follows from what is known."""
         value = self.values[c]
         atom = value.single() if isinstance(value, LinearForm) else value
-        if atom is None or not atom.args or other is None or other == value or (atom, other) in self._equations:
+        if other is None or other == value or (atom is None and not self.builder.input.writes(value)):
+            return
+        if (atom is not None and not atom.args) or (atom, other) in self._equations or (value, other) in self._written:
             return
         below = topological([as_term(other)])
         # other loops would stand between an index and its reduction
         if atom in below or not REDUCTIONS.keys().isdisjoint([term.op for term in below]):
             return
-        if self._simplified(value) != self._simplified(other):
+        if atom is None:
+            self._written[value, other] = None
+        elif self._simplified(value) != self._simplified(other):
             self._equations[atom, other] = None
 
     def rewrite(self) -> list[tuple[int, int]]:
@@ -650,7 +657,22 @@ class _Equations:
                     self._rewritten[other] = sys.maxsize
                 if other != c:
                     pairs.append((c, other))
-        return pairs
+        return [*pairs, *self._rewritten_input()]
+
+    def _rewritten_input(self) -> Iterator[tuple[int, int]]:
+        """The classes of terms of the input with those that these are with other values for what is no atom."""
+        new = [*self._written][self._written_done :]
+        self._written_done = len(self._written)
+        together = [dict(reversed(self._written))] if len(self._written) > 1 and new else []
+        for images in [*[{value: other} for value, other in new], *together]:
+            for value, written in self.builder.input.with_values(images):
+                if value in self.builder.classes:
+                    c, count = self.builder.add_class(value), len(self.values)
+                    other = c if self.builder.classes.may_be_undefined(c) else self.builder.add_class(written)
+                    if other == count:
+                        self._rewritten[other] = sys.maxsize
+                    if other != c:
+                        yield c, other
 
     def _simplified(self, value: Value) -> Value:
         """A value in which each atom is written as what it was first found to equal."""

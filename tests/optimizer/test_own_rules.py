@@ -129,6 +129,7 @@ BEYOND = Rule("beyond", "own_distance(x, y - x)", "x*2 - y", "vmax(y) <= 0 and 0
 NEXT = Rule("next-square", "x*x + x*2 + 1", "own_square(x + 1)")
 MEANS = Rule("means", "max(x*x + y*y, x*y*2)", "x*x + y*y")
 STRETCHED = Rule("stretched-distance", "own_distance(x*z, y*z)", "own_distance(x, y)*z", "0 <= vmin(z)")
+MODULO_4 = Rule("square-modulo-4", "x*x % 4", "x % 2")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
 HIDDEN = [
@@ -201,6 +202,9 @@ HIDDEN = [
     ("A[(3*i)*(3*i) - j*j + 90]", [SQUARES]),
     ("max((g - h)*(g - h) + (g*h)*(g*h), (g - h)*(g*h)*2)", [MEANS]),
     ("own_distance((3*i)*(3*i), max(g, 0)*(3*i))", [STRETCHED]),
+    # a sum to the theory, of which a rule finds another value
+    ("sum((i*i%4 + r)%3, r, 0, 4)", [MODULO_4]),
+    ("(i*i%4*4 + k%4)//4 + l", [MODULO_4]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
