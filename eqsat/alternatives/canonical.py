@@ -44,8 +44,9 @@ class CanonicalGraph:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
-        #: The nodes that classes do not have as these speak of an index and their values do not.
-        self.escaping: dict[tuple[int, Node], None] = {}
+        #: The nodes that classes do not have, though they are equal: those that speak of an index that the value does
+        #: not speak of, and those that the input writes over the class itself.
+        self.outside: dict[tuple[int, Node], None] = {}
         # the nodes of classes that have many
         self._nodes_of_large: dict[int, set[Node]] = {}
         self._remainders: dict[Expr, LinearForm] = {}
@@ -129,7 +130,7 @@ class CanonicalGraph:
         if c in node[2]:
             return False
         if self._extents and not self._binds_all(c, node):
-            self.escaping[c, node] = None
+            self.outside[c, node] = None
             return False
         nodes.append(node)
         if c in self._nodes_of_large:

@@ -155,8 +155,12 @@ class InputNodes(KindNodes):
         value = self.classes.values[c]
         if originals := self._originals.get(value):
             for node in self._nodes(originals, LIMITS.input_nodes):
-                if self.classes.add_node(c, node) and self._has_few:
-                    self.nodes.setdefault(c, node)
+                if self.classes.add_node(c, node):
+                    if self._has_few:
+                        self.nodes.setdefault(c, node)
+                elif self._all_terms:
+                    # the minimum of a value and what is never smaller is that value
+                    self.classes.outside[c, node] = None
         if self._rewrites and (rewrites := self._rewrites.get(value)):
             for node in self._nodes(rewrites, LIMITS.hidden_nodes):
                 self.classes.add_node(c, node)

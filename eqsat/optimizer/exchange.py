@@ -85,7 +85,7 @@ class Insertion:
         # of each class the nodes that egglog has
         self._held: list[set[Node]] = []
         # the nodes that it has of classes that do not have them
-        self._escaped: set[tuple[int, Node]] = set()
+        self._matched_outside: set[tuple[int, Node]] = set()
         # how many sums of a class rules match, and of how few terms
         self._opened: dict[int, tuple[int, int]] = {}
         # the classes whose own sums are not matched yet, and the nodes that are not matched any more
@@ -119,7 +119,7 @@ class Insertion:
                         held.add(node)
                         any_new = True
                         live.update(self._node(c, node))
-        any_new |= self._escaping(live)
+        any_new |= self._match_outside(live)
         self.live = frozenset(live)
         if any_new:
             self.tables.insert()
@@ -127,15 +127,16 @@ class Insertion:
         self._has_rows = False
         return any_new
 
-    def _escaping(self, live: set[str]) -> bool:
-        """Let a user's own rules match what the values of classes show to be free of an index; whether that is new.
+    def _match_outside(self, live: set[str]) -> bool:
+        """Let a user's own rules match the nodes that stand outside of their classes; whether that is new.
 
-        ``max(x + i, y + i) - min(x + i, y + i)`` has a form without the index, and is equal to it inside the loop.
+        ``max(x + i, y + i) - min(x + i, y + i)`` has a form without the index, and is equal to it inside the loop;
+        ``min(x, y)`` is ``x`` where ``y`` is never smaller, and a pattern may have it all the same.
         """
         is_new = False
-        for c, node in [*self.builder.classes.escaping] if self.has_own_rules and self.demand is None else ():
-            if (c, node) not in self._escaped and node[:2] != EQUALITY and literal(self.values[c]) is None:
-                self._escaped.add((c, node))
+        for c, node in [*self.builder.classes.outside] if self.has_own_rules and self.demand is None else ():
+            if (c, node) not in self._matched_outside and node[:2] != EQUALITY and literal(self.values[c]) is None:
+                self._matched_outside.add((c, node))
                 live.update(self._node(c, node))
                 is_new = True
         return is_new

@@ -91,6 +91,13 @@ operator(
     price=3,
 )
 operator(
+    "own_median",
+    3,
+    lambda x, y, z: np.maximum(np.minimum(x, y), np.minimum(np.maximum(x, y), z)),
+    bounds=lambda *ends: (min(low for low, _ in ends), max(high for _, high in ends)),
+    price=1,
+)
+operator(
     "own_square",
     1,
     lambda x: x * x,
@@ -130,6 +137,7 @@ NEXT = Rule("next-square", "x*x + x*2 + 1", "own_square(x + 1)")
 MEANS = Rule("means", "max(x*x + y*y, x*y*2)", "x*x + y*y")
 STRETCHED = Rule("stretched-distance", "own_distance(x*z, y*z)", "own_distance(x, y)*z", "0 <= vmin(z)")
 MODULO_4 = Rule("square-modulo-4", "x*x % 4", "x % 2")
+MEDIAN = Rule("median", "max(min(x, y), min(max(x, y), z))", "own_median(x, y, z)")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
 HIDDEN = [
@@ -205,6 +213,8 @@ HIDDEN = [
     # a sum to the theory, of which a rule finds another value
     ("sum((i*i%4 + r)%3, r, 0, 4)", [MODULO_4]),
     ("(i*i%4*4 + k%4)//4 + l", [MODULO_4]),
+    # of which the theory knows a part to be one of its operands
+    ("max(min(i*2 + j, g), min(max(i*2 + j, g), j))", [MEDIAN]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
