@@ -23,12 +23,14 @@ from eqsat.egraph.trace import WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
+from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
+from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
@@ -140,6 +142,7 @@ class ModuloTheory(Optimisation):
         if limit == inf:
             self.spent.enter("flat index")
             found.terms = self._through_flat_index(base, found.terms)
+            found.terms = self._under_gates(found)
         self.spent.enter("again")
         found.terms = self._read_again(base, found.contexts, found.values, found.terms, len(builder.graph))
 
@@ -247,6 +250,30 @@ class ModuloTheory(Optimisation):
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
         found = inner.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
+
+    def _under_gates(self, found: _Found) -> list[Expr]:
+        """The answer with gated roots as runs of their own find them, if that costs less.
+
+        The e-graph of all roots knows what holds for all of them; there the guards of a user's own rules know the gate.
+        """
+        terms = found.terms
+        has_own = self.with_rules and self.has_own_rules
+        is_guarded = has_own and any(rule.when and not is_shipped(rule) for rule in self.used)
+        gates = [gate for gate, theory in zip(self.gates, found.contexts, strict=True) if theory is not None]
+        for gate in dict.fromkeys(gates) if is_guarded else ():
+            if gate is None or not self._has_time():
+                continue
+            members = [place for place, other in enumerate(self.gates) if other is gate]
+            roots, facts = tuple([self.roots[place] for place in members]), (*self.facts, gate)
+            inner = replace(self, roots=roots, facts=facts, gates=(None,) * len(roots), pareto=None, conjectures=[])
+            try:
+                answer = inner.run("egraph", limit=cost_of([terms[place] for place in members], self.model))
+            except ContradictionError:
+                # the gate never holds
+                continue
+            by_place = dict(zip(members, answer.exprs, strict=True))
+            terms = self._cheapest(terms, [by_place.get(place, term) for place, term in enumerate(terms)])
+        return terms
 
     @provides("answer read again", otherwise=lambda self, base, contexts, values, terms, nodes: terms)
     def _read_again(

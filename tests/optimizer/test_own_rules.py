@@ -253,6 +253,32 @@ def test_the_default_finds_what_the_rules_alone_find(text, rules):
         assert default.check().counterexample is None
 
 
+ABSOLUTE_OF = Rule("absolute-of-positive", "max(x, -x)*own_hash(x)", "x*own_hash(x)", "0 <= vmin(x)")
+UP_TO = Rule("up-to", "own_distance(x, y) + x", "y", "x < y")
+
+#: Roots with the gates under which they count, and rules whose guards hold there alone.
+GATED = [
+    (["max(g, -g)*own_hash(g) + k"], ["0 <= g"], [ABSOLUTE_OF]),
+    (["own_distance(i*2, j) + k + i*2"], ["i*2 < j and k < 3"], [UP_TO]),
+    (["own_distance(i, j)*2 + i*2", "k", "own_distance(k, l) + i + k"], ["i < j", None, "k < l"], [UP_TO]),
+    (["own_distance(i, j) + i"], ["i < j and j < i"], [UP_TO]),
+]
+
+
+@pytest.mark.parametrize(("texts", "gates", "rules"), GATED, ids=[texts[0] for texts, _, _ in GATED])
+def test_guards_know_the_gates(texts, gates, rules):
+    names = {n: var(n, 0, 9) for n in "ijkl"} | {"g": var("g", -6, 6)}
+    roots, when = (
+        [parse(text, names) for text in texts],
+        [None if gate is None else parse(gate, names) for gate in gates],
+    )
+    default, alone = [optimize(roots, rules=[*DEFAULT, *rules], gates=when, theory=theory) for theory in (True, False)]
+    assert default.cost <= alone.cost
+    assert "own_distance" not in str(default.exprs)
+    assert "max" not in str(default.exprs)
+    assert default.check().counterexample is None
+
+
 @pytest.mark.parametrize(("text", "rules", "cost"), REDUCED, ids=[text for text, _, _ in REDUCED])
 def test_rules_about_bodies_and_loops_alternate(text, rules, cost):
     names = {n: var(n, 0, 9) for n in "kl"} | {n: var(n, -6, 6) for n in "gh"}
