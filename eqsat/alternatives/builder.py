@@ -219,7 +219,7 @@ class Builder:
         else:
             yield atom.op, None, self.operands(atom)
 
-    @provides("start from the input", otherwise=lambda self, choice: None)
+    @provides("start from the input", otherwise=lambda self, choice, graph: None)
     def as_written(self, choice: Choice, graph: EGraph) -> Choice | None:
         """``choice`` with the input's own nodes where ``graph`` has any; ``None`` if the input has none."""
         return with_nodes(graph, choice, self.input.nodes) if self.input.nodes else None

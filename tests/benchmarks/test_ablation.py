@@ -32,7 +32,7 @@ WORTH = [
     ("linear programs", ["x*9"]),
     ("availability", ["y*(x%4) + x//4*4"]),
     ("intervals", ["i*10 + j", "where(i == 1 and j == 0, x, y)"]),
-    ("rules about reductions", ["sum(sum(where(j*4 + s < x, 1, 0), s, 0, 4), j, 0, 4)"]),
+    ("rules about reductions", ["sum(min(t*u % 7, y) + x*t, t, 0, 6)"]),
     ("flat index", [f"(i*8 + r){rest}" for rest in ("//12%2", "//3%4", "%3")]),
     ("answer read again", ["(b*4 + r*5)//7//12"]),
 ]

@@ -706,8 +706,9 @@ def test_a_sum_over_a_flat_index_keeps_its_order_but_not_its_divisions():
         [Store(out[o], sum_over(taken * taken, q, 0, 27), [o]), Store(sums[o], sum_over(taken, q, 0, 27), [o])],
     )
     run = eqsat.compile(kernel)
-    assert not re.search(r"quotient|remainder|%", run.source)
-    assert run.source.count("for (int32_t r") == 3
+    code = re.sub(r"/\*.*?\*/", "", run.source)
+    assert not re.search(r"quotient|remainder|%", code)
+    assert code.count("for (int32_t r") == 3
     xs = np.random.default_rng(0).standard_normal((3, 16, 16)).astype(np.float32)
     padded = np.pad(xs, ((0, 0), (1, 1), (0, 0)))
     windows = np.array([padded[:, 2 * o : 2 * o + 3, 5:8].reshape(27) for o in range(8)])
