@@ -189,11 +189,13 @@ class CanonicalGraph:
         return node[0], node[1], (node[2][0], self.add_class(allowed.instead_of(divisor)))
 
     def _binds_all(self, c: int, node: Node) -> bool:
-        """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of."""
+        """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of, but for its own."""
         below = 0
         for a in node[2]:
             below |= self._indices_of(a)
-        return node[0] in REDUCTIONS or not below & ~self._indices_of(c)
+        if node[0] in REDUCTIONS:
+            below &= ~self._indices_of(node[2][1])
+        return not below & ~self._indices_of(c)
 
     def _indices_of(self, c: int) -> int:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""

@@ -128,14 +128,17 @@ class Insertion:
         return any_new
 
     def _match_outside(self, live: set[str]) -> bool:
-        """Let a user's own rules match the nodes that stand outside of their classes; whether that is new.
+        """Let rules match the nodes that stand outside of their classes; whether that is new.
 
+        Those of a user's own match all of them, shipped ones the reductions: these may get a range without the index.
         ``max(x + i, y + i) - min(x + i, y + i)`` has a form without the index, and is equal to it inside the loop;
         ``min(x, y)`` is ``x`` where ``y`` is never smaller, and a pattern may have it all the same.
         """
         is_new = False
-        for c, node in [*self.builder.classes.outside] if self.has_own_rules and self.demand is None else ():
-            if (c, node) not in self._matched_outside and node[:2] != EQUALITY and literal(self.values[c]) is None:
+        for c, node in [*self.builder.classes.outside] if self.demand is None else ():
+            if (c, node) in self._matched_outside or node[:2] == EQUALITY or literal(self.values[c]) is not None:
+                continue
+            if self.has_own_rules or node[0] in REDUCTIONS:
                 self._matched_outside.add((c, node))
                 live.update(self._node(c, node))
                 is_new = True

@@ -613,7 +613,7 @@ def fuzz_chains(number: int, count: Counter[str]) -> None:
     for _ in range(10):
         sizes = [source.randint(1, 6) for _ in range(source.choice([1, 2, 2, 3]))]
         x: Array = np.eye(_product(iter(sizes)), dtype=bool).reshape([*sizes, -1])
-        lines = [f"v0 = f32{sizes} parameter(0)", "zero = f32[] constant(0)"]
+        lines = ["zero = f32[] constant(0)", f"v0 = f32{sizes} parameter(0)"]
         for n in range(source.randint(1, 6)):
             text, made = _step(x, source)
             if made.size > 30_000:

@@ -268,6 +268,21 @@ def test_an_index_of_one_value_keeps_its_name(extract):
     assert result.check().equal
 
 
+#: A nest whose inner sum does not depend on the outer index that its range begins at, and what is beside it.
+SHIFTED = "sum(sum((x + r - s - 2)%3, r, s, s + 2), s, 0, 3)"
+
+
+@pytest.mark.parametrize(("rest", "most"), [("", 40), (" - sum(max((r + m - 1)//4, A[(x + r)%4]), r, n, n + 4)", 110)])
+@pytest.mark.parametrize("engine", ["egraph", "theory"])
+def test_a_range_that_begins_at_an_index_stays_inside_its_loop(rest, most, engine):
+    # a closed form of the inner sum does not fit into 64 bits
+    names = {"n": var("n", -2, 3), "m": var("m", -2, 4), "x": var("x", -(2**40), 2**40), "A": NAMES["A"]}
+    result = optimize(parse(SHIFTED + rest, names), engine=engine, budget=Budget(seconds=60, rounds=8))
+    assert {str(v.value) for v in variables(result.exprs)} <= set("nmx")
+    assert result.check().equal
+    assert engine == "theory" or result.cost <= most
+
+
 def test_what_is_known_of_an_index_says_nothing_of_another_of_its_name():
     # a branch where the outer index is 0 has a sum over one that shares its leaf: it was taken for 0 there
     result = optimize("sum((p*r*3 + r*3 - 1) % 100, r, 0, 2)", p=(0, 2))
