@@ -14,7 +14,8 @@ from typing import cast
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr, topological
-from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.traversal import free_in
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import LinearForm, Value, as_term, atom_form
@@ -190,12 +191,7 @@ class CanonicalGraph:
 
     def _binds_all(self, c: int, node: Node) -> bool:
         """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of, but for its own."""
-        below = 0
-        for a in node[2]:
-            below |= self._indices_of(a)
-        if node[0] in REDUCTIONS:
-            below &= ~self._indices_of(node[2][1])
-        return not below & ~self._indices_of(c)
+        return not free_in(node[0], list(map(self._indices_of, node[2]))) & ~self._indices_of(c)
 
     def _indices_of(self, c: int) -> int:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""
@@ -215,9 +211,7 @@ class CanonicalGraph:
         """The graph without the nodes that speak of a variable that the value of their class does not."""
         found, of_class = self.graph.copy(), [self._variables_of(c) for c in range(len(self.values))]
         for c, nodes in found.classes.items():
-            own = of_class[c]
-            # a reduction has an index that its value does not speak of
-            found.classes[c] = [n for n in nodes if n[0] in REDUCTIONS or not any(of_class[a] & ~own for a in n[2])]
+            found.classes[c] = [n for n in nodes if not free_in(n[0], [of_class[a] for a in n[2]]) & ~of_class[c]]
         return found
 
     def is_crowded(self) -> bool:

@@ -7,7 +7,7 @@ node is, and a partial sum has the class of the sum that is equal, term for term
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 from math import prod
 from operator import or_
@@ -17,7 +17,7 @@ from eqsat.extract.cost import trips
 from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import free_in
 from eqsat.theory.forms import LinearForm, Value, atom_form, combination, number
 
 #: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.
@@ -66,7 +66,7 @@ class PlainClasses:
             bit = 1 << len(self._extents)
             self._extents[bit] = trips(high - low + 1)
             return bit
-        return _below(op, [self._bits[a] for a in operands])
+        return free_in(op, [self._bits[a] for a in operands])
 
     def _condition(self, c: int) -> Expr:
         return any_var(f"class {c}", 0, 1).ne(0)
@@ -118,9 +118,9 @@ class PlainClasses:
             return True
         if self._bits and c not in self._bits:
             # a joined condition is new, and has the indices of its members
-            self._bits[c] = _below(node[0], [self._bits[a] for a in node[2]])
+            self._bits[c] = free_in(node[0], [self._bits[a] for a in node[2]])
             self.graph.weights[c] = prod([n for bit, n in self._extents.items() if bit & self._bits[c]])
-        if c in node[2] or (self._bits and _below(node[0], [self._bits[a] for a in node[2]]) & ~self._bits[c]):
+        if c in node[2] or (self._bits and free_in(node[0], [self._bits[a] for a in node[2]]) & ~self._bits[c]):
             return False
         nodes.append(node)
         return True
@@ -143,7 +143,7 @@ def bind_indices(graph: EGraph) -> None:
             low, high = graph.bounds[c]
             extents[bit] = trips(high - low + 1)
             return bit
-        return _below(op, [bits[a] for a in operands])
+        return free_in(op, [bits[a] for a in operands])
 
     changed = True
     while changed:
@@ -160,14 +160,6 @@ def bind_indices(graph: EGraph) -> None:
             graph.classes[c] = inside
         if weight := prod([extent for bit, extent in extents.items() if bits[c] & bit]):
             graph.weights[c] = weight
-
-
-def _below(op: str, bits: Sequence[int]) -> int:
-    """The indices that a node speaks of whose operands speak of these."""
-    if op in REDUCTIONS and len(bits) == 4:
-        body, index, low, high = bits
-        return (body & ~index) | low | high
-    return reduce(or_, bits, 0)
 
 
 def _bounds(form: LinearForm) -> Bounds:

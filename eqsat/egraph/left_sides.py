@@ -75,9 +75,10 @@ class LeftSide:
         self.reduces = pattern.binds_index
         self.places = places_of_letters(pattern.left)
         #: How many sums have which letter as an addend.
-        self.sums_with = Counter(_addends(pattern.left))
+        self.sums_with = Counter(_letters_in(pattern.left, sums=True))
+        alone = _letters_in(pattern.left, sums=False) if thoroughly else ()
         #: Letters that are an operand and an addend elsewhere: as an addend, one would be all that is left of a sum.
-        self.operands = frozenset(_operands(pattern.left)) & {*self.sums_with} if thoroughly else frozenset()
+        self.operands = frozenset(alone) & {*self.sums_with}
         #: The operators of terms that are looked up with their operands.
         self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
@@ -158,7 +159,7 @@ class LeftSide:
             return 0
         if (letter := letter_of(operand)) is not None:
             return 1 if letter in self.operands else 4
-        return 2 if self.operands.isdisjoint(_addends(operand)) else 3
+        return 2 if self.operands.isdisjoint(_letters_in(operand, sums=True)) else 3
 
     def all_of(self, query: Query, pairs: Sequence[tuple[Expr, str]]) -> Iterator[Query]:
         if not pairs:
@@ -607,25 +608,14 @@ def _open_letter(term: Expr, query: Query) -> str | None:
     return str(found[0].value) if found else None
 
 
-def _addends(left: Expr) -> Iterator[str]:
-    """The letters that are addends of sums, once for each."""
+def _letters_in(left: Expr, sums: bool) -> Iterator[str]:
+    """The letters that are addends of sums, or else operands of what is no sum, once for each."""
     parts = [a for _, a in as_sum(left)[1]] if is_sum(left) else left.args
     for part in parts:
         letter = letter_of(part)
         if letter is None:
-            yield from _addends(part)
-        elif is_sum(left):
-            yield letter
-
-
-def _operands(left: Expr) -> Iterator[str]:
-    """The letters that are operands of what is no sum, once for each."""
-    parts = [a for _, a in as_sum(left)[1]] if is_sum(left) else left.args
-    for part in parts:
-        letter = letter_of(part)
-        if letter is None:
-            yield from _operands(part)
-        elif not is_sum(left):
+            yield from _letters_in(part, sums)
+        elif is_sum(left) is sums:
             yield letter
 
 

@@ -363,6 +363,17 @@ class Simplicity(dict[Term, tuple[int, int, int]]):
         return self[term][0]
 
 
+def free_in(op: str, operands: Sequence[int]) -> int:
+    """The set of a term, or an e-node, from those of its operands: of a reduction without the index that it binds."""
+    if len(operands) == 4 and op in REDUCTIONS:
+        body, index, low, high = operands
+        return (body & ~index) | low | high
+    total = 0
+    for operand in operands:
+        total |= operand
+    return total
+
+
 class VariableSets:
     """The free variables and the buffers of terms, as bit sets."""
 
@@ -388,14 +399,8 @@ class VariableSets:
                 continue
             if not term.args:
                 sets[term] = self._set_of_leaf(term)
-            elif len(term.args) == 4 and term.op in REDUCTIONS:
-                body, index, low, high = [sets[arg] for arg in term.args]
-                sets[term] = (body & ~index) | low | high
             else:
-                total = 0
-                for arg in term.args:
-                    total |= sets[arg]
-                sets[term] = total
+                sets[term] = free_in(term.op, [sets[arg] for arg in term.args])
 
     def _set_of_leaf(self, leaf: Term) -> int:
         if leaf.op not in ("var", "buffer"):

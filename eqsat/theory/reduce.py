@@ -10,6 +10,7 @@ The identities, each checked point by point in ``tests/theory/test_reduce.py``, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from math import gcd
 from operator import or_
@@ -100,7 +101,7 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
     extent, low = literal(over.extent), literal(over.low)
     if extent is not None and extent > 0 and low is not None:
         # one that speaks of an index of the body is another permutation for each value of that
-        within = reduce(or_, [theory.variables.of(term.args[1]) for term in order if term.op in REDUCTIONS], 0)
+        within = _indices_within(theory, order)
         one = [term for term in order if not theory.variables.of(term) & within and not term.is_bool]
         least = {term: _least_permuted(theory, term, over, low, extent) for term in one}
         found = {term: first for term, first in least.items() if first is not None}
@@ -137,6 +138,11 @@ def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, exten
     return taken[0] if taken == [*range(taken[0], taken[0] + extent)] else None
 
 
+def _indices_within(theory: Arithmetic, terms: Iterable[Expr]) -> int:
+    """The indices of the reductions among terms, as a set."""
+    return reduce(or_, [theory.variables.of(term.args[1]) for term in terms if term.op in REDUCTIONS], 0)
+
+
 def _rotated(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
     """``body`` over the range from another index on, if that makes it simpler.
 
@@ -147,7 +153,7 @@ def _rotated(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
         return body
     index, size = over.index, theory.simplicity.size
     order = topological([to_expr(body)])
-    within = reduce(or_, [theory.variables.of(term.args[1]) for term in order if term.op in REDUCTIONS], 0)
+    within = _indices_within(theory, order)
     for term in order:
         if literal_divisor(term) != extent or theory.variables.of(term) & within:
             continue
