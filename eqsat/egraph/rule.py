@@ -135,6 +135,10 @@ class Rule:
         if self.both_ways:
             self.reverse()
 
+    def __hash__(self) -> int:
+        # each run looks its rules up: to hash their texts takes longer than a small answer
+        return hash(self.name)
+
     @property
     def pattern(self) -> Pattern:
         """Its parts as terms over letters."""

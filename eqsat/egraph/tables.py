@@ -70,6 +70,7 @@ class Tables:
         self._thorough = thorough
         self._can_retire = False
         self._schedules: dict[tuple[frozenset[str], bool], str] = {}
+        self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
@@ -162,13 +163,16 @@ class Tables:
 
     def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
         """Whether a rule reads nodes of these operators alone; none that asks for two values where nothing has them."""
-        live = {name for op in operators for name in CONSTRUCTORS.get(op, ())}
-        return any(
-            any(reads <= live for reads in read_by(rule))
-            and not by_representation(rule)
-            and (with_two_values or not rule.pattern.asks_two_values)
-            for rule in self._rules
-        )
+        live = frozenset([name for op in operators for name in CONSTRUCTORS.get(op, ())])
+        key = live, with_two_values
+        if key not in self._matchable:
+            self._matchable[key] = any(
+                any(reads <= live for reads in read_by(rule))
+                and not by_representation(rule)
+                and (with_two_values or not rule.pattern.asks_two_values)
+                for rule in self._rules
+            )
+        return self._matchable[key]
 
     def start(self) -> None:
         """Compile the rules and let egglog read them, once: many inputs have no match, and need neither.
