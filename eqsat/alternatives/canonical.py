@@ -223,11 +223,6 @@ class CanonicalGraph:
         return len(self.values) + terms >= LIMITS.late_classes and self.theory.late_or_raise()
 
 
-def is_affine(value: Value) -> bool:
-    """Whether a value is a sum of variables: no normal form of it says more."""
-    return isinstance(value, LinearForm) and value.is_affine()
-
-
 def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
     """The node that adds multiples of classes, each given with its coefficient, and a constant; a literal without."""
     total: dict[int, int] = {}

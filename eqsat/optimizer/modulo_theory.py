@@ -15,11 +15,10 @@ from math import inf
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import is_affine
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
-from eqsat.egraph.trace import WITHOUT_RULES
+from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
@@ -37,7 +36,7 @@ from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import Arithmetic, OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
-from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, read, to_expr, without_quotients
+from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, is_affine, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
@@ -58,6 +57,8 @@ class _Found:
     choice: Choice = field(default_factory=dict)
     #: The classes of the roots, once terms are chosen for them.
     wanted: list[int] = field(default_factory=list)
+    #: Whether the answer is of variables and numbers alone.
+    is_free: bool = False
 
     def take(self, builder: Builder, choice: Choice) -> list[Expr]:
         """Take a choice; the terms of the roots by it."""
@@ -94,7 +95,9 @@ class ModuloTheory(Optimisation):
             found.base.work.until = found.base.work.end = inf
         builder = found.builder
         if builder is None:
-            result = self._result(found.terms, 0, found.contexts, engine)
+            # of leaves the e-graph is made when it is asked for
+            nodes, snapshot = (len({*found.terms}), Snapshot((), self.lazy)) if found.is_free else (0, None)
+            result = self._result(found.terms, nodes, found.contexts, engine, snapshot)
             return result if self.pareto is None else self._with_answers(result, [])
         if not found.wanted:
             cheapest = found.take(builder, tree(Priced.of(builder.graph, self.model)))
@@ -119,10 +122,20 @@ class ModuloTheory(Optimisation):
     def _find(self, found: _Found, limit: float) -> None:
         """Normalise, insert, saturate, extract, and improve the answer; ``found`` gains what each step finds."""
         base = self._normalise(found)
+        if not any(as_term(value).args for value in found.values):
+            return self._take_leaves(found)
         builder = found.builder = self._insert(base, self.order, self.roots, found.values)
         without_rules = self._saturate(builder)
         found.terms = found.take(builder, self._extract(builder, limit, without_rules))
         self._improve(found, base, builder, limit)
+
+    def _take_leaves(self, found: _Found) -> None:
+        """Answer with normal forms that cost nothing, without an e-graph: no other term costs less."""
+        found.terms, found.is_free = [as_term(value) for value in found.values], True
+        self.spent.alternatives["leaves"] += len({*found.terms})
+        self.spent.skip(NOTHING_LEFT)
+        if self.extract == "exact":
+            self.bound = 0
 
     def _normalise(self, found: _Found) -> LinearArithmetic:
         """The theory of what is known, which gives the roots their normal forms."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from eqsat.alternatives.availability import CongruentRemainders, of_products
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import is_affine, sum_of
+from eqsat.alternatives.canonical import sum_of
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
@@ -36,7 +36,7 @@ from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
-from eqsat.theory.forms import LinearForm, literal, number
+from eqsat.theory.forms import LinearForm, is_affine, literal, number
 
 
 @dataclass

@@ -183,6 +183,11 @@ def literal_divisor(atom: Expr) -> int:
 Value = LinearForm | Expr
 
 
+def is_affine(value: Value) -> bool:
+    """Whether a value is a sum of variables: no normal form of it says more."""
+    return isinstance(value, LinearForm) and value.is_affine()
+
+
 def as_term(value: Value) -> Expr:
     """A normal form as a term: of an integer that of its form, of a condition itself."""
     return to_expr(value) if isinstance(value, LinearForm) else value

@@ -1036,3 +1036,17 @@ def test_sums_are_written_without_like_terms_and_literals_among_them():
     assert str(written_sum([(x, 1), (const(4), 2), (y, 3), (x, -1)], 1)) == "y*3 + 9"
     assert str(written_sum([(x, 1), (x, -1)], 0)) == "0"
     assert str(written_sum([(x * 2, 1), (x, 1)], 0)) == "x*2 + x"
+
+
+def test_variables_and_numbers_need_no_e_graph():
+    texts = ["(i*32 + j)//32", "i*2 + j//32 < 127", "(i*64 + j)//64", "j//32"]
+    result = optimize(texts, i=(0, 63), j=(0, 31), extract="exact", pareto="operations")
+    assert [str(expr) for expr in result.exprs] == ["i", "True", "i", "0"]
+    assert (result.cost, result.bound, result.gap, result.stop, result.nodes) == (0, 0, 0, "saturated", 3)
+    assert not {"build", "saturate", "extract"} & {*result.trace.phases}
+    assert len(result.graph.roots) == 4
+    assert result.terms(result.choice) == result.exprs == result.extract("opcount").exprs
+    assert [answer.exprs for answer in result.pareto] == [result.exprs]
+    assert result.prove().equal
+    # what costs something is chosen in an e-graph, all roots together
+    assert "build" in optimize([*texts, "i + j"], i=(0, 63), j=(0, 31)).trace.phases

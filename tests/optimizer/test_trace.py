@@ -17,6 +17,7 @@ from eqsat.egraph.trace import (
     NO_ROOTS,
     NO_RULES,
     NO_TIME,
+    NOTHING_LEFT,
     ONE_BY_ONE,
     WITHOUT_RULES,
     RuleUse,
@@ -60,8 +61,9 @@ def test_every_way_has_its_own_phases(way, phases):
 @pytest.mark.parametrize(
     ("text", "options", "why"),
     [
-        ("(x*32 + y)//32", {}, NO_MATCH),
-        ("(x*32 + y)//32", {"rules": ()}, NO_RULES),
+        ("(x*32 + y)//32", {}, NOTHING_LEFT),
+        ("(x*32 + y)//32 + y", {}, NO_MATCH),
+        ("(x*32 + y)//32 + y", {"rules": ()}, NO_RULES),
         (NESTED, {"engine": "theory"}, WITHOUT_RULES),
         (NESTED, {"engine": "greedy"}, ONE_BY_ONE),
         (NESTED, {"budget": Budget(seconds=0)}, NO_TIME),
