@@ -90,6 +90,16 @@ class ProductNodes(KindNodes):
                 others = [(atom_form(a), k) for a, k in left.terms.items()]
                 yield self.sum_node([*others, (part, 1)], left.constant)
 
+    def by_maximum(self, form: LinearForm) -> Iterator[Node]:
+        """``max(-x, 0)*y`` for ``-(min(x, 0)*y)``."""
+        if len(form.terms) > 1 or form.constant or form.sign() > 0:
+            return
+        (atom, coefficient) = next(iter(form.terms.items()))
+        for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" else ():
+            if factor.op == "min":
+                rest = without_factor(atom, factor).times(-coefficient)
+                yield "mul", None, (self.add_class(atom_form(factor).times(-1)), self.add_class(rest))
+
     @cached_property
     def _multiples(self) -> list[LinearForm]:
         """What variables are known to be, where that is a multiple of one atom."""

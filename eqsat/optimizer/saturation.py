@@ -30,13 +30,14 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
-from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.expr import topological
+from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
-from eqsat.theory.forms import LinearForm, is_affine, literal, number
+from eqsat.theory.forms import LinearForm, as_term, is_affine, literal, number
 
 
 @dataclass
@@ -135,6 +136,8 @@ class _Run:
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
         self.rounds: list[Round] = []
+        #: The classes up to this number are there before rules match.
+        self.given = 0
 
     def steps(self, budget: Budget) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
@@ -142,6 +145,7 @@ class _Run:
             return "time"
         began = time.perf_counter()
         is_new = self.insert()
+        self.given = len(self.values)
         self.note(0, 0, began)
         # whether every rule was run
         is_whole, waited = True, 0
@@ -258,7 +262,8 @@ class _Run:
         """Unite the left sides of matches of rules about reductions with their right sides."""
         with self.builder.adding("rules"):
             for match in matches:
-                for c in () if self._is_affine(match.whole) else self.reductions.right_sides(match, self.additions.add):
+                is_done = self._is_affine(match.whole) or self._is_made_in_vain(match.whole)
+                for c in () if is_done else self.reductions.right_sides(match, self.additions.add):
                     self.additions.unite(match, c)
                     if self.demand is not None and (match.has_own_loops or match.whole in self.demand.nests):
                         self.demand.nests.add(c)
@@ -277,6 +282,12 @@ class _Run:
             op in ("const", "var") or (op == "sum" and all(is_affine(self.values[a]) for a in operands))
             for op, _, operands in self.classes[c]
         )
+
+    def _is_made_in_vain(self, c: int) -> bool:
+        """Whether a class is new, and the theory knows a form of it without loops: rules might go on without end."""
+        if c < self.given or self.has_own_rules or self.demand is not None:
+            return False
+        return not any(term.op in REDUCTIONS for term in topological([as_term(self.values[c])]))
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""

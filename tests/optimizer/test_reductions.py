@@ -325,3 +325,34 @@ def test_an_empty_half_of_a_range_may_be_beyond_all_values(text, end, options):
     assert np.array_equal(before, np.broadcast_to(after, before.shape))
     if end < 2**31:
         assert str(found.expr) == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "cost", "most"),
+    [
+        ("sum(where(r < a, u, 0) + where(r < b, 0, v), r, 0, 10)", 12, 40),
+        ("sum(u*where(r < a, 1, 0), r, 0, 10)", 5, 80),
+    ],
+)
+def test_what_rules_make_of_a_sum_with_a_closed_form_is_rewritten_no_further(text, cost, most):
+    ranges = {name: (-5, 12) for name in "abuv" if f" {name}" in text or f"({name}" in text}
+    result = optimize(text, **ranges)
+    # there were 3,382 matches of one rule in half the budget's seconds
+    assert max(result.rules.get(name, 0) for name in ("sum-distributes", "sum-factor", "sum-from-zero")) < most
+    assert result.cost <= cost
+    assert result.check().equal
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("-(min(0, n - 9)*x)", "max(0, 9 - n)*x"),
+        ("min(n, 2)*x*-3", "min(2, n)*x*-3"),
+        ("x - min(0, n - 9)*x*m", "x - x*m*min(0, n - 9)"),
+    ],
+)
+def test_a_minimum_that_is_a_factor_gives_its_sign_away(text, answer):
+    names = {name: var(name, -9, 12) for name in "nxm"}
+    result = optimize(parse(text, names))
+    assert result.cost <= cost_of([parse(answer, names)], LATENCY)
+    assert result.check().equal
