@@ -102,7 +102,16 @@ class LeftSide:
             yield query.fact(f"(= {at} ({'Yes' if term.value else 'No'}))")
         elif term in self.shared:
             yield from self.sharing(query, term, at)
-        elif is_sum(term):
+        elif term in query.parts:
+            again = query.fact(f"(= {query.parts[term]} {at})")
+            yield again.fact("(at {} {} {at} {})".format(*query.places[at], at=at)) if at in query.places else again
+        else:
+            for matched in self.part(query, term, at):
+                yield replace(matched, parts={**matched.parts, term: at})
+
+    def part(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
+        """A part of the pattern with an operator, which is matched for the first time, against the class ``at``."""
+        if is_sum(term):
             yield from self.sum(query, term, at)
         elif term.op in CONTAINERS:
             for matched, rest in self.container(query, term, at, at_top=False):
@@ -280,7 +289,8 @@ class LeftSide:
                 yield from self.written(found[0], others, whole, found[1])
             if left.factor == "1" and coefficient == const(1) and (letter := self.factor_letter(addend)):
                 text = f"(Sum (multiset-of (Sc {scale} {matched.letters[letter]})) 0)"
-                yield from self.written(matched.fact(f"(!= 1 {scale})").bind(letter, text), others, whole, left)
+                scaled = replace(matched.fact(f"(!= 1 {scale})").bind(letter, text), parts=query.parts)
+                yield from self.written(scaled, others, whole, left)
 
     def factor_letter(self, product: Expr) -> str:
         """A letter that is a factor of a product and stands nowhere else: it may have the coefficient of a term."""

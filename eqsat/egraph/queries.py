@@ -53,6 +53,8 @@ class Query:
     sorts: dict[str, str] = field(default_factory=dict)
     #: The class of each letter: a name, or the text that makes it.
     letters: dict[str, str] = field(default_factory=dict)
+    #: The class of each part of the pattern that was matched: a part that stands again is of that class.
+    parts: dict[Expr, str] = field(default_factory=dict)
     #: The numbers that letters are which stand for the constant of a sum.
     literals: dict[str, str] = field(default_factory=dict)
     #: Of the letters that are one term of a sum, its coefficient and class.

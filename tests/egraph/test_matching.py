@@ -214,6 +214,21 @@ def test_there_are_no_two_ways_to_find_one_match(left, ways):
     assert len(compiled(Rule("one-match", left, f"0*({left})", check=False, modulo_theory=True))) == ways
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "text"),
+    [
+        ("where(x + y < z + w, x + y, z + w)", "min(x + y, z + w)", "where(i*3 + j < k*2 + l, i*3 + j, k*2 + l)"),
+        ("where((x + y)*z < u*v, (x + y)*z, u*v)", "min((x + y)*z, u*v)", "where((i + j)*k < i*l, (i + j)*k, i*l)"),
+        ("where(x//y + z < w, x//y + z, w)", "min(x//y + z, w)", "where(i//(j + 4) + k < l, i//(j + 4) + k, l)"),
+    ],
+)
+def test_a_part_that_stands_again_in_a_pattern_is_of_one_class(left, right, text):
+    rule = Rule("again", left, right)
+    # matched anew each time, the first would be in ten thousand ways
+    assert len(compiled(rule, thoroughly=True)) <= 200
+    assert matches(rule, text)
+
+
 FALSE = [("x//8", "x//8 - 50"), ("x//8", "x//9 - 50"), ("x//8 + y", "y")]
 
 
