@@ -117,8 +117,9 @@ class InputNodes(KindNodes):
                 self._originals.setdefault(value, []).append(term)
                 for product in dict.fromkeys([of(term)[1] for of in _MULTIPLES]) if all_terms and op == "mul" else ():
                     # sums have multiples of it
-                    if product is not term:
-                        self._originals.setdefault(self.classes.value_of(product), []).append(product)
+                    of_product = self.classes.value_of(product)
+                    if product is not term and self._is_worth_adding(product, of_product):
+                        self._originals.setdefault(of_product, []).append(product)
                 if not self.theory.is_canonical:
                     continue
                 if op in COMPARISONS and not term.args[0].is_bool:

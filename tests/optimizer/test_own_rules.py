@@ -304,3 +304,11 @@ def test_a_rule_sees_the_node_that_another_one_adds_to_a_class() -> None:
     rules = [Rule(left, left, right, check=False) for left, right in pairwise(chain)]
     result = optimize("tdiv(i, 7)", rules=rules, i=(-20, 20))
     assert (result.stop, result.rules) == ("saturated", dict.fromkeys(chain[:-1], 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "end"), [("sum(A[r]*i, r, m, 4)*4 + i", (3, 5)), ("5*max_over(A[r]*i, r, 3, m)", (0, 4))]
+)
+def test_a_multiple_of_a_reduction_over_one_value_keeps_its_index(text, end) -> None:
+    names = {"A": buffer("A"), "i": var("i", 0, 9), "m": var("m", *end)}
+    assert optimize(parse(text, names), rules=[SQUARES], cost="opcount").check().equal
