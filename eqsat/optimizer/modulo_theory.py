@@ -139,8 +139,7 @@ class ModuloTheory(Optimisation):
 
     def _normalise(self, found: _Found) -> LinearArithmetic:
         """The theory of what is known, which gives the roots their normal forms."""
-        found.base, found.contexts = base, contexts = self._theories()
-        self._check_divisors(contexts)
+        found.base, found.contexts = base, _ = self._checked_theories()
         base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
         found.values = self._values(base)
         if base.late_or_raise():

@@ -130,7 +130,7 @@ class Optimisation(ABC):
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(LIMITS.normal_forms_share)
         try:
-            base = LinearArithmetic(self.facts, work=Work(until=until, end=max(until, self._last())))
+            base = LinearArithmetic(self.facts, work=Work(until=until, end=self._last()))
         except ContradictionError as error:
             raise self._contradiction() from error
         self.sets = base.variables
@@ -158,6 +158,14 @@ class Optimisation(ABC):
             if not self.facts or self.has_own_rules:
                 raise
             raise self._contradiction() from error
+
+    def _checked_theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
+        """As :meth:`_theories`, where no divisor may be zero; raise :class:`OverdueError` if seeing that takes long."""
+        base, contexts = self._theories()
+        base.work.end = self._last()
+        self._check_divisors(contexts)
+        base.work.end = inf
+        return base, contexts
 
     def _check_divisors(self, contexts: Sequence[LinearArithmetic | None]) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""

@@ -50,8 +50,7 @@ class RulesAlone(Optimisation):
             return self._result(list(self.roots), 0, [None] * len(self.roots), engine)
 
     def _saturated(self) -> Result:
-        base, contexts = self._theories()
-        self._check_divisors(contexts)
+        base, contexts = self._checked_theories()
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else _dont_care(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
@@ -187,8 +186,7 @@ class RulesAlone(Optimisation):
 
     def _greedily(self) -> Result:
         self.spent.skip(ONE_BY_ONE)
-        base, contexts = self._theories()
-        self._check_divisors(contexts)
+        base, contexts = self._checked_theories()
         groups: dict[tuple[Expr, ...], list[int]] = {}
         found: dict[int, Expr] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):

@@ -258,6 +258,15 @@ def test_walks_that_are_overdue_give_the_input_back(step):
     assert result.cost <= result.cost_before
 
 
+@pytest.mark.parametrize("options", [{}, {"engine": "greedy"}, {"theory": False}])
+def test_divisors_under_conditions_that_are_not_seen_to_be_safe_in_time_give_the_input_back(options):
+    term = folded(lambda t, x: where((t % 7).ne(x), (t + x) // (t % 7 - x), t % 97), 8)
+    start = time.process_time()
+    result = optimize(term, budget=Budget(seconds=0.1), **options)
+    assert time.process_time() - start < LIMIT / 4
+    assert (result.stop, result.expr) == ("time", term)
+
+
 def test_walks_that_are_overdue_have_answers_for_every_weight():
     result = optimize(deep(CHAINS[0])[-1], budget=Budget(seconds=0.1), pareto="live")
     assert [answer.exprs for answer in result.pareto or ()] == [result.before]
