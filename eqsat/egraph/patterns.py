@@ -164,6 +164,8 @@ def parsed(left: str, right: str, when: str, beside: str = "") -> Pattern:
         raise ValueError("one side is a condition, the other a number")
     if is_condition_letter(found.left) or (found.left.op == "var" and found.right.args):
         raise ValueError("the left side is a letter, which matches all terms: give it an operator")
+    if found.left.op in ("const", "bool"):
+        raise ValueError("the left side is a literal, which is its own cheapest form: give it an operator")
     if found.beside is not None and (binds or not found.beside.args or is_condition_letter(found.beside)):
         raise ValueError(
             f"{beside!r} beside a reduction cannot be matched"

@@ -189,6 +189,12 @@ def test_a_rule_that_cannot_be_matched_is_refused_whatever_the_input_is():
         optimize("i < 3", i=(0, 9), rules=[Rule("hidden", "(x + c*k)//d", "0", check=False)])
 
 
+@pytest.mark.parametrize(("left", "right"), [("3", "1 + 2"), ("True", "0 < 1")])
+def test_a_literal_is_no_left_side(left, right):
+    with pytest.raises(ValueError, match=r"^rule 'literal': the left side is a literal, .*: give it an operator"):
+        Rule("literal", left, right)
+
+
 def test_shipped_rules_are_parsed_when_they_are_needed():
     shown = subprocess.run(
         [sys.executable, "-c", "import eqsat, eqsat.egraph.patterns as p; print(p.parsed.cache_info().currsize)"],
