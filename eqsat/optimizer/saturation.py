@@ -81,12 +81,9 @@ def run_rules(
         with spent.off_the_clock(builder.theory.work):
             tables.start()
         with spent.during("saturate"):
-            left = spent.left(budget.seconds)
             # half of the time that is left is for choosing
-            least = max(left / 2, left - seconds)
-            found = saturate(
-                builder, tables, budget, lambda more: spent.left(budget.seconds) - more <= least, has_own_rules
-            )
+            ends = spent.seconds() + min(spent.left(budget.seconds) / 2, seconds)
+            found = saturate(builder, tables, budget, lambda more: spent.seconds() + more >= ends, has_own_rules)
             if found.rounds:
                 spent.not_entered = None
         spent.rounds += sum(r.number > 0 for r in found.rounds)

@@ -480,6 +480,15 @@ def test_a_quotient_of_what_facts_say_is_one_number():
     assert sound(optimize([text, "x*2//20"], constraints=["x*x <= 12"], x=(3, 63))).exprs[1] is const(0)
 
 
+@every_way
+def test_time_without_end_does_not_run_out(options):
+    # half of infinite time is no less: no rule was run
+    text = "x*7//3 + x%5"
+    found = sound(optimize([text], budget=Budget(seconds=math.inf), **XY, **options))
+    enough = sound(optimize([text], budget=Budget(seconds=100), **XY, **options))
+    assert (found.stop, found.cost) == ("saturated", enough.cost)
+
+
 def test_time_that_has_run_out_is_not_spent_on_improving_the_answer():
     text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
     assert sound(optimize([text], **XY)).stop == "saturated"
