@@ -295,9 +295,10 @@ def optimize(
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
     click.echo(to_c(result.exprs) if as_c else _listing(result.exprs, names))
-    # the first of them is the answer itself
-    for answer in result.pareto[1:]:
-        click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
+    # of trees another may be first: what all roots cost together did not choose the answer
+    for answer in result.pareto:
+        if answer.exprs != result.exprs:
+            click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
         click.echo(f"\n{derivation}")
     click.echo(_remark(result, check, pareto), err=True)
@@ -385,7 +386,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
     if check.proof:
         checked += f" ({check.proof})"
     bound = "" if result.bound is None else f" (at least {result.bound})"
-    sizes = f", {result.pareto[0].size} {size}" if result.pareto else ""
+    sizes = "" if size is None else f", {SIZES[size](result.exprs)} {size}"
     return (
         f"# cost {result.cost_before} -> {result.cost}{bound}{sizes}, {result.stop}, {result.nodes} nodes, "
         f"{result.milliseconds:.1f} ms, {checked}"

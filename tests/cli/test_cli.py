@@ -113,6 +113,17 @@ def test_several_answers(eqsat):
     assert record["pareto"][1]["out"] == ["x//n", "x%n"]
 
 
+def test_what_is_as_cheap_as_an_answer_of_trees_and_smaller_is_printed(eqsat):
+    ranges = ("--var", "x=1:4", "--var", "y=1:2")
+    _, out, err = eqsat("optimize", "x*y//7", *ranges, "--extract", "tree", "--pareto", "operations")
+    assert out.splitlines()[:3] == [
+        "where(where(y < 2, x, x*2) < 7, 0, 1)",
+        "# cost 5, 3 operations",
+        "where(x*y < 7, 0, 1)",
+    ]
+    assert err.startswith("# cost 8 -> 5, 5 operations, ")
+
+
 def test_loops_and_a_model_file(eqsat, tmp_path, monkeypatch):
     figures = {figure: dict.fromkeys(OPERATIONS, 7) for figure in FIGURES}
     monkeypatch.setattr("eqsat.cli.calibrate.measure", lambda repeats, advance: figures)
