@@ -19,7 +19,7 @@ class Budget:
     nodes : int
         E-nodes of one e-graph, 1 or more; an optimisation may build several, such as one of its answer.
     seconds : float
-        Of the clock, for the whole optimisation, 0 or more.
+        Of the clock, for the whole optimisation, 0 or more; ``math.inf`` for as many as it takes.
     rounds : int
         Rounds of saturation of one e-graph, 0 or more.
 
