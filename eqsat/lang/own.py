@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from random import Random
 from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from eqsat.extract.cost import OWN_PRICES
 from eqsat.lang.expr import WORDS, Expr, ExprLike, as_expr, make
@@ -125,10 +126,10 @@ def operator(
             raise TypeError(f"{what} of operator {name!r} is {function!r}: give a function")
     if not (callable(price) or (type(price) is int and price >= 0)):
         raise TypeError(f"the price of operator {name!r} is {price!r}: give an integer of 0 or more, or a function")
-    ranges = _Ranges(name, bounds)
-    values = _Values(name, evaluate, ranges)
-    op = Op(name, "i" * arity, "i", _Bounds(values, ranges), values, c=c, z3=z3)
-    _refuse_beyond_bounds(op)
+    ranges = partial(_ranges, name, bounds)
+    values = partial(_values, name, evaluate, ranges)
+    op = Op(name, "i" * arity, "i", partial(_bounds, values, ranges), values, c=c, z3=z3)
+    _refuse_beyond_bounds(op, ranges)
     _DEFINED[name], OWN_PRICES[name] = given, price
     add_own(op)
     return Operator(name)
@@ -149,32 +150,27 @@ def _parts(function: FunctionType) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, [cell.cell_contents for cell in function.__closure__ or ()]
 
 
-@dataclass(frozen=True)
-class _Values:
+def _values(
+    name: str, evaluate: Callable[..., Any], ranges: Callable[..., Bounds], *operands: ArrayLike
+) -> NDArray[Any]:
     """The values of an operator: integers, in arrays that hold them."""
-
-    name: str
-    evaluate: Callable[..., Any]
-    ranges: _Ranges
-
-    def __call__(self, *operands: Any) -> NDArray[Any]:
-        arrays = np.broadcast_arrays(*map(_wide, operands))
-        if arrays[0].size and not _are_short(self.ranges(*[(int(a.min()), int(a.max())) for a in arrays])):
-            arrays = tuple([a.astype(object) for a in arrays])
-        try:
-            with np.errstate(all="ignore"):
-                found: NDArray[Any] = np.asarray(self.evaluate(*arrays))
-        except Exception as error:
-            raise TypeError(
-                f"operator {self.name!r} fails for arrays of {arrays[0].dtype} and shape {arrays[0].shape} "
-                f"({type(error).__name__}: {error}): let evaluate take any such"
-            ) from error
-        if found.dtype.kind not in "biuO" or found.shape != arrays[0].shape:
-            raise TypeError(
-                f"operator {self.name!r} evaluates to an array of {found.dtype} and shape {found.shape} for shape "
-                f"{arrays[0].shape}: give integers, one for each point"
-            )
-        return found.astype(np.int64) if found.dtype.kind in "bu" and found.dtype != np.uint64 else found
+    arrays = np.broadcast_arrays(*map(_wide, operands))
+    if arrays[0].size and not _are_short(ranges(*[(int(a.min()), int(a.max())) for a in arrays])):
+        arrays = tuple([a.astype(object) for a in arrays])
+    try:
+        with np.errstate(all="ignore"):
+            found: NDArray[Any] = np.asarray(evaluate(*arrays))
+    except Exception as error:
+        raise TypeError(
+            f"operator {name!r} fails for arrays of {arrays[0].dtype} and shape {arrays[0].shape} "
+            f"({type(error).__name__}: {error}): let evaluate take any such"
+        ) from error
+    if found.dtype.kind not in "biuO" or found.shape != arrays[0].shape:
+        raise TypeError(
+            f"operator {name!r} evaluates to an array of {found.dtype} and shape {found.shape} for shape "
+            f"{arrays[0].shape}: give integers, one for each point"
+        )
+    return found.astype(np.int64) if found.dtype.kind in "bu" and found.dtype != np.uint64 else found
 
 
 def _wide(array: Any) -> NDArray[Any]:
@@ -189,47 +185,32 @@ def _are_short(ends: Bounds) -> bool:
     return all(-(2**62) < end < 2**62 or not is_finite(end) for end in ends)
 
 
-@dataclass(frozen=True)
-class _Bounds:
+def _bounds(values: Callable[..., NDArray[Any]], ranges: Callable[..., Bounds], *operands: Bounds) -> Bounds:
     """The bounds of an operator; exact where all operands are literals."""
-
-    values: _Values
-    ranges: _Ranges
-
-    def __call__(self, *operands: Bounds) -> Bounds:
-        if all(low == high and is_finite(low) for low, high in operands):
-            value = int(self.values(*[np.asarray(low) for low, _ in operands]))
-            return value, value
-        return self.ranges(*operands)
+    if all(low == high and is_finite(low) for low, high in operands):
+        value = int(values(*[low for low, _ in operands]))
+        return value, value
+    return ranges(*operands)
 
 
-@dataclass(frozen=True)
-class _Ranges:
+def _ranges(name: str, given: Callable[..., Any] | None, *operands: Bounds) -> Bounds:
     """The bounds of an operator as they are given."""
-
-    name: str
-    given: Callable[..., Any] | None
-
-    def __call__(self, *operands: Bounds) -> Bounds:
-        if self.given is None:
-            return -INFINITY, INFINITY
-        shown = ", ".join(map(str, operands))
-        try:
-            low, high = self.given(*operands)
-            low = -INFINITY if low is None or low == -INFINITY else low if low is INFINITY else low.__index__()
-            high = INFINITY if high is None or high == INFINITY else high if high is -INFINITY else high.__index__()
-        except Exception as error:
-            raise TypeError(f"the bounds of operator {self.name!r} fail for {shown}: {error}") from None
-        if low > high:
-            raise ValueError(
-                f"the bounds of operator {self.name!r} are [{low}, {high}] for {shown}: the low end is first"
-            )
-        return cast(Bounds, (low, high))
+    if given is None:
+        return -INFINITY, INFINITY
+    shown = ", ".join(map(str, operands))
+    try:
+        low, high = given(*operands)
+        low = -INFINITY if low is None or low == -INFINITY else low if low is INFINITY else low.__index__()
+        high = INFINITY if high is None or high == INFINITY else high if high is -INFINITY else high.__index__()
+    except Exception as error:
+        raise TypeError(f"the bounds of operator {name!r} fail for {shown}: {error}") from None
+    if low > high:
+        raise ValueError(f"the bounds of operator {name!r} are [{low}, {high}] for {shown}: the low end is first")
+    return low, high
 
 
-def _refuse_beyond_bounds(op: Op) -> None:
+def _refuse_beyond_bounds(op: Op, bounds: Callable[..., Bounds]) -> None:
     """Compare values with bounds, over ranges of small and of larger numbers."""
-    bounds = cast(_Bounds, op.bounds)
     ranges = [(low, high) for low, high in product(_ENDS, _ENDS) if low <= high]
     arity, draws = len(op.takes), Random(0)
     most = round(2000 ** (1 / arity))
@@ -238,7 +219,7 @@ def _refuse_beyond_bounds(op: Op) -> None:
         axes = [np.unique(np.linspace(low, high, most).astype(np.int64)) for low, high in operands]
         grid = np.meshgrid(*axes, indexing="ij")
         found = op.evaluate(*grid)
-        low, high = bounds.ranges(*operands)
+        low, high = bounds(*operands)
         bad = (found < low) | (found > high)
         if bad.any():
             at = tuple(np.argwhere(bad)[0])
