@@ -249,17 +249,10 @@ def compile_many(
     *,
     flags: Sequence[str] = FLAGS,
 ) -> list[CompiledExprs]:
-    """Compile each list of roots into a function of its own, all in one library.
+    """Compile each list of roots into a function of its own, all in one library, with ``flags`` for the C compiler.
 
-    Parameters
-    ----------
-    programs : sequence of sequences of Expr
-        The roots of each kernel.
-    variables : sequence, optional
-        Per kernel its arguments in order, or None for the variables of its roots sorted by name. Kernels that are to be
-        compared over one domain need the same arguments.
-    flags : sequence of str
-        Options of the C compiler.
+    ``variables`` are per kernel its arguments in order, or None for the variables of its roots sorted by name. Kernels
+    that are to be compared over one domain need the same arguments.
 
     Raises ``ValueError`` if a term does not fit 64 bits, a kernel has no root, or its arguments lack a variable,
     ``CompileError`` if there is no C compiler, or it fails, or the cache directory cannot be written.

@@ -406,10 +406,7 @@ def reading(before: Expr, after: Expr) -> str:
 class Search:
     """A short chain of moves between two terms as read, looked for from both ends, near states first.
 
-    Parameters
-    ----------
-    deadline : float
-        When to give up, by ``time.perf_counter``.
+    It gives up at the ``deadline``, by ``time.perf_counter``.
     """
 
     def __init__(self, laws: Laws, start: Expr, goal: Expr, deadline: float) -> None:

@@ -127,13 +127,7 @@ def coarse_law(theory: LinearArithmetic, before: Expr, after: Expr) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be derived, by which laws (``None`` for all), and until when.
-
-    Attributes
-    ----------
-    prefix : str
-        How the names of new variables begin.
-    """
+    """What is to be derived, by which laws (``None`` for all), and until when; names of new variables have a prefix."""
 
     result: Result
     only: frozenset[str] | None

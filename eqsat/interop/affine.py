@@ -39,10 +39,7 @@ class AffineFunction:
     def parse(cls, text: str) -> AffineFunction:
         """The function in ``affine_map<...>`` or ``affine_set<...>``.
 
-        Raises
-        ------
-        ValueError
-            If it is neither.
+        Raises ``ValueError`` if it is neither.
 
         >>> AffineFunction.parse("affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 - d0 == 0)>").results
         ('d0 - 1 >= 0', 's0 - d0 == 0')

@@ -91,10 +91,7 @@ class Tree:
     def parse(cls, text: str) -> Tree:
         """The tree in ``text``.
 
-        Raises
-        ------
-        ValueError
-            If brackets do not match, or operations nest more than 100 deep.
+        Raises ``ValueError`` if brackets do not match, or operations nest more than 100 deep.
         """
         require(text, str, "a tree")
         refuse_long_text(text, "a tree")

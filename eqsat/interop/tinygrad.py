@@ -291,12 +291,9 @@ _REPLACED: dict[str, Callable[..., Expr]] = {
 
 
 class _Kernel:
-    """The index expressions of a kernel as terms, and the kernel with others in their place.
+    """The largest index expressions of a kernel as ``terms``, and the kernel with others in their place.
 
-    Attributes
-    ----------
-    terms, gates : tuple of Expr
-        The largest terms, and under which condition the value of each matters, or ``None``.
+    Of each there is the condition under which its value matters, or ``None``, among the ``gates``.
     """
 
     def __init__(self, tinygrad: Any, sink: Any) -> None:

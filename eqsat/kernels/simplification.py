@@ -278,13 +278,8 @@ def _is_literal(term: Expr, value: float) -> bool:
 class _Pieces:
     """The addresses, conditions and integers of stores as roots for one optimisation, and the way back.
 
-    Attributes
-    ----------
-    terms : list of Expr
-        The roots, without floating-point values: comparisons of those are variables, and so are the indices of the
-        reductions around a root.
-    gates : list of (Expr or None)
-        Per root what holds wherever it is evaluated.
+    The roots are ``terms`` without floating-point values: comparisons of those are variables, and so are the indices of
+    the reductions around a root. ``gates`` say per root what holds wherever it is evaluated.
     """
 
     def __init__(self, stores: Sequence[Store]) -> None:

@@ -44,11 +44,8 @@ _PROBES = (("mul", 8), ("floordiv", 8), ("mod", 8), ("floordiv", 7), ("mod", 7))
 def model_of(given: CostModel | str) -> CostModel:
     """The cost model that a caller gives or names; its prices are looked at.
 
-    Raises
-    ------
-    ValueError, TypeError, OSError
-        As :func:`eqsat.extract.cost_model`; and ``ValueError`` if an :class:`OpCount` weighs what is no operator, which
-        would count for nothing.
+    Raises what :func:`eqsat.extract.cost_model` does; and ``ValueError`` if an :class:`OpCount` weighs what is no
+    operator, which would count for nothing.
     """
     model = cost_model(given)
     counts = model.model if isinstance(model, LoopAware) else model

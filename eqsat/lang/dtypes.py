@@ -38,10 +38,7 @@ def width_of(low: int, high: int) -> int | None:
 def select_width(term: Expr) -> int:
     """The width of the value of ``term``: 32 if its bounds fit ``[-2**31, 2**31 - 1]``, else 64; 32 for a condition.
 
-    Raises
-    ------
-    ValueError
-        If the bounds do not fit 64 bits; the message names the term, its range and the remedy.
+    Raises ``ValueError`` if the bounds do not fit 64 bits; the message names the term, its range and the remedy.
 
     >>> from eqsat.lang.expr import var
     >>> select_width(var("i", 0, 2**31 - 1)), select_width(var("i", 0, 2**31 - 1) + 1)
@@ -106,10 +103,7 @@ def common_width(*terms: Expr) -> int:
     What must share one type has it: the lanes of a vector, a variable and the value it is bound to, the counter of a
     loop and its end.
 
-    Raises
-    ------
-    ValueError
-        If some term does not fit 64 bits; see :func:`select_width`.
+    Raises ``ValueError`` if some term does not fit 64 bits; see :func:`select_width`.
 
     >>> from eqsat.lang.expr import const
     >>> common_width(const(0), const(8)), common_width(const(0), const(2**33))

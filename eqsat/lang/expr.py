@@ -486,10 +486,7 @@ def as_expr(value: ExprLike) -> Expr:
 
     A Python float is an ``f32`` literal: it becomes ``f64`` beside a value of that type.
 
-    Raises
-    ------
-    TypeError
-        If ``value`` is neither a term nor a number.
+    Raises ``TypeError`` if ``value`` is neither a term nor a number.
     """
     if isinstance(value, Expr):
         return value
@@ -522,12 +519,8 @@ def make(name: str, *args: Expr) -> Expr:
 
     A divisor may be zero here: what is never evaluated can come to that. Operators, text and substitution refuse it.
 
-    Raises
-    ------
-    ValueError
-        If a shift amount can leave ``[0, 63]``, or a product can exceed 10,000 bits.
-    TypeError
-        If an operand has the wrong sort, or there are too few or too many.
+    Raises ``ValueError`` if a shift amount can leave ``[0, 63]``, or a product can exceed 10,000 bits; ``TypeError`` if
+    an operand has the wrong sort, or there are too few or too many.
     """
     identity = (name, *args)
     found: ref[Expr] | None = terms.get(identity)
@@ -578,10 +571,7 @@ def bitwise(name: str, x: Expr, y: Expr) -> Expr:
 def inverted(term: Expr) -> Expr:
     """``-1 - x``, which has the bits of an integer inverted; of a condition its complement.
 
-    Raises
-    ------
-    TypeError
-        If it is an array, or a floating-point value.
+    Raises ``TypeError`` if it is an array, or a floating-point value.
 
     >>> inverted(var("i", 0, 63))
     Expr('-1 - i')
@@ -596,10 +586,7 @@ def inverted(term: Expr) -> Expr:
 def stated(name: str, *args: Expr) -> Expr:
     """The term that someone asks for.
 
-    Raises
-    ------
-    ValueError
-        As :func:`make`, and if a divisor can only be zero.
+    Raises what :func:`make` does, and ``ValueError`` if a divisor can only be zero.
     """
     term = make(name, *args)
     if divides_by_zero(term):
@@ -612,10 +599,7 @@ def stated(name: str, *args: Expr) -> Expr:
 def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
     """``term`` on other operands.
 
-    Raises
-    ------
-    ValueError
-        If a divisor can only be zero now, and could be something else before.
+    Raises ``ValueError`` if a divisor can only be zero now, and could be something else before.
     """
     if args == term.args:
         return term
@@ -640,10 +624,7 @@ def _load(array: Expr, *indices: Expr) -> Expr:
 def literal_float(value: float, element: str = "f64") -> Expr:
     """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``).
 
-    Raises
-    ------
-    ValueError
-        If it is finite, and beyond what ``element`` holds.
+    Raises ``ValueError`` if it is finite, and beyond what ``element`` holds.
     """
     if element == "f64":
         return any_float(value, element)
@@ -792,10 +773,7 @@ def named_variable(name: str) -> Expr:
 def instantiate(body: Expr, index: Expr, value: Expr) -> Expr:
     """``body`` of a reduction with ``value`` for its ``index``; no reduction in it captures a variable of ``value``.
 
-    Raises
-    ------
-    ValueError
-        If that makes a term that is refused, as a division by zero.
+    Raises ``ValueError`` if that makes a term that is refused, as a division by zero.
     """
     refuse_capture(body, {index: value})
     return substitute([body], {index: value})[0]
@@ -854,10 +832,8 @@ def _kind_of(term: Expr) -> str:
 def power(base: Expr, exponent: Expr) -> Expr:
     """The product that is a power by a literal, by squares: what ``**`` stands for.
 
-    Raises
-    ------
-    ValueError
-        If the exponent is no literal, or more than :data:`MAX_POWER`, or the power can exceed 10,000 bits.
+    Raises ``ValueError`` if the exponent is no literal, or more than :data:`MAX_POWER`, or the power can exceed 10,000
+    bits.
 
     >>> power(var("x", 0, 9), const(5))
     Expr('x*(x*x*(x*x))')

@@ -283,9 +283,6 @@ def _over(name: str, body: ExprLike, index: Expr, low: ExprLike, high: ExprLike)
 def load(array: Expr, *indices: ExprLike) -> Expr:
     """The element of ``array`` at ``indices``: :class:`Expr`'s subscript. Outside the array it is unspecified.
 
-    Raises
-    ------
-    TypeError
-        If ``array`` is no buffer, an index is a condition, or there are too few or too many.
+    Raises ``TypeError`` if ``array`` is no buffer, an index is a condition, or there are too few or too many.
     """
     return make("load", array, *map(as_expr, indices))

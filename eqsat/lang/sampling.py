@@ -27,12 +27,9 @@ ROUNDS = 16
 
 
 def sample(variables: Sequence[Expr], conditions: Sequence[Expr], count: int, seed: int) -> Points:
-    """Points within the ranges of ``variables`` at which all ``conditions`` hold.
+    """``count`` points within the ranges of ``variables`` at which all ``conditions`` hold, the same for one ``seed``.
 
-    Returns
-    -------
-    mapping from str to ndarray
-        ``count`` points, fewer if the search finds fewer; the same for the same ``seed``.
+    There are fewer if the search finds fewer.
 
     >>> from eqsat import var
     >>> i, n = var("i", 0, 10**9), var("n", 1, 10**6)

@@ -683,10 +683,7 @@ def parse_program(
 ) -> list[Expr]:
     """The inverse of :func:`to_program`: parse ``lets`` in order, then ``texts``; ``remedy`` is that of :func:`parse`.
 
-    Raises
-    ------
-    ValueError
-        If a text does not parse.
+    Raises ``ValueError`` if a text does not parse.
     """
     known, lets, texts = dict(names), list(lets), list(texts)
     _refuse_long([*[text for _, text in lets], *texts])

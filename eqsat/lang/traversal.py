@@ -190,10 +190,7 @@ def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
 def variables[T: Term](roots: Iterable[T]) -> list[T]:
     """The distinct free variables of ``roots``, sorted by name: those that no reduction binds.
 
-    Raises
-    ------
-    ValueError
-        If one name occurs with two ranges.
+    Raises ``ValueError`` if one name occurs with two ranges.
     """
     found: dict[str, T] = {}
     for term in topological(roots):
@@ -278,10 +275,7 @@ def divides_by_zero(term: Term) -> bool:
 def buffers[T: Term](roots: Iterable[T]) -> list[T]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 
-    Raises
-    ------
-    ValueError
-        If one name occurs with two types or shapes.
+    Raises ``ValueError`` if one name occurs with two types or shapes.
     """
     found: dict[str, T] = {}
     for term in topological(roots):

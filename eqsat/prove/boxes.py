@@ -280,10 +280,8 @@ def find_in_boxes(
 ) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none: the domain is split until its parts are easy.
 
-    Parameters
-    ----------
-    decide : callable
-        Asked about a part before that is split further, with the seconds it may take; may raise UndecidedError.
+    ``decide`` is asked about a part before that is split further, with the seconds it may take; it may raise
+    ``UndecidedError``.
 
     Raises ``UndecidedError`` if ``seconds`` pass first.
 
@@ -357,20 +355,11 @@ def sweep(
 ) -> tuple[int, dict[str, int] | None]:
     """Look at every point where all ``facts`` hold for one at which some condition of ``wanted`` holds.
 
-    Parameters
-    ----------
-    deadline : float
-        On the clock of :func:`time.monotonic`; looked at between boxes of 100,000 points.
+    The result is how many points satisfied the facts, up to the one that was found, and that one, with a value for each
+    variable that occurs, or None.
 
-    Returns
-    -------
-    (int, dict or None)
-        How many points satisfied the facts, up to the one that was found; it has a value for each variable that occurs.
-
-    Raises
-    ------
-    TimeoutError
-        If the deadline passes first.
+    Raises ``TimeoutError`` if ``deadline``, on the clock of :func:`time.monotonic`, passes first; it is looked at
+    between boxes of 100,000 points.
 
     >>> from eqsat import var
     >>> i = var("i", 0, 99)

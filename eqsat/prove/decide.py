@@ -114,10 +114,7 @@ class Decision:
 def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequence[str] = ()) -> Decision:
     """Whether some question has a point at which all its conditions hold, within ``seconds`` for all of them.
 
-    Parameters
-    ----------
-    methods : sequence of str
-        Names of :data:`METHODS` to try, in this order; by default all.
+    ``methods`` are names of :data:`METHODS` to try, in this order; by default all.
 
     Raises ``ValueError`` if a method is none of them.
 

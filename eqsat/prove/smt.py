@@ -114,18 +114,10 @@ def to_z3(
 ) -> dict[Expr, Any]:
     """Every term below ``roots`` as a z3 term over mathematical integers, with floor division.
 
-    Bit operators are encoded as bit-vectors that hold their operands, so the ranges of what is in these must be stated.
-
-    Parameters
-    ----------
-    roots : sequence of Expr
-        The terms; the ranges of their variables are not stated.
-    quotients : Quotients, optional
-        Takes every division by what is no number; without it they are z3's own.
-    letters : mapping from variable name to z3 term
-        What stands for a variable; the others keep their names.
-    context : z3.Context, optional
-        Where the terms live; z3's main context if not given.
+    The ranges of variables are not stated. Bit operators are encoded as bit-vectors that hold their operands, so the
+    ranges of what is in these must be. ``quotients`` takes every division by what is no number; without it they are
+    z3's own. ``letters`` stand for the variables of these names; the others keep theirs. The terms live in ``context``,
+    or z3's main one.
 
     Raises ``UndecidedError`` if an operand of a bit operator has no bound.
 

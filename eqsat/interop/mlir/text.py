@@ -128,17 +128,10 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """The statements of MLIR in its textual form.
+    """The statements of MLIR in its textual form, a module or what stands in one; ``str`` of them is the text again.
 
-    Parameters
-    ----------
-    text : str
-        A module, or what stands in one. ``str`` of the result is this text again.
-
-    Raises
-    ------
-    ValueError
-        If its braces do not match, the message names the line; or if it is longer or deeper than is read.
+    Raises ``ValueError`` if its braces do not match, the message names the line; or if it is longer or deeper than is
+    read.
 
     >>> module = parse('''func.func @f(%a: index) {
     ...   %0 = arith.addi %a, %a : index
