@@ -72,18 +72,6 @@ def _divisors(y: Bounds) -> list[int]:
     return [d for d in {y[0], y[1], -1, 1} if d != 0 and y[0] <= d <= y[1]] or [1]
 
 
-def _add(x: Bounds, y: Bounds) -> Bounds:
-    return x[0] + y[0], x[1] + y[1]
-
-
-def _sub(x: Bounds, y: Bounds) -> Bounds:
-    return x[0] - y[1], x[1] - y[0]
-
-
-def _neg(x: Bounds) -> Bounds:
-    return -x[1], -x[0]
-
-
 def _mul(x: Bounds, y: Bounds) -> Bounds:
     corners = (x[0] * y[0], x[0] * y[1], x[1] * y[0], x[1] * y[1])
     return min(corners), max(corners)
@@ -121,14 +109,6 @@ def _tmod(x: Bounds, y: Bounds) -> Bounds:
         return left, left
     most = max(abs(y[0]), abs(y[1])) - 1
     return (0 if x[0] >= 0 else max(-most, x[0])), (0 if x[1] <= 0 else min(most, x[1]))
-
-
-def _shl(x: Bounds, y: Bounds) -> Bounds:
-    return _mul(x, (1 << y[0], 1 << y[1]))
-
-
-def _shr(x: Bounds, y: Bounds) -> Bounds:
-    return _floordiv(x, (1 << y[0], 1 << y[1]))
 
 
 def _least_or(a: int, b: int, c: int, d: int) -> int:
@@ -246,24 +226,12 @@ def _max(x: Bounds, y: Bounds) -> Bounds:
     return max(x[0], y[0]), max(x[1], y[1])
 
 
-def _lt(x: Bounds, y: Bounds) -> Bounds:
-    return int(x[1] < y[0]), int(x[0] < y[1])
-
-
-def _le(x: Bounds, y: Bounds) -> Bounds:
-    return int(x[1] <= y[0]), int(x[0] <= y[1])
-
-
 def _eq(x: Bounds, y: Bounds) -> Bounds:
     return int(x[0] == x[1] == y[0] == y[1]), int(x[0] <= y[1] and y[0] <= x[1])
 
 
 def _not(x: Bounds) -> Bounds:
     return 1 - x[1], 1 - x[0]
-
-
-def _ne(x: Bounds, y: Bounds) -> Bounds:
-    return _not(_eq(x, y))
 
 
 def _where(c: Bounds, x: Bounds, y: Bounds) -> Bounds:
@@ -278,32 +246,28 @@ def _numpy_tdiv(a: Any, b: Any) -> Any:
     return np.where((np.less(a, 0)) == (np.less(b, 0)), quotient, -quotient)
 
 
-def _numpy_tmod(a: Any, b: Any) -> Any:
-    return a - b * _numpy_tdiv(a, b)
-
-
 _TABLE = [
     # name, operand sorts, result sort, bounds, evaluation, symbol, precedence, commutes
     Op("or", "bb", "b", _max, np.logical_or, "or", 1, True),
     Op("and", "bb", "b", _min, np.logical_and, "and", 2, True),
     Op("not", "b", "b", _not, np.logical_not, "not", 3),
-    Op("lt", "ii", "b", _lt, np.less, "<", 4),
-    Op("le", "ii", "b", _le, np.less_equal, "<=", 4),
+    Op("lt", "ii", "b", lambda x, y: (int(x[1] < y[0]), int(x[0] < y[1])), np.less, "<", 4),
+    Op("le", "ii", "b", lambda x, y: (int(x[1] <= y[0]), int(x[0] <= y[1])), np.less_equal, "<=", 4),
     Op("eq", "ss", "b", _eq, np.equal, "==", 4, True),
-    Op("ne", "ss", "b", _ne, np.not_equal, "!=", 4, True),
+    Op("ne", "ss", "b", lambda x, y: _not(_eq(x, y)), np.not_equal, "!=", 4, True),
     Op("bitor", "ii", "i", _bitor, np.bitwise_or, "|", 5, True),
     Op("bitxor", "ii", "i", _bitxor, np.bitwise_xor, "^", 6, True),
     Op("bitand", "ii", "i", _bitand, np.bitwise_and, "&", 7, True),
-    Op("shl", "ii", "i", _shl, np.left_shift, "<<", 8),
-    Op("shr", "ii", "i", _shr, np.right_shift, ">>", 8),
-    Op("add", "ii", "i", _add, np.add, "+", 9, True),
-    Op("sub", "ii", "i", _sub, np.subtract, "-", 9),
+    Op("shl", "ii", "i", lambda x, y: _mul(x, (1 << y[0], 1 << y[1])), np.left_shift, "<<", 8),
+    Op("shr", "ii", "i", lambda x, y: _floordiv(x, (1 << y[0], 1 << y[1])), np.right_shift, ">>", 8),
+    Op("add", "ii", "i", lambda x, y: (x[0] + y[0], x[1] + y[1]), np.add, "+", 9, True),
+    Op("sub", "ii", "i", lambda x, y: (x[0] - y[1], x[1] - y[0]), np.subtract, "-", 9),
     Op("mul", "ii", "i", _mul, np.multiply, "*", 10, True),
     Op("floordiv", "ii", "i", _floordiv, np.floor_divide, "//", 10),
     Op("mod", "ii", "i", _mod, np.remainder, "%", 10),
-    Op("neg", "i", "i", _neg, np.negative, "-", 11),
+    Op("neg", "i", "i", lambda x: (-x[1], -x[0]), np.negative, "-", 11),
     Op("tdiv", "ii", "i", _tdiv, _numpy_tdiv),
-    Op("tmod", "ii", "i", _tmod, _numpy_tmod),
+    Op("tmod", "ii", "i", _tmod, lambda a, b: a - b * _numpy_tdiv(a, b)),
     Op("min", "ss", "s", _min, np.minimum, commutes=True),
     Op("max", "ss", "s", _max, np.maximum, commutes=True),
     Op("where", "bss", "s", _where, np.where),
