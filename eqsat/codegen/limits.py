@@ -29,6 +29,14 @@ class CodeLimits:
     #: A sum of fewer steps is not taken in lanes: adding the lanes up costs more than they gain.
     lane_steps: int = 16
 
+    # comparisons with the evaluator
+    #: Steps of its innermost loops that the compiled kernel takes; of one with more some outer iterations are run.
+    run_steps: int = 2**23
+    #: Steps that the evaluator takes, for each store; with more not all elements are compared.
+    evaluated_steps: int = 2**16
+    #: Bytes of all arrays; a kernel with more is not compared.
+    held_bytes: int = 2**27
+
 
 #: The limits that are used.
 CODE_LIMITS = CodeLimits()

@@ -1,6 +1,6 @@
 """Whether a compiled kernel does what its terms say: it is run once on random arrays and compared with the evaluator.
 
-If evaluating all output elements takes at most ``Limits.evaluated`` steps, all are compared. Otherwise elements at
+If evaluating all output elements takes at most ``CODE_LIMITS.evaluated_steps``, all are compared. Otherwise elements at
 random points of the loops of a store are, the ends of the loops among them, if the store is the only one to its array
 and gives each element one value. Not compared are, in such large kernels, stores that others overwrite, and reductions
 of which one element takes more steps than that; and in all kernels inputs that no random ones resemble, and inputs by
@@ -14,13 +14,13 @@ Floating-point elements must be exactly equal unless the kernel takes sums or pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
 from eqsat.kernels.schedule import writes_once
 from eqsat.lang.evaluation import evaluate, most_steps
@@ -32,22 +32,6 @@ Arrays = dict[str, NDArray[Any]]
 
 #: A compiled kernel: it takes all arrays and parameters by name, and stores to the outputs.
 Run = Callable[[Arrays, Mapping[str, int]], None]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What comparing a kernel may cost."""
-
-    #: Steps of its innermost loops that the compiled kernel takes at most; beyond, a kernel with shorter outer loops is
-    #: compiled and compared in its place (:func:`shortened`).
-    run: int = 2**23
-    #: Steps that the evaluator takes at most, for each store.
-    evaluated: int = 2**16
-    #: Bytes of all arrays; a kernel with more is not compared.
-    held: int = 2**27
-
-
-LIMITS = Limits()
 
 #: Elements before and behind every array.
 MARGIN = 64
@@ -78,7 +62,7 @@ def rounds_at_will(kernel: Kernel) -> bool:
 
 def shortened(kernel: Kernel) -> Kernel | None:
     """The kernel, or one with fewer values of its outer variables that can be compared; ``None`` if there is none."""
-    if _held(kernel) > LIMITS.held:
+    if _held(kernel) > CODE_LIMITS.held_bytes:
         return None
     shorter: dict[Expr, Expr] = {}
     for store in kernel.stores:
@@ -86,11 +70,11 @@ def shortened(kernel: Kernel) -> Kernel | None:
         for v in store.over:
             now = shorter.get(v, v)
             steps = steps // extent(v) * extent(now)
-            if steps > LIMITS.run:
-                count = max(2, extent(now) * LIMITS.run // steps)
+            if steps > CODE_LIMITS.run_steps:
+                count = max(2, extent(now) * CODE_LIMITS.run_steps // steps)
                 steps = steps // extent(now) * min(count, extent(now))
                 shorter[v] = any_var(str(v.value), now.vmin, now.vmin + min(count, extent(now)) - 1)
-        if steps > LIMITS.run:
+        if steps > CODE_LIMITS.run_steps:
             return None
     if not shorter:
         return kernel
@@ -158,12 +142,12 @@ def _expected(
     kernel: Kernel, inputs: Arrays, parameters: Mapping[str, int], found: Arrays, seed: int
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Elements that were stored, each array with the values that the evaluator computes."""
-    if sum(map(_steps, kernel.stores)) <= LIMITS.evaluated:
+    if sum(map(_steps, kernel.stores)) <= CODE_LIMITS.evaluated_steps:
         for name, expected in kernel.reference(inputs, **parameters).items():
             yield found[name], expected
         return
     for store in kernel.stores:
-        name, count = store.array.name, LIMITS.evaluated // most_steps(store.parts)
+        name, count = store.array.name, CODE_LIMITS.evaluated_steps // most_steps(store.parts)
         if not count or sum(s.array.name == name for s in kernel.stores) > 1 or not writes_once(store):
             continue
         at = sample(store.over, [], min(count, POINTS), seed)
