@@ -40,12 +40,6 @@ class Infinity(int):
     def __reduce__(self) -> tuple[Any, ...]:
         return infinite, (self.sign,)
 
-    def __copy__(self) -> Infinity:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Infinity:
-        return self
-
     def __float__(self) -> float:
         return self.sign * inf
 
