@@ -49,6 +49,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
+from eqsat.lang.traversal import VariableSets
 from eqsat.lang.validation import list_of, require
 
 _TOKEN = re.compile(
@@ -641,16 +642,10 @@ def _open_terms(order: Sequence[Expr]) -> set[Expr]:
     """The terms of ``order``, operands first, that speak of the index of a reduction around them."""
     if not any(term.op in REDUCTIONS for term in order):
         return set()
-    free: dict[Expr, frozenset[Expr]] = {}
-    for term in order:
-        if term.op == "var":
-            free[term] = frozenset([term] if is_index(term) else ())
-        elif term.op in REDUCTIONS:
-            body, index, low, high = term.args
-            free[term] = (free[body] - {index}) | free[low] | free[high]
-        else:
-            free[term] = frozenset().union(*[free[a] for a in term.args])
-    return {term for term, indices in free.items() if indices}
+    sets = VariableSets()
+    found = {term: sets.of(term) for term in order}
+    bound = sum(sets.index_extents)
+    return {term for term, those in found.items() if those & bound}
 
 
 def split_list(text: str) -> list[str]:
