@@ -24,6 +24,7 @@ from eqsat.lang.expr import (
     Expr,
     as_expr,
     const,
+    extent,
     make,
     rebuild,
     shift_amount,
@@ -207,10 +208,6 @@ def is_linear(term: Expr) -> bool:
 _BY_LITERALS = DIVISIONS | SHIFTS
 
 
-def _width(variable: Expr) -> int:
-    return variable.vmax - variable.vmin
-
-
 def period(conditions: Sequence[Expr], variable: Expr) -> int | None:
     """A number of steps of ``variable`` after which all ``conditions`` are as before, or None if none is found.
 
@@ -338,10 +335,10 @@ def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
     """
     crooked = next((term for term in topological(conditions) if not is_linear(term)), None)
     if crooked is None:
-        variable = max(variables(conditions), key=_width)
+        variable = max(variables(conditions), key=extent)
     else:
         either = crooked.op == "mul" or crooked.op in BITWISE or crooked.op in OWN
-        variable = min(variables(crooked.args if either else crooked.args[1:]), key=_width)
+        variable = min(variables(crooked.args if either else crooked.args[1:]), key=extent)
     low, high = variable.vmin, variable.vmax
     if not is_finite(low, high):
         raise UndecidedError(f"the range of {variable.value!r} has no end")
@@ -367,7 +364,7 @@ def sweep(
     ((100, {'i': 3}), (34, None))
     """
     # the longest axis is innermost: that is what array operations are fast at
-    axes = sorted(variables([*wanted, *facts]), key=lambda v: v.vmax - v.vmin)
+    axes = sorted(variables([*wanted, *facts]), key=extent)
     limit = min(SWEEP, max(2**12, VERDICTS // (len(wanted) + 1)))
     points = 0
     for box in _boxes([(v.vmin, v.vmax) for v in axes], limit):
