@@ -148,8 +148,30 @@ class Experiment(Displayed):
         Path(path).write_text(json.dumps(self.records(), indent=1), encoding="utf-8")
 
     def plot(self, directory: str | Path) -> list[Path]:
-        """Draw the rows into a directory, as :func:`plot` does (extra: plots); the paths of the pictures."""
-        return plot(self.rows, Path(directory))
+        """Draw what the rows hold into a directory, each as a PNG (extra: plots); the paths of the pictures.
+
+        ``prediction``: predictions against time, if that was measured. ``extraction``: cost against extraction time,
+        and gaps. ``profile``: what answers cost over their inputs, case by case. ``pareto``, of several models: what
+        the answers of each cost in all under the first and each other one, those on the front joined by a line.
+
+        Raises ``ModuleNotFoundError`` if matplotlib is not installed; the message says how to install it.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("plots need matplotlib: pip install 'eqsat[plots]'") from None
+        found = [row for row in self.rows if row.extract != INPUT]
+        models = [*dict.fromkeys(row.model for row in found)]
+        figures = {}
+        if self.is_measured:
+            figures["prediction.png"] = _predictions(self.rows, found, models, Figure)
+        figures["extraction.png"] = _efforts(found, Figure)
+        figures["profile.png"] = _profiles(found, Figure)
+        if len(models) > 1:
+            figures["pareto.png"] = _fronts(found, models, Figure)
+        for name, figure in figures.items():
+            figure.savefig(Path(directory, name), dpi=90)
+        return [Path(directory, name) for name in figures]
 
 
 def experiment(
@@ -225,14 +247,21 @@ def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, lea
     records: list[tuple[int, Record]] = []
     for number, line in numbered_lines(lines):
         with _or_left_out(f"line {number}", leave_out):
-            records.append((number, _plain(load(line))))
+            given = load(line)
+            if kind_of(given) != "plain":
+                raise ValueError(f"a case of kind {kind_of(given)!r}: only plain ones are measured")
+            records.append((number, given))
     random.Random(seed).shuffle(records)
     chosen: list[Case] = []
     for number, record in records:
         if limit is not None and len(chosen) == limit:
             break
         with _or_left_out(f"line {number}", leave_out):
-            chosen.append(_of_bounded_size(case_of(record, f"line {number}")))
+            case = case_of(record, f"line {number}")
+            # a variable that no root reads is a parameter, too
+            if (terms := term_count([*case.exprs, *case.variables.values()])) > MOST_TERMS:
+                raise ValueError(f"{terms} terms are too many to compile: up to {MOST_TERMS} are")
+            chosen.append(case)
     if not chosen:
         raise ValueError(f"the corpus has no plain case of up to {MOST_TERMS} terms to measure")
     return chosen
@@ -247,20 +276,6 @@ def _or_left_out(name: str, leave_out: LeaveOut) -> Iterator[None]:
         raise
     except Exception as error:
         leave_out(f"{name}: {reason(error)}")
-
-
-def _plain(record: Record) -> Record:
-    if kind_of(record) != "plain":
-        raise ValueError(f"a case of kind {kind_of(record)!r}: only plain ones are measured")
-    return record
-
-
-def _of_bounded_size(case: Case) -> Case:
-    # a variable that no root reads is a parameter, too
-    terms = term_count([*case.exprs, *case.variables.values()])
-    if terms > MOST_TERMS:
-        raise ValueError(f"{terms} terms are too many to compile: up to {MOST_TERMS} are")
-    return case
 
 
 def predict(roots: Sequence[Expr], model: CostModel) -> int:
@@ -385,33 +400,6 @@ def _correlation(rows: Iterable[Row], model: str) -> float | None:
     except StatisticsError:
         # without two different values there is no order
         return None
-
-
-def plot(rows: Sequence[Row], directory: Path) -> list[Path]:
-    """Draw what the rows hold, each as a PNG.
-
-    ``prediction``: predictions against time, if that was measured. ``extraction``: cost against extraction time,
-    and gaps. ``profile``: what answers cost over their inputs, case by case. ``pareto``, of several models: what the
-    answers of each cost in all under the first and each other one, those on the front joined by a line.
-
-    Raises ``ModuleNotFoundError`` if matplotlib is not installed; the message says how to install it.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("plots need matplotlib: pip install 'eqsat[plots]'") from None
-    found = [row for row in rows if row.extract != INPUT]
-    models = [*dict.fromkeys(row.model for row in found)]
-    figures = {}
-    if any(row.nanoseconds for row in rows):
-        figures["prediction.png"] = _predictions(rows, found, models, Figure)
-    figures["extraction.png"] = _efforts(found, Figure)
-    figures["profile.png"] = _profiles(found, Figure)
-    if len(models) > 1:
-        figures["pareto.png"] = _fronts(found, models, Figure)
-    for name, figure in figures.items():
-        figure.savefig(directory / name, dpi=90)
-    return [directory / name for name in figures]
 
 
 def _predictions(rows: Sequence[Row], found: Sequence[Row], models: Sequence[str], figure: Callable[..., Any]) -> Any:

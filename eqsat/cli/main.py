@@ -609,7 +609,7 @@ def experiment(
     if find_spec("matplotlib") is None:
         click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
     else:
-        experiments.plot(rows, output)
+        found.plot(output)
 
 
 @app.command(short_help="Find rules that a corpus needs.")

@@ -16,7 +16,6 @@ from eqsat.cli.experiment import (
     answers,
     chosen_cases,
     measure,
-    plot,
     predict,
     summary,
     times,
@@ -172,7 +171,7 @@ def test_a_summary_has_a_line_per_model(rows):
 
 def test_plots(rows, tmp_path):
     pytest.importorskip("matplotlib")
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in plot(rows, tmp_path))
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in Experiment(tuple(rows)).plot(tmp_path))
 
 
 @pytest.mark.filterwarnings("error")
