@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from eqsat.discover.fragments import fragments
-from eqsat.discover.generalise import Example, Generalised, generalise
+from eqsat.discover.generalise import generalise
 from eqsat.discover.search import Effort, search
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
@@ -229,10 +229,11 @@ class _Search:
         self.pairs += 1
         name = f"found-{len(self.found) + 1}"
         for left in dict.fromkeys([answer, fragment]):
-            made = generalise(Example(left, best.term), name)
-            if made is not None and self.fires(made, fragment, least):
+            made = generalise(left, best.term, name)
+            if made is not None and self.fires(made[0], fragment, least):
+                rule, proof = made
                 example = f"{left} = {best.term} for {_ranges(left)}"
-                self.found += (FoundRule(made.rule, " and ".join(made.proof.kinds), example),)
+                self.found += (FoundRule(rule, " and ".join(proof.kinds), example),)
                 return
 
     def is_plain(self, term: Expr) -> bool:
@@ -240,9 +241,9 @@ class _Search:
         inside = [a for t in topological([term]) if t.op != "ne" for a in t.args]
         return all(a.op != "var" or str(a.value) not in "pqr" for a in (*inside, term))
 
-    def fires(self, made: Generalised, fragment: Expr, least: int) -> bool:
+    def fires(self, rule: Rule, fragment: Expr, least: int) -> bool:
         """Whether the rule makes the answer for the fragment that it comes from cheaper."""
-        answer = self.optimized(Case((fragment,)), (*self.all_rules(), made.rule), FRAGMENT)
+        answer = self.optimized(Case((fragment,)), (*self.all_rules(), rule), FRAGMENT)
         return cost_of(answer, self.cost) < least
 
     def costs(self, found: Sequence[FoundRule], among: Sequence[int] | None = None) -> list[int]:

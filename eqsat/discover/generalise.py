@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, islice, permutations, product
 from operator import and_
@@ -40,37 +39,23 @@ _WORTH = 1.5
 Bits = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Example:
-    """Two equal terms, over variables that are named as letters of patterns."""
+def generalise(left: Expr, right: Expr, name: str) -> tuple[Rule, Proof] | None:
+    """The most general rule found that makes ``right`` of ``left`` and that z3 proves; ``None`` if there is none.
 
-    left: Expr
-    right: Expr
-
-
-@dataclass(frozen=True)
-class Generalised:
-    """A rule and its proof."""
-
-    rule: Rule
-    proof: Proof
-
-
-def generalise(example: Example, name: str) -> Generalised | None:
-    """The most general rule found that has ``example`` as an instance and that z3 proves; ``None`` if there is none.
+    The variables of both are named as letters of patterns.
 
     >>> x = var("x", 0, 5)
-    >>> rule = generalise(Example(x % 8, x), "found").rule
+    >>> rule, _ = generalise(x % 8, x, "found")
     >>> rule.left, rule.right, rule.when
     ('x%c', 'x', '0 <= vmin(x) and vmax(x) < c')
     """
-    found = (_Generaliser(example, keep, name).rule() for keep in _kept_literals(example))
+    found = (_Generaliser(left, right, keep, name).rule() for keep in _kept_literals(left))
     return next((rule for rule in found if rule is not None), None)
 
 
-def _kept_literals(example: Example) -> Iterator[frozenset[int]]:
+def _kept_literals(left: Expr) -> Iterator[frozenset[int]]:
     """Which literals stay as they are: none, the smallest, all."""
-    literals = frozenset(_literals_of(example.left))
+    literals = frozenset(_literals_of(left))
     yield from dict.fromkeys([frozenset[int](), literals & {0, 1, -1}, literals & {0, 1, -1, 2, -2}])
     if literals:
         yield literals
@@ -92,10 +77,10 @@ def _literals_of(term: Expr) -> dict[int, None]:
 class _Generaliser:
     """What is tried for one example, with some literals kept as they are."""
 
-    def __init__(self, example: Example, keep: frozenset[int], name: str) -> None:
-        self.example, self.keep, self.name = example, keep, name
-        self.terms = [t for t in variables([example.left]) if str(t.value) not in "pqr"]
-        numbers = [number for number in _literals_of(example.left) if number not in keep]
+    def __init__(self, left: Expr, right: Expr, keep: frozenset[int], name: str) -> None:
+        self.left, self.right, self.keep, self.name = left, right, keep, name
+        self.terms = [t for t in variables([left]) if str(t.value) not in "pqr"]
+        numbers = [number for number in _literals_of(left) if number not in keep]
         #: The values in the example, by letter and by measure as ``vmin_x``.
         self.values = dict(zip(_LITERALS, numbers, strict=False))
         self.is_small = len(numbers) <= len(_LITERALS) and len(self.values) + 3 * len(self.terms) <= 14
@@ -105,12 +90,12 @@ class _Generaliser:
         self.names = self.literals | {name: MEASURES[name] for name in self.values if name in MEASURES}
         self.wide = {term: var(str(term.value), -(2**15), 2**15) for term in self.terms}
 
-    def rule(self) -> Generalised | None:
-        """The rule, if one is found and proved."""
+    def rule(self) -> tuple[Rule, Proof] | None:
+        """The rule and its proof, if one is found."""
         if not self.is_small:
             return None
         letter_of = {self.values[letter]: term for letter, term in self.literals.items()}
-        left = self._pattern(self.example.left, letter_of)
+        left = self._pattern(self.left, letter_of)
         facts = [fact for fact in self._facts() if bool(self._at_example(fact))]
         points = _Points(self, facts)
         # the divisors of a pattern may not be zero: those are excused
@@ -121,7 +106,7 @@ class _Generaliser:
             rule = Rule(self.name, _text(left), _text(right), " and ".join(_text(fact) for fact in guard))
             proof = prove_rule(rule)
             if proof.counterexample is None:
-                return Generalised(rule, proof)
+                return rule, proof
             points.add(proof.counterexample)
         return None
 
@@ -150,13 +135,13 @@ class _Generaliser:
 
     def _rights(self) -> Iterator[Expr]:
         """The right side with its literals computed in all ways that give their values, the simplest first."""
-        numbers = _literals_of(self.example.right)
+        numbers = _literals_of(self.right)
         forms = {number: list(islice(self._forms(number), MOST_FORMS)) for number in numbers}
         # few forms of each first
         ways = product(*[range(len(found)) for found in forms.values()])
         for way in sorted(ways, key=sum) if numbers else [()]:
             chosen = {number: found[at] for (number, found), at in zip(forms.items(), way, strict=True)}
-            yield self._pattern(self.example.right, chosen)
+            yield self._pattern(self.right, chosen)
 
     def _forms(self, number: int) -> Iterator[Expr]:
         """Terms over letters and measures that have the value ``number`` in the example."""

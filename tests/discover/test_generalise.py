@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eqsat.discover.fragments import fragments
-from eqsat.discover.generalise import Example, generalise
+from eqsat.discover.generalise import generalise
 from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.text import parse
 from eqsat.prove.proof import check_rule
@@ -32,29 +32,30 @@ EXAMPLES: list[tuple[str, str, Ranges, tuple[str, str, str] | None]] = [
 ]
 
 
-def example(left: str, right: str, ranges: Ranges) -> Example:
+def example(left: str, right: str, ranges: Ranges) -> tuple[Expr, Expr]:
     names: dict[str, Expr] = {name: var(name, *bounds) for name, bounds in ranges.items()}
     names["p"] = make("ne", var("p", 0, 1), const(0))
-    return Example(parse(left, names), parse(right, names))
+    return parse(left, names), parse(right, names)
 
 
 @pytest.mark.parametrize(("left", "right", "ranges", "rule"), EXAMPLES, ids=[each[0] for each in EXAMPLES])
 def test_generalise(left: str, right: str, ranges: Ranges, rule: tuple[str, str, str] | None) -> None:
-    found = generalise(example(left, right, ranges), "found")
-    assert found is not None
-    assert found.proof.kinds
-    assert check_rule(found.rule) is None
+    made = generalise(*example(left, right, ranges), "found")
+    assert made is not None
+    found, proof = made
+    assert proof.kinds
+    assert check_rule(found) is None
     if rule is None:
         # two periods: literals are computed from bounds
-        assert (found.rule.left, found.rule.when) == ("x%c", "vmax(x)//c == vmin(x)//c + 1")
+        assert (found.left, found.when) == ("x%c", "vmax(x)//c == vmin(x)//c + 1")
     else:
-        assert (found.rule.left, found.rule.right, found.rule.when) == rule
+        assert (found.left, found.right, found.when) == rule
 
 
 def test_what_is_true_by_chance_is_no_rule() -> None:
     # 5 and 11 have nothing to do with one another but in this example, whose literals then stay
-    found = generalise(example("x*5 + 11", "x*6", {"x": (11, 11)}), "found")
-    assert found is None or check_rule(found.rule) is None
+    found = generalise(*example("x*5 + 11", "x*6", {"x": (11, 11)}), "found")
+    assert found is None or check_rule(found[0]) is None
 
 
 def test_fragments_have_variables_for_what_is_below() -> None:
