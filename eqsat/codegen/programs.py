@@ -11,11 +11,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
-import cffi
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,7 +22,7 @@ from eqsat.codegen.elements import C_TYPES
 from eqsat.codegen.expressions import preamble
 from eqsat.codegen.libraries import DIGEST_SIZE, build, compiler_version, find_compiler, load, own_file
 from eqsat.codegen.nests import function as loop_function
-from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, values_of
+from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, ffi_of, values_of
 from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import DTYPES, Kernel, flattened
@@ -52,6 +51,8 @@ void eqsat_alone(void)
     omp_set_num_threads(1);
 }
 """
+
+_ffi = ffi_of("void eqsat_call(void *const *arrays, const int64_t *numbers); void eqsat_alone(void);")
 
 #: The process that is no fork of another that has this module.
 _PROCESS = os.getpid()
@@ -210,7 +211,7 @@ def compile_kernel(
         owner = kernel if part is compiled else part
         check = partial(_Check, source, source if part is compiled else unit(part, part)[1], owner, part, parallel)
         compiled_by = _trusted(check, compiled_by, (*SAFE_FLAGS, *["-fopenmp"] * parallel, "-lm"))
-    library = load(build(source, compiled_by), _array_ffi(), "eqsat_call")
+    library = load(build(source, compiled_by), _ffi, "eqsat_call")
     return Program(kernel, compiled, text, {**flags, "lanes": lanes, "budget": budget}, library)
 
 
@@ -314,7 +315,7 @@ class _Check:
 
     @cached_property
     def _library(self) -> Any:
-        return load(build(self.shorter, self.flags), _array_ffi(), "eqsat_call")
+        return load(build(self.shorter, self.flags), _ffi, "eqsat_call")
 
     def run(self, arrays: Arrays, parameters: Mapping[str, int]) -> None:
         """Run it; an array that it does not use may be missing."""
@@ -325,11 +326,10 @@ class _Check:
 
 def _call(library: Any, arrays: Sequence[NDArray[Any] | None], numbers: Sequence[int], parallel: bool) -> None:
     """Call a kernel on its arrays and parameters, in order."""
-    address, new, nothing = _array_ffi().from_buffer, _array_ffi().new, _array_ffi().NULL
-    pointers = new("void *[]", [nothing if a is None else address(a) for a in arrays])
+    pointers = _ffi.new("void *[]", [_ffi.NULL if a is None else _ffi.from_buffer(a) for a in arrays])
     if parallel and os.getpid() != _PROCESS:
         library.eqsat_alone()
-    library.eqsat_call(pointers, new("int64_t[]", numbers))
+    library.eqsat_call(pointers, _ffi.new("int64_t[]", numbers))
 
 
 def _of_buffer(declared: Buffer, array: NDArray[Any]) -> NDArray[Any]:
@@ -351,10 +351,3 @@ def _number(parameter: Expr, arguments: Mapping[str, ArrayLike]) -> int:
     if value.ndim:
         raise TypeError(f"parameter {str(parameter.value)!r} has shape {value.shape}: give one integer")
     return int(value)
-
-
-@cache
-def _array_ffi() -> Any:
-    ffi = cffi.FFI()
-    ffi.cdef("void eqsat_call(void *const *arrays, const int64_t *numbers); void eqsat_alone(void);")
-    return ffi

@@ -270,7 +270,7 @@ def compile_many(
     orders = [arguments(roots, order) for roots, order in zip(programs, given, strict=True)]
     both = list(enumerate(zip(programs, orders, strict=True)))
     functions = [function(roots, f"kernel{n}", order, storage="static ") for n, (roots, order) in both]
-    library = load(build(_unit(programs, orders, functions), tuple(flags)), _ffi(), "eqsat_kernels")
+    library = load(build(_unit(programs, orders, functions), tuple(flags)), ffi_of(_DECLARATIONS), "eqsat_kernels")
     return [
         CompiledExprs(tuple(roots), tuple(order), functions[n].text, tuple(flags), library, library.eqsat_kernels[n])
         for n, (roots, order) in both
@@ -322,12 +322,13 @@ def values_of(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int
 
 def _pointers(c_type: str, arrays: Sequence[NDArray[Any]]) -> Any:
     """A C array of pointers to ``arrays``, which the caller keeps alive."""
-    ffi = _ffi()
+    ffi = ffi_of(_DECLARATIONS)
     return ffi.new(c_type, [ffi.cast("void *", array.ctypes.data) for array in arrays])
 
 
 @cache
-def _ffi() -> Any:
+def ffi_of(declarations: str) -> Any:
+    """What calls the C functions of these declarations."""
     ffi = cffi.FFI()
-    ffi.cdef(_DECLARATIONS)
+    ffi.cdef(declarations)
     return ffi
