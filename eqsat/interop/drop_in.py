@@ -116,7 +116,7 @@ class DropIn:
         self.lock = RLock()
         self._installed: list[tuple[Seam, Any, Any]] = []
         self._after: Callable[[], None] = lambda: None
-        self._answers = Answers()
+        self.answers = Answers()
         self._counts: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._seconds = 0.0
@@ -137,7 +137,7 @@ class DropIn:
                     self._installed.append((seam, original, replacement))
                 self._after = after
             if options != self.options:
-                self._answers.clear()
+                self.answers.clear()
             self.options = options
 
     def uninstall(self) -> None:
@@ -170,7 +170,7 @@ class DropIn:
     def statistics(self) -> Statistics:
         """What was done since the start of the process, or since ``reset_statistics()``."""
         with self.lock:
-            known = self._answers.known
+            known = self.answers.known
             return Statistics(**self._counts, cached=known, kept=dict(self._kept), seconds=self._seconds)
 
     def reset_statistics(self) -> None:
@@ -178,7 +178,7 @@ class DropIn:
         with self.lock:
             self._counts.clear()
             self._kept.clear()
-            self._answers = Answers()
+            self.answers = Answers()
             self._seconds = 0.0
 
     @contextmanager
@@ -204,7 +204,3 @@ class DropIn:
                 divisions_before=divisions[0],
                 divisions_after=divisions[1],
             )
-
-    def answer[Answer](self, problem: Hashable, solve: Callable[[], Answer]) -> Answer:
-        """The answer for a problem, computed unless it is known."""
-        return self._answers.of(problem, solve)

@@ -332,7 +332,7 @@ def test_kernels_of_one_structure_are_solved_once():
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(inductor._DROP_IN, "_answers", Answers(2))
+    monkeypatch.setattr(inductor._DROP_IN, "answers", Answers(2))
     # 3 is forgotten when 5 is asked for
     for factor in (3, 4, 5, 5, 4, 3):
         one(FloorDiv(factor * i + j, factor))
