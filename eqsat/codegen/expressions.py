@@ -458,9 +458,6 @@ class Writer:
         digits = _digits(abs(number))
         return Code("-" + digits, PREFIX, width) if number < 0 else Code(digits, ATOM, width)
 
-    def literal_bool(self, term: Expr) -> Code:
-        return Code("true" if term.value else "false", ATOM, 32)
-
     def infix(self, term: Expr, symbol: str, precedence: int) -> Code:
         """Arithmetic that associates to the left."""
         left, right = self.operands(term)
@@ -490,9 +487,6 @@ class Writer:
         operands = [self.code[a] for a in term.args]
         texts = [c.text if c.precedence == OR else c.within(MASK) for c in operands]
         return Code(" || ".join(texts), OR, 32)
-
-    def invert(self, term: Expr) -> Code:
-        return Code("!" + self.code[term.args[0]].within(PREFIX), PREFIX, 32)
 
     def choose(self, term: Expr) -> Code:
         condition, yes, no = [self.code[a] for a in term.args]
@@ -646,10 +640,10 @@ def _may_be_zero(divisor: Expr) -> bool:
 #: How each operator is written.
 WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
     "const": Writer.literal,
-    "bool": Writer.literal_bool,
+    "bool": lambda writer, term: Code("true" if term.value else "false", ATOM, 32),
     "or": Writer.either,
     "and": Writer.both,
-    "not": Writer.invert,
+    "not": lambda writer, term: Code("!" + writer.code[term.args[0]].within(PREFIX), PREFIX, 32),
     "lt": lambda writer, term: writer.compare(term, "<", LESS),
     "le": lambda writer, term: writer.compare(term, "<=", LESS),
     "eq": lambda writer, term: writer.compare(term, "==", EQUAL),
