@@ -43,7 +43,7 @@ def sample(variables: Sequence[Expr], conditions: Sequence[Expr], count: int, se
         return points
     distance = reduce(lambda x, y: x + y, map(violation, conditions))
     _search(points, variables, distance, random)
-    return select(points, _holds(conditions, points))
+    return select(points, np.broadcast_to(all_hold(conditions, points), count))
 
 
 def grid(names: Sequence[Expr]) -> Points:
@@ -67,10 +67,6 @@ def all_hold(conditions: Sequence[Expr], points: Mapping[str, NDArray[Any]]) -> 
     for value in evaluate(conditions, points, total=True):
         total = total & value
     return total
-
-
-def _holds(conditions: Sequence[Expr], points: Points) -> NDArray[Any]:
-    return np.broadcast_to(all_hold(conditions, points), len(next(iter(points.values()))))
 
 
 def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDArray[Any]:

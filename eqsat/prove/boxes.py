@@ -202,10 +202,7 @@ def is_linear(term: Expr) -> bool:
         return any(a.op == "const" for a in term.args)
     if term.op in BITWISE or term.op in OWN:
         return False
-    return term.op not in _BY_LITERALS or term.args[1].op == "const"
-
-
-_BY_LITERALS = DIVISIONS | SHIFTS
+    return (term.op not in DIVISIONS and term.op not in SHIFTS) or term.args[1].op == "const"
 
 
 def period(conditions: Sequence[Expr], variable: Expr) -> int | None:
