@@ -12,7 +12,7 @@ from itertools import product
 
 from eqsat.codegen.expressions import check_name, expression
 from eqsat.codegen.limits import CODE_LIMITS
-from eqsat.lang.dtypes import LIMITS, common_width
+from eqsat.lang.dtypes import common_width
 from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, var, variables
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import to_text
@@ -34,20 +34,6 @@ def loop_variable(name: str, end: int) -> Expr:
     (0, 2)
     """
     return var(name, 0, integer_of(end, f"the end of the loop over {name!r}") - 1)
-
-
-def launch_variable(name: str, end: int) -> Expr:
-    """The index of a thread or block of a launch grid of ``end``, which hardware counts in 32 bits.
-
-    Raises ``ValueError`` if ``end`` does not fit 32 bits, or is not positive; ``TypeError`` if ``end`` is no integer.
-
-    >>> launch_variable("group", 256).vmax
-    255
-    """
-    end = integer_of(end, f"the launch size of {name!r}")
-    if end > LIMITS[32][1]:
-        raise ValueError(f"the launch size {end} of {name!r} does not fit 32 bits: split the grid")
-    return loop_variable(name, end)
 
 
 @dataclass(frozen=True)

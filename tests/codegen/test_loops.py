@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eqsat.codegen.limits import CODE_LIMITS
-from eqsat.codegen.loops import LoopHeader, expand, launch_variable, loop_variable
+from eqsat.codegen.loops import LoopHeader, expand, loop_variable
 from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import parse
@@ -47,12 +47,6 @@ def test_loop_variables() -> None:
     assert loop_variable("r", 3) is var("r", 0, 2)
     with pytest.raises(ValueError, match="range of variable 'r' is empty"):
         loop_variable("r", 0)
-
-
-def test_launch_variables() -> None:
-    assert launch_variable("g", 65535) is var("g", 0, 65534)
-    with pytest.raises(ValueError, match="does not fit 32 bits: split the grid"):
-        launch_variable("g", 2**31)
 
 
 @pytest.mark.parametrize(

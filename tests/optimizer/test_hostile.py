@@ -654,7 +654,6 @@ TAKES = [
     lambda x: staging.nest_cost(x),
     lambda x: staging.inlined(x, STORE),
     lambda x: loops.loop_variable("r", x),
-    lambda x: loops.launch_variable("r", x),
     lambda x: loops.expand(x, [V]),
     lambda x: loops.expand(V, x),
     lambda x: loops.LoopHeader.of(x),
