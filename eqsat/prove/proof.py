@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, TERMS, Pattern, alternatives, mentioned, shown
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, const, substitute, topological, var, variables
+from eqsat.lang.expr import TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
 from eqsat.lang.validation import require
 from eqsat.prove import binding
@@ -133,8 +133,8 @@ def prove_rule(rule: Rule) -> Proof:
 def _without_bits(pattern: Pattern) -> Pattern:
     """``pattern`` without what its guard says of bits, which is no help to z3: the claim is stronger then."""
     (conjuncts,) = alternatives(pattern.when)
-    kept = [_CONDITIONS[op](x, y) for op, x, y in conjuncts if not any(t.op in BITWISE for t in topological([x, y]))]
-    return Pattern(pattern.left, pattern.right, reduce(Expr.__and__, kept, TRUE))
+    kept = [c for c in conjuncts if not any(t.op in BITWISE for t in topological(c[1:]))]
+    return Pattern(pattern.left, pattern.right, _guard(kept))
 
 
 def _proved_by_bits(rule: Rule) -> Proof:
@@ -198,15 +198,8 @@ def refuse_false(rules: Iterable[Rule]) -> None:
 #: The letters that stand for any integer.
 _PLAIN_LETTERS = frozenset(TERMS + LITERALS) - {"s"}
 
-#: The conditions that a conjunct of a guard may be.
-_CONDITIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "lt": Expr.__lt__,
-    "le": Expr.__le__,
-    "gt": Expr.__gt__,
-    "ge": Expr.__ge__,
-    "eq": Expr.eq,
-    "ne": Expr.ne,
-}
+#: What a conjunct of a guard may be beside the operators of terms, with its sides exchanged.
+_SWAPPED = {"gt": "lt", "ge": "le"}
 
 
 def _ways(rule: Rule) -> list[Rule]:
@@ -217,11 +210,14 @@ def _claims(rule: Rule) -> list[Pattern]:
     """The rule in each direction and for each alternative of its guard, which alone must suffice."""
     pattern = rule.pattern
     ways = [(pattern.left, pattern.right), (pattern.right, pattern.left)]
-    guards = [
-        reduce(Expr.__and__, [_CONDITIONS[op](x, y) for op, x, y in conjuncts], TRUE)
-        for conjuncts in alternatives(pattern.when)
-    ]
+    guards = [_guard(conjuncts) for conjuncts in alternatives(pattern.when)]
     return [Pattern(*sides, when) for sides in ways[: 1 + rule.both_ways] for when in guards]
+
+
+def _guard(conjuncts: Iterable[tuple[str, Expr, Expr]]) -> Expr:
+    """The condition that all conjuncts hold."""
+    terms = [make(_SWAPPED[op], y, x) if op in _SWAPPED else make(op, x, y) for op, x, y in conjuncts]
+    return reduce(Expr.__and__, terms, TRUE)
 
 
 def check_rule(rule: Rule) -> Counterexample | None:
