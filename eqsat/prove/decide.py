@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from time import monotonic
 from typing import cast
@@ -67,25 +68,12 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     return confirmed(conditions, {cast(str, v.value): value.as_long() for v, value in values.items()})
 
 
-def find_by_cases(conditions: Sequence[Expr], seconds: float) -> Point | None:
-    """A point at which all ``conditions`` hold, or None if there is none: isl decides part by part of the domain.
-
-    Raises ``UndecidedError`` if isl is not installed, or ``seconds`` pass first.
-
-    >>> from eqsat import var
-    >>> x, n, y = var("x", 0, 2**40), var("n", 1, 20), var("y", 0, 20)
-    >>> find_by_cases([((x*n + y) // n).ne(x), y < n], 1) is None
-    True
-    """
-    return find_in_boxes(conditions, seconds, find_by_isl)
-
-
-#: The procedures by name, in the order in which they are tried.
+#: The procedures by name, in the order in which they are tried; in ``"cases"`` isl decides the parts of the domain.
 METHODS: dict[str, Callable[[Sequence[Expr], float], Point | None]] = {
     "isl": find_by_isl,
     "z3": find_by_z3,
     "boxes": find_in_boxes,
-    "cases": find_by_cases,
+    "cases": partial(find_in_boxes, decide=find_by_isl),
 }
 
 #: What each procedure may take for one question, as shares of the whole time: all try briefly before one tries long.
