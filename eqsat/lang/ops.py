@@ -159,14 +159,9 @@ def _least_xor(a: int, b: int, c: int, d: int) -> int:
 
 
 def _greatest_xor(a: int, b: int, c: int, d: int) -> int:
-    bit = 1 << max(b.bit_length(), d.bit_length())
-    while bit := bit >> 1:
-        if b & d & bit:
-            if (lowered := (b - bit) | (bit - 1)) >= a:
-                b = lowered
-            elif (lowered := (d - bit) | (bit - 1)) >= c:
-                d = lowered
-    return b ^ d
+    # x ^ y and x ^ ~y have opposite bits
+    ones = (1 << max(b.bit_length(), d.bit_length())) - 1
+    return ones - _least_xor(a, b, ones - d, ones - c)
 
 
 def _signed_parts(x: Bounds, size: int) -> list[tuple[int, int, bool]]:
@@ -286,7 +281,7 @@ class Reduction:
         The value over an empty range. For ``max_over`` and ``min_over`` it is the end of the 32-bit integers, whatever
         the body: integers here have no least one, and a value that hung on the body's bounds would change when the body
         is rewritten.
-    notation : str
+    text : str
         Its name in the text form.
     rounded : float
         The value over an empty range of a reduction of floating-point values.
