@@ -52,14 +52,6 @@ class Interior:
     facts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """A selection that takes its operand ``args[taken]`` where all of ``members`` hold."""
-
-    members: tuple[Expr, ...]
-    taken: int
-
-
 def interior_of(store: Store) -> Interior | None:
     """The interior of the innermost loop of ``store``; ``None`` if no condition tells it from the rest.
 
@@ -79,7 +71,7 @@ def interior_of(store: Store) -> Interior | None:
     ranges = [(r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)]
     near = [(r, place) for r, place in ranges if set(variables([r.args[place]])) <= set(store.over)]
     ends = {(r, place): _whole_end(theory, r, place) for r, place in near}
-    members = [*[condition for condition, _ in ends.values()], *[m for c in choices.values() for m in c.members]]
+    members = [*[condition for condition, _ in ends.values()], *[m for own, _ in choices.values() for m in own]]
     everywhere = {m: _for_all_indices(theory, m) for m in members}
     holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
     if not holds:
@@ -96,11 +88,11 @@ def interior_of(store: Store) -> Interior | None:
             whole = [ends.get((term, place), (FALSE, FALSE)) for place in (2, 3)]
             low, high = [end if c in holds else arg for (c, end), arg in zip(whole, args[2:], strict=True)]
             return make(term.op, *args[:2], low, high)
-        choice = choices.get(term)
-        if choice is None or not holds.keys() & set(choice.members):
+        own, taken = choices.get(term, ([], 0))
+        if holds.keys().isdisjoint(own):
             return None
-        left = [m for m in choice.members if m not in holds]
-        inside, outside = args[choice.taken], args[3 - choice.taken]
+        left = [m for m in own if m not in holds]
+        inside, outside = args[taken], args[3 - taken]
         return make(term.op, reduce(lambda x, y: x & y, left), inside, outside) if left else inside
 
     (value,) = rebuild([store.value], without_tests)
@@ -112,14 +104,17 @@ def interior_of(store: Store) -> Interior | None:
     return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
 
 
-def _choice(theory: LinearArithmetic, selection: Expr) -> _Choice:
-    """The condition of a selection, or its complement if that is a conjunction, or if only the other branch loads."""
+def _choice(theory: LinearArithmetic, selection: Expr) -> tuple[list[Expr], int]:
+    """Conditions, and which operand a selection takes where all of them hold.
+
+    They are its condition, or its complement if that is a conjunction, or if only the other branch loads.
+    """
     condition, yes, no = selection.args
     condition, taken = theory.condition(condition), 1
     loads = [any(t.op == "load" for t in topological([branch])) for branch in (yes, no)]
     if condition.op == "or" or (condition.op != "and" and loads == [False, True]):
         condition, taken = theory.negate(condition), 2
-    return _Choice(tuple(chain_members(condition, "and")), taken)
+    return chain_members(condition, "and"), taken
 
 
 def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[Expr, Expr]:
