@@ -25,6 +25,7 @@ from eqsat.lang.expr import (
     Expr,
     brief,
     free_name,
+    may_divide_by_zero,
     rebuild,
     refuse_array,
     refuse_escaped,
@@ -555,7 +556,7 @@ class Writer:
 
     def divide(self, term: Expr, symbol: str) -> Code:
         """A division that C has an operator for."""
-        if not _may_be_zero(term.args[1]):
+        if not may_divide_by_zero(term):
             return self.infix(term, symbol, MUL)
         left = self.at(term.args[0], self.widths[term])
         return Code(f"{left.within(MUL)} {symbol} {self.divisor(term).text}", MUL, left.width)
@@ -567,7 +568,7 @@ class Writer:
     def divisor(self, term: Expr) -> Code:
         """The divisor of ``term``, with 1 or -1, whichever its range holds, in place of 0."""
         y = term.args[1]
-        if not _may_be_zero(y):
+        if not may_divide_by_zero(term):
             return self.code[y]
         return self.call("nonzero", self.widths[term], self.code[y].text, "1" if y.vmax > 0 else "-1")
 
@@ -631,10 +632,6 @@ def _log2(divisor: Expr) -> int | None:
 def _digits(number: int) -> str:
     """A literal that is not negative, of the narrowest type that holds it."""
     return str(number) if number <= LIMITS[32][1] else f"INT64_C({number})"
-
-
-def _may_be_zero(divisor: Expr) -> bool:
-    return divisor.vmin <= 0 <= divisor.vmax
 
 
 #: How each operator is written.
