@@ -527,18 +527,13 @@ def to_text(
             continue
         term, floor = item
         if term in names:
-            parts.append(names[term])
-            length += len(names[term])
-            continue
-        if term.op == "var" and is_index(term):
+            stack.append(names[term])
+        elif term.op == "var" and is_index(term):
             indices = indices or _index_names(root, names.values())
-            parts.append(indices[index_level(term)])
-            length += len(parts[-1])
-            continue
-        printed, precedence = pieces_of(term)
-        if precedence < floor:
-            printed = ["(", *printed, ")"]
-        stack.extend(reversed(printed))
+            stack.append(indices[index_level(term)])
+        else:
+            printed, precedence = pieces_of(term)
+            stack += reversed(["(", *printed, ")"] if precedence < floor else printed)
     if stack and most is None:
         raise ValueError(
             f"the text of {brief(root)!r} has over {MAX_LENGTH} characters: print it by eqsat.lang.text.to_program"
