@@ -9,11 +9,11 @@ from __future__ import annotations
 from math import isinf, isnan
 from typing import cast
 
-from eqsat.codegen.expressions import ADD, ATOM, EQUAL, LESS, MUL, PREFIX, WRITE, Code, Writer
+from eqsat.codegen.expressions import ADD, ATOM, MUL, PREFIX, WRITE, Code, Writer
 from eqsat.kernels.kernel import Kernel
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import Expr, array_of
-from eqsat.lang.ops import Buffer
+from eqsat.lang.ops import FLOATS, Buffer
 
 #: C's name of each element type.
 C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
@@ -47,6 +47,9 @@ class ElementWriter(Writer):
         """The bits of an integer's C type; 0 for a floating-point value."""
         return 0 if term.element else select_width(term)
 
+    def at(self, term: Expr, width: int) -> Code:
+        return self.code[term] if term.element else super().at(term, width)
+
     def value(self, term: Expr) -> str:
         return self.code[term].text if term.element else super().value(term)
 
@@ -75,14 +78,6 @@ class ElementWriter(Writer):
         text = repr(value) + ("f" if term.element == "f32" else "")
         return Code(text, PREFIX if text[0] == "-" else ATOM, 0)
 
-    def float_infix(self, term: Expr, symbol: str, precedence: int) -> Code:
-        left, right = [self.code[a] for a in term.args]
-        return Code(f"{left.within(precedence)} {symbol} {right.within(precedence + 1)}", precedence, 0)
-
-    def float_sign(self, term: Expr) -> Code:
-        code = self.code[term.args[0]]
-        return Code("-" + code.within(ATOM if code.text.startswith("-") else PREFIX), PREFIX, 0)
-
     def float_extreme(self, term: Expr, sign: str) -> Code:
         x, y = [self.code[a].within(ATOM) for a in term.args]
         return Code(f"({x} < {y} ? {x if sign == 'min' else y} : {y if sign == 'min' else x})", ATOM, 0)
@@ -98,18 +93,10 @@ class ElementWriter(Writer):
 ElementWriter.writers = WRITE | {
     "load": ElementWriter.load,
     "float": ElementWriter.float_literal,
-    "fadd": lambda w, t: w.float_infix(t, "+", ADD),
-    "fsub": lambda w, t: w.float_infix(t, "-", ADD),
-    "fmul": lambda w, t: w.float_infix(t, "*", MUL),
-    "fdiv": lambda w, t: w.float_infix(t, "/", MUL),
-    "flt": lambda w, t: w.float_infix(t, "<", LESS),
-    "fle": lambda w, t: w.float_infix(t, "<=", LESS),
-    "feq": lambda w, t: w.float_infix(t, "==", EQUAL),
-    "fne": lambda w, t: w.float_infix(t, "!=", EQUAL),
-    "fneg": ElementWriter.float_sign,
+    **{op.name: WRITE[op.integer] for op in FLOATS.values() if op.integer},
+    "fdiv": lambda w, t: w.infix(t, "/", MUL),
     "fmin": lambda w, t: w.float_extreme(t, "min"),
     "fmax": lambda w, t: w.float_extreme(t, "max"),
     **dict.fromkeys(("exp", "log", "sqrt"), ElementWriter.float_call),
     **dict.fromkeys(("to_float", "to_double"), ElementWriter.converted),
-    "fwhere": Writer.choose,
 }
