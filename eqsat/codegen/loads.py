@@ -22,7 +22,7 @@ from eqsat.lang.dtypes import select_width
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, array_of, const, make, rebuild, replaced, substitute, topological
 from eqsat.lang.ops import REDUCTIONS, SUMS
-from eqsat.lang.traversal import mentions, with_users
+from eqsat.lang.traversal import mentions, reached, with_users
 from eqsat.theory.linear import LinearArithmetic
 
 
@@ -177,12 +177,4 @@ def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
 
 def _operands(root: Expr, operators: Collection[str]) -> set[Expr]:
     """A term and what it joins by these operators, at any depth; of a selection its branches."""
-    found: set[Expr] = set()
-    waiting = [root]
-    while waiting:
-        term = waiting.pop()
-        if term not in found:
-            found.add(term)
-            if term.op in operators:
-                waiting += term.args[1:] if term.op == "where" else term.args
-    return found
+    return set(reached([root], lambda term: term.args[term.op == "where" :] if term.op in operators else ()))

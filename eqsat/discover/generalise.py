@@ -23,6 +23,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import to_text
+from eqsat.lang.traversal import reached
 from eqsat.prove.proof import Proof, prove_rule
 
 #: Letters for literals, and how many literals may differ.
@@ -63,15 +64,8 @@ def _kept_literals(left: Expr) -> Iterator[frozenset[int]]:
 
 def _literals_of(term: Expr) -> dict[int, None]:
     """The literals of a term in their order, without those of the letters for conditions."""
-    found: dict[int, None] = {}
-    stack = [term]
-    while stack:
-        part = stack.pop()
-        if part.op == "const":
-            found[part.vmin] = None
-        elif not is_condition_letter(part):
-            stack += reversed(part.args)
-    return found
+    parts = reached([term], lambda part: () if is_condition_letter(part) else reversed(part.args))
+    return {part.vmin: None for part in parts if part.op == "const"}
 
 
 class _Generaliser:

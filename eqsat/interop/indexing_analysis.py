@@ -22,6 +22,7 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
 from eqsat.lang.text import split_list
+from eqsat.lang.traversal import reached
 from eqsat.theory.forms import ZERO
 from eqsat.theory.linear import LinearArithmetic
 
@@ -111,13 +112,7 @@ class _Analysis:
 
     def of_computation(self, computation: Computation, output: int) -> Maps:
         """The maps of the parameters of a computation; first those of all that it calls, without recursion."""
-        calls: dict[Computation, set[Computation]] = {}
-        waiting = [computation]
-        while waiting:
-            caller = waiting.pop()
-            if caller not in calls:
-                calls[caller] = {i.called for i in caller.instructions if i.opcode in CALLS and i.called}
-                waiting += calls[caller]
+        calls = {caller: _called(caller) for caller in reached([computation], _called)}
         for callee in TopologicalSorter(calls).static_order():
             for number in range(len(callee.root.shapes)) if callee is not computation else [output]:
                 self.known[callee, number] = self._traverse(callee, number)
@@ -175,6 +170,10 @@ class _Analysis:
                     f"an operand is read in more than {INTEROP_LIMITS.maps} ways: analyse a part of the computation"
                 )
         return tuple(found)
+
+
+def _called(caller: Computation) -> set[Computation]:
+    return {i.called for i in caller.instructions if i.opcode in CALLS and i.called}
 
 
 def _selected(user: Instruction) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from eqsat.interop.drop_in import Answers
 from eqsat.lang.expr import Expr, free_name, replaced, topological, var, variables
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import facts_on
+from eqsat.lang.traversal import facts_on, reached
 from eqsat.optimizer.front import optimize
 
 #: Terms that a selection has, at least, that is optimised by itself.
@@ -28,8 +28,9 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
     >>> optimized([x*8 // 4], [], {})
     (Expr('x*2'),)
     """
-    large = _large_selections(terms)
-    if not large or not large.keys().isdisjoint(terms):
+    # the outermost ones
+    large = [t for t in reached(terms, lambda t: () if _is_large(t) else t.args) if _is_large(t)]
+    if not large or not set(large).isdisjoint(terms):
         return _answer(terms, facts, options)
     taken = {str(x.value) for x in variables([*terms, *facts])}
     images = {part: var(free_name("part", taken), part.vmin, part.vmax) for part in large}
@@ -41,20 +42,9 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
     return tuple(replaced(found, {images[part]: answer for part, answer in zip(inside, answers, strict=True)}))
 
 
-def _large_selections(terms: Iterable[Expr]) -> dict[Expr, None]:
-    """The outermost selections between integers that are large."""
-    found: dict[Expr, None] = {}
-    seen: set[Expr] = set()
-    stack = list(terms)
-    while stack:
-        term = stack.pop()
-        if term not in seen:
-            seen.add(term)
-            if term.op == "where" and not term.is_bool and len(topological([term])) >= LARGE:
-                found[term] = None
-            else:
-                stack += term.args
-    return found
+def _is_large(term: Expr) -> bool:
+    """Whether it is a large selection between integers."""
+    return term.op == "where" and not term.is_bool and len(topological([term])) >= LARGE
 
 
 def _uses(terms: Iterable[Expr], images: set[Expr]) -> set[Expr] | None:

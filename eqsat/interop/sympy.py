@@ -40,7 +40,7 @@ from eqsat.lang.functions import load, maximum, minimum, where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import SUMS, Bounds
 from eqsat.lang.terms import buffer_key
-from eqsat.lang.traversal import facts_on, use_counts
+from eqsat.lang.traversal import facts_on, reached, use_counts
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
@@ -214,7 +214,7 @@ class _Reader:
     def __init__(self, sympy: Any, assume: list[Any], ranges: Mapping[Any, Ends], exprs: Sequence[Any] = ()) -> None:
         self.sympy = sympy
         #: What is evaluated whatever conditions choose.
-        self._always = _reached([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)])
+        self._always = reached([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)], _evaluated_operands)
         self.names: dict[str, Any] = {}
         self._taken: set[str] = set()
         self._ranges = ranges
@@ -520,16 +520,10 @@ def _operands(e: Any) -> list[Any]:
     return list(e.args) if kind in _READERS or getattr(e, "is_Function", False) else []
 
 
-def _reached(roots: Iterable[Any]) -> set[Any]:
-    """The parts of expressions that no condition leaves out."""
-    found: set[Any] = set()
-    stack = list(roots)
-    while stack:
-        if (part := stack.pop()) not in found:
-            found.add(part)
-            first_condition = {"Piecewise": slice(1, 2), "Where": slice(0, 1), "ITE": slice(0, 1)}
-            stack += _operands(part)[first_condition.get(type(part).__name__, slice(None))]
-    return found
+def _evaluated_operands(e: Any) -> list[Any]:
+    """Those operands that no condition leaves out."""
+    first_condition = {"Piecewise": slice(1, 2), "Where": slice(0, 1), "ITE": slice(0, 1)}
+    return _operands(e)[first_condition.get(type(e).__name__, slice(None))]
 
 
 def _range(symbol: Any, given: Ends) -> Bounds:

@@ -94,6 +94,17 @@ def topological_until[T: Term](roots: Iterable[T], done: Callable[[T], bool]) ->
                 yield term
 
 
+def reached[T](roots: Iterable[T], below: Callable[[T], Iterable[T]]) -> dict[T, None]:
+    """All that is reached from ``roots``, each once, by steps to what ``below`` says is below it."""
+    found: dict[T, None] = {}
+    stack = list(roots)
+    while stack:
+        if (part := stack.pop()) not in found:
+            found[part] = None
+            stack += below(part)
+    return found
+
+
 def mentions(term: Term, variable: Term) -> bool:
     """Whether ``variable`` occurs in ``term``."""
     return any(t is variable for t in topological([term]))
@@ -295,14 +306,7 @@ def names_of[T: Term](roots: Iterable[T]) -> dict[str, T]:
 
 def outside_addresses[T: Term](roots: Iterable[T]) -> set[T]:
     """The terms below ``roots``, loads among them, but nothing that only the indices of loads contain."""
-    stack = list(roots)
-    seen = set(stack)
-    while stack:
-        term = stack.pop()
-        if term.op != "load":
-            stack += [a for a in term.args if a not in seen]
-            seen.update(term.args)
-    return seen
+    return set(reached(roots, lambda term: () if term.op == "load" else term.args))
 
 
 def term_count(roots: Iterable[Term]) -> int:

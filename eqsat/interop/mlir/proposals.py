@@ -17,7 +17,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import Bounds
 from eqsat.lang.text import numbered
-from eqsat.lang.traversal import facts_on
+from eqsat.lang.traversal import facts_on, reached
 from eqsat.optimizer.front import optimize
 
 
@@ -252,11 +252,4 @@ def _emitted(
 
 def _closure(values: Iterable[Value], within: set[Value]) -> set[Value]:
     """The values, and those among ``within`` from which they are computed."""
-    found: set[Value] = set()
-    queue = list(values)
-    while queue:
-        value = queue.pop()
-        if value in within and value not in found:
-            found.add(value)
-            queue += map(resolved, value.statement.operands)
-    return found
+    return within & reached(values, lambda v: map(resolved, v.statement.operands) if v in within else ()).keys()
