@@ -23,7 +23,7 @@ from eqsat.explain.chains import READINGS, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, variables, with_operands
-from eqsat.lang.traversal import topological_until
+from eqsat.lang.traversal import reached, topological_until
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation, Step, branch_under, replaced_within
@@ -218,13 +218,7 @@ class _Roots:
 
     def _exchange(self, new: dict[Expr, Expr]) -> list[int]:
         new = {old: term for old, term in new.items() if old in self._users}
-        above: set[Expr] = set()
-        stack = list(new)
-        while stack:
-            for user in self._users[stack.pop()]:
-                if user not in above:
-                    above.add(user)
-                    stack.append(user)
+        above = reached([user for term in new for user in self._users[term]], self._users.__getitem__)
         tops = [term for term in self.terms if term in above or term in new]
         for term in topological_until(tops, lambda t: t in new or t not in above):
             new[term] = with_operands(term, tuple([new.get(a, a) for a in term.args]))

@@ -8,7 +8,7 @@ from functools import reduce
 from math import prod
 from operator import add, mul
 
-from eqsat.lang.expr import Expr, const, make, rebuild
+from eqsat.lang.expr import Expr, chain_members, const, make, rebuild
 from eqsat.lang.ops import FLOORS
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
@@ -47,17 +47,8 @@ def without_multiples(terms: Sequence[Expr]) -> list[Expr]:
 
 def _product(root: Expr) -> tuple[int, Counter[Expr]]:
     """The literal factor of a product as it is written, and its other factors."""
-    literal, factors = 1, Counter[Expr]()
-    stack = [root]
-    while stack:
-        term = stack.pop()
-        if term.op == "mul":
-            stack += term.args
-        elif term.op == "const":
-            literal *= term.vmin
-        else:
-            factors[term] += 1
-    return literal, factors
+    members = chain_members(root, "mul")
+    return prod([t.vmin for t in members if t.op == "const"]), Counter([t for t in members if t.op != "const"])
 
 
 def _summands(root: Expr) -> list[tuple[Expr, int]]:

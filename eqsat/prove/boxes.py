@@ -23,6 +23,7 @@ from eqsat.lang.expr import (
     TRUE,
     Expr,
     as_expr,
+    chain_members,
     const,
     extent,
     make,
@@ -90,17 +91,8 @@ def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]
             return as_expr(bool(folded.vmin)) if folded.is_bool else const(folded.vmin)
         return folded
 
-    left: dict[Expr, None] = {}
-    waiting = rebuild(conditions, fold)[::-1]
-    while waiting:
-        condition = waiting.pop()
-        if condition is FALSE:
-            return None
-        if condition.op == "and":
-            waiting.extend(reversed(condition.args))
-        elif condition is not TRUE:
-            left[condition] = None
-    return list(left)
+    left = dict.fromkeys(m for c in rebuild(conditions, fold) for m in reversed(chain_members(c, "and")))
+    return None if FALSE in left else [member for member in left if member is not TRUE]
 
 
 def _narrowed(variable: Expr, ranges: Mapping[str, tuple[int, int]]) -> Expr:
