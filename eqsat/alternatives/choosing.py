@@ -17,8 +17,20 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.partial_sums import LinearPrograms, programs_by, share_junctions, share_sums
+from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import EGraph, Node, sum_terms
-from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree, tree_cost
+from eqsat.extract.select import (
+    Choice,
+    Priced,
+    ProductPrices,
+    completed,
+    improved,
+    needed,
+    reachable,
+    tree,
+    tree_cost,
+)
+from eqsat.lang.ops import REDUCTIONS
 
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
 BRACKETED = frozenset({"sum", "and", "or"})
@@ -110,12 +122,31 @@ class Chooser:
         if given is not None:
             # what the input shares may take several changes at once to see
             starts.append(search.improved(given))
+        if (closed := self._without_loops(everywhere)) is not None:
+            starts.append(search.improved(closed))
         if len(everywhere) > LIMITS.late_choice and self.builder.theory.late_or_raise():
             return min(starts, key=lambda end: end[1])
         shared = [search.bracketed(start) for start, _ in starts]
         if (programmed := self._by_programs()) is not None:
             shared.append(search.bracketed(programmed))
         return min([*shared, *starts], key=lambda end: end[1])
+
+    @provides("start without loops", otherwise=lambda self, everywhere: None)
+    def _without_loops(self, everywhere: Choice) -> Choice | None:
+        """The cheapest choice found with no loop that can be left out; ``None`` if there is none ``everywhere``.
+
+        Where each class takes what is cheapest alone, what a closed form shares is paid at each use.
+        """
+        graph = self.search.graph
+        if not any(everywhere[c][0] in REDUCTIONS for c in reachable(everywhere, graph.roots)):
+            return None
+        most = 1 + sum(map(max, self.search.priced.prices.values()))
+        prices = {
+            c: [price + most * (node[0] in REDUCTIONS) for node, price in zip(graph.classes[c], of_class, strict=True)]
+            for c, of_class in self.search.priced.prices.items()
+        }
+        priced = Priced(graph, prices)
+        return improved(priced, tree(priced), late=self.builder.theory.late_or_raise)[0]
 
     def _by_programs(self) -> Choice | None:
         """The cheapest choice found with each sum at the price of its program; ``None`` if no program is cheaper."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from eqsat.alternatives.canonical import KindNodes
@@ -39,6 +39,10 @@ class ExtremeNodes(KindNodes):
             rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
+        rest = form.plus(_common(cases), -1)
+        # min(x + z, y + z) is min(x, y) + z
+        if rest != form and rest.addends() > 1:
+            yield self.sum_node([(rest, 1), (form.plus(rest, -1), 1)], 0)
         many = self.classes.is_crowded()
         if len(form.terms) > 1 and (
             many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
@@ -73,3 +77,11 @@ class ExtremeNodes(KindNodes):
             kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
             end = self.add_class(number(form.constant - width.constant))
             yield "max" if first else "min", None, (self.add_class(kept), end)
+
+
+def _common(cases: Sequence[LinearForm]) -> LinearForm:
+    """The terms that all of some sums have, and the constant if that is the same."""
+    first, *others = cases
+    terms = {a: k for a, k in first.terms.items() if all(other.terms.get(a) == k for other in others)}
+    constant = first.constant if all(other.constant == first.constant for other in others) else 0
+    return LinearForm(terms, constant)

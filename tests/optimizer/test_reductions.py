@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from reductions import loop_nests, reduction_terms
 
+from eqsat.alternatives.providers import without
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
@@ -354,5 +355,32 @@ def test_what_rules_make_of_a_sum_with_a_closed_form_is_rewritten_no_further(tex
 def test_a_minimum_that_is_a_factor_gives_its_sign_away(text, answer):
     names = {name: var(name, -9, 12) for name in "nxm"}
     result = optimize(parse(text, names))
+    assert result.cost <= cost_of([parse(answer, names)], LATENCY)
+    assert result.check().equal
+
+
+def test_a_closed_form_that_shares_much_is_chosen_though_a_loop_is_the_cheaper_tree():
+    names = {name: var(name, -5, 12) for name in "nmxk"}
+    term = parse("sum(where((r + n)%8 < m, x, k), r, 0, 12)", names)
+    found = optimize(term)
+    assert not {t.op for t in topological([found.expr])} & {"sum_over"}
+    assert found.cost < found.cost_before
+    assert found.check().equal
+    with without("start without loops"):
+        assert optimize(term).cost > found.cost
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("min(x + k, k + n)", "k + min(x, n)"),
+        ("max((x*32 + n)*4, x*128 + 4)", "x*128 + max(n*4, 4)"),
+        ("min(min(x + n, m), k) - x", "min(n, min(m, k) - x)"),
+        ("min(m*n + x, m*n + k)", "m*n + min(x, k)"),
+    ],
+)
+def test_what_all_operands_of_a_minimum_add_leaves_it(text, answer):
+    names = {name: var(name, -9, 12) for name in "nmxk"}
+    result = optimize(parse(text, names), rules=())
     assert result.cost <= cost_of([parse(answer, names)], LATENCY)
     assert result.check().equal
