@@ -450,7 +450,7 @@ class Derived:
     def moved_terms(self) -> None:
         """Add to comparisons with a literal those with a constant, or one of two terms, on the other side.
 
-        ``x%8 - 3 < 1`` is ``x%8 < 4``, and ``x - y < 0`` is ``x < y``.
+        ``x%8 - 3 < 1`` is ``x%8 < 4``, ``x - y < 0`` is ``x < y``, ``x - max(y, z - 5) < 6`` is ``x <= max(y + 5, z)``.
         """
         with self.builder.adding("rules"):
             for c, nodes in [*self.classes.items()]:
@@ -465,9 +465,15 @@ class Derived:
         if limit is None:
             return
         # one more, or less, turns < into <= or back
-        if limit == 0 or limit == (1 if (op == "lt") == (place == 0) else -1):
-            other = op if limit == 0 else "le" if op == "lt" else "lt"
+        step = 1 if (op == "lt") == (place == 0) else -1
+        for other, end in ((op, limit), ("le" if op == "lt" else "lt", limit - step)):
             for x, y in self._differences(compared):
+                value = self.values[y]
+                if end and isinstance(value, LinearForm) and any(atom.op == "min" for atom in value.terms):
+                    # it enters the operands
+                    y = self.builder.add_class(value.shifted(end))
+                elif end:
+                    continue
                 self.additions.add_node(c, (other, None, (x, y) if place == 0 else (y, x)))
         for constant, x in self._without_constants(compared):
             end = self.builder.add_class(number(limit - constant))
