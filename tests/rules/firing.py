@@ -89,7 +89,11 @@ FIRING = [
         besides=["gcd-div-rest", "div-aligned-rest"],
     ),
     Firing(
-        "div-aligned-rest", "(max(x*4 + 1, y*8 + 5) + 2)//8", "max(x*4 + 1, y*8 + 5)//8", {"x": (-8, 7), "y": (0, 7)}
+        "div-aligned-rest",
+        "(max(x*4 + 1, y*8 + 5) + 2)//8",
+        "max(x*4 + 1, y*8 + 5)//8",
+        {"x": (-8, 7), "y": (0, 7)},
+        besides=["max-add"],
     ),
     Firing("div-offset", "(x + 9)//2", "(x + 1)//2 + 4", {"x": (0, 3)}),
     Firing("div-up-less-down", "(x + 6)//7 - x//7", "min(x%7, 1)", {"x": (0, 99)}),
