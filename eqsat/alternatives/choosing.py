@@ -137,16 +137,16 @@ class Chooser:
 
         Where each class takes what is cheapest alone, what a closed form shares is paid at each use.
         """
-        graph = self.search.graph
-        if not any(everywhere[c][0] in REDUCTIONS for c in reachable(everywhere, graph.roots)):
+        graph = self.builder.graph
+        loops = {c for c, node in everywhere.items() if node[0] in REDUCTIONS}
+        if not loops or loops.isdisjoint(reachable(everywhere, graph.roots)):
             return None
         most = 1 + sum(map(max, self.search.priced.prices.values()))
         prices = {
             c: [price + most * (node[0] in REDUCTIONS) for node, price in zip(graph.classes[c], of_class, strict=True)]
             for c, of_class in self.search.priced.prices.items()
         }
-        priced = Priced(graph, prices)
-        return improved(priced, tree(priced), late=self.builder.theory.late_or_raise)[0]
+        return self._chosen_by(prices)
 
     def _by_programs(self) -> Choice | None:
         """The cheapest choice found with each sum at the price of its program; ``None`` if no program is cheaper."""
@@ -162,9 +162,11 @@ class Chooser:
                 price = self.programs.price(node)
                 if price is not None and times * price < prices[c][place]:
                     prices[c][place], is_new = times * price - 1, True
-        if not is_new:
-            return None
-        priced = Priced(graph, prices)
+        return self._chosen_by(prices) if is_new else None
+
+    def _chosen_by(self, prices: dict[int, list[int]]) -> Choice:
+        """The cheapest choice found if the nodes had these prices."""
+        priced = Priced(self.builder.graph, prices)
         return improved(priced, tree(priced), late=self.builder.theory.late_or_raise)[0]
 
     def choose_from(self, start: Choice) -> End:

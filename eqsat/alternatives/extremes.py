@@ -39,10 +39,11 @@ class ExtremeNodes(KindNodes):
             rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
-        rest = form.plus(_common(cases), -1)
+        common = _common(cases)
+        apart = form.plus(common, -1)
         # min(x + z, y + z) is min(x, y) + z
-        if rest != form and rest.addends() > 1:
-            yield self.sum_node([(rest, 1), (form.plus(rest, -1), 1)], 0)
+        if apart != form and apart.addends() > 1:
+            yield self.sum_node([(apart, 1), (common, 1)], 0)
         many = self.classes.is_crowded()
         if len(form.terms) > 1 and (
             many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))

@@ -92,10 +92,10 @@ class ProductNodes(KindNodes):
 
     def by_maximum(self, form: LinearForm) -> Iterator[Node]:
         """``max(-x, 0)*y`` for ``-(min(x, 0)*y)``."""
-        if len(form.terms) > 1 or form.constant or form.sign() > 0:
+        if len(form.terms) != 1 or form.constant:
             return
-        (atom, coefficient) = next(iter(form.terms.items()))
-        for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" else ():
+        ((atom, coefficient),) = form.terms.items()
+        for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" and coefficient < 0 else ():
             if factor.op == "min":
                 rest = without_factor(atom, factor).times(-coefficient)
                 yield "mul", None, (self.add_class(atom_form(factor).times(-1)), self.add_class(rest))

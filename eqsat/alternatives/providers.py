@@ -51,7 +51,7 @@ PROVIDERS = (
     Provider("linear programs", "short sums by shifts and shared parts", Proof.NORMAL_FORM),
     Provider("partial conditions", "junctions bracketed so that they share parts", Proof.NORMAL_FORM),
     Provider("start from the input", "a second choice, of what the input is written with", Proof.NOTHING_NEW),
-    Provider("start without loops", "a third choice, of closed forms", Proof.NOTHING_NEW),
+    Provider("start without loops", "a further choice, of closed forms", Proof.NOTHING_NEW),
     Provider("availability", "what uses values that are computed anyway", Proof.NORMAL_FORM),
     Provider("intervals", "conditions as intervals of sums that are there", Proof.POINTS),
     Provider("start without rules", "a second choice, of what is best without rules", Proof.NOTHING_NEW),

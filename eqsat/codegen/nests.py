@@ -24,8 +24,7 @@ from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, array_of, brief, extent, replaced, substitute, topological, variables
 from eqsat.lang.functions import maximum
-from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import mentions
+from eqsat.lang.traversal import has_reductions, mentions
 from eqsat.theory.definedness import settled
 from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic
@@ -322,5 +321,4 @@ def _goes_by_rows(store: Store) -> bool:
     }
     one = number(1)
     contiguous = strides.pop(store.target) == one and {*strides.values()} in ({one}, {one, ZERO})
-    nested = any(t.op in REDUCTIONS for t in topological([term.args[0]]))
-    return contiguous and not nested and row not in variables(term.args[2:])
+    return contiguous and not has_reductions(term.args[:1]) and row not in variables(term.args[2:])

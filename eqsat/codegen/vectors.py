@@ -16,7 +16,8 @@ from eqsat.codegen.scopes import LoopWriter
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Store
 from eqsat.lang.expr import TRUE, Expr, any_var, array_of, const, extent, replaced, topological
-from eqsat.lang.ops import REDUCTIONS, Buffer
+from eqsat.lang.ops import Buffer
+from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import Work
 from eqsat.theory.definedness import settled
@@ -95,7 +96,7 @@ class Vectors:
         if self.lanes == 1 or not store.over or store.over[-1].vmin or extent(store.over[-1]) < self.lanes:
             return False
         plain = store.when is TRUE and store.array.element != "bool"
-        return plain and not any(t.op in REDUCTIONS for t in topological([store.value]))
+        return plain and not has_reductions([store.value])
 
     def write(self, store: Store) -> None:
         """The innermost loop, ``lanes`` elements at a time, and a loop over the rest."""

@@ -30,6 +30,7 @@ from eqsat.lang.expr import (
     variables,
 )
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -267,13 +268,9 @@ class _Accesses:
         return [form.terms.get(variable, 0) for form in self.forms]
 
 
-def _has_reduction(store: Store) -> bool:
-    return any(t.op in REDUCTIONS for t in topological([store.value, store.when]))
-
-
 def _in_output_order(store: Store) -> Store:
     """The loops by their strides in the output; with a reduction, which might then run more often, as they are."""
-    if _has_reduction(store):
+    if has_reductions([store.value, store.when]):
         return store
     form = LinearArithmetic().form(store.target.args[1])
     over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
@@ -339,7 +336,7 @@ def _tiled(store: Store, taken: set[str]) -> list[Store]:
 
 def _column_and_row(store: Store) -> list[Expr]:
     """The loops that a store is tiled along, if an input has its columns along the innermost one."""
-    if _has_reduction(store) or len(store.over) < 2:
+    if has_reductions([store.value, store.when]) or len(store.over) < 2:
         return []
     row = store.over[-1]
     far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]

@@ -105,6 +105,11 @@ def reached[T](roots: Iterable[T], below: Callable[[T], Iterable[T]]) -> dict[T,
     return found
 
 
+def has_reductions(roots: Iterable[Term]) -> bool:
+    """Whether a reduction is among ``roots`` or below them."""
+    return any(term.op in REDUCTIONS for term in topological(roots))
+
+
 def mentions(term: Term, variable: Term) -> bool:
     """Whether ``variable`` occurs in ``term``."""
     return any(t is variable for t in topological([term]))

@@ -30,8 +30,8 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
-from eqsat.lang.expr import topological
-from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
 from eqsat.optimizer.limits import LIMITS
@@ -284,7 +284,7 @@ class _Run:
         """Whether a class is new, and the theory knows a form of it without loops: rules might go on without end."""
         if c < self.given or self.has_own_rules or self.demand is not None:
             return False
-        return not any(term.op in REDUCTIONS for term in topological([as_term(self.values[c])]))
+        return not has_reductions([as_term(self.values[c])])
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
@@ -466,13 +466,14 @@ class Derived:
             return
         # one more, or less, turns < into <= or back
         step = 1 if (op == "lt") == (place == 0) else -1
-        for other, end in ((op, limit), ("le" if op == "lt" else "lt", limit - step)):
-            for x, y in self._differences(compared):
+        differences = [*self._differences(compared)]
+        for other, left in ((op, limit), ("le" if op == "lt" else "lt", limit - step)):
+            for x, y in differences:
                 value = self.values[y]
-                if end and isinstance(value, LinearForm) and any(atom.op == "min" for atom in value.terms):
+                if left and isinstance(value, LinearForm) and any(atom.op == "min" for atom in value.terms):
                     # it enters the operands
-                    y = self.builder.add_class(value.shifted(end))
-                elif end:
+                    y = self.builder.add_class(value.shifted(left))
+                elif left:
                     continue
                 self.additions.add_node(c, (other, None, (x, y) if place == 0 else (y, x)))
         for constant, x in self._without_constants(compared):

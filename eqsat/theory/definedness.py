@@ -27,6 +27,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, to_expr
 
@@ -75,8 +76,7 @@ def undefined(order: Sequence[Expr], theory: Arithmetic) -> set[Expr]:
     """
     suspected = suspects(order)
     found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
-    has_reductions = any(part.op in REDUCTIONS for part in topological(found))
-    points = None if not found or has_reductions else theory.every_point(found)
+    points = None if not found or has_reductions(found) else theory.every_point(found)
     return found if points is None else found & undefined_somewhere(found, points)
 
 

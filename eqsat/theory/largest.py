@@ -11,9 +11,10 @@ from typing import cast
 
 from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.forms import LinearForm, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Reducer, chosen, has_reductions, reduction, selected, selection_in
+from eqsat.theory.ranges import Reducer, chosen, reduction, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
@@ -103,7 +104,7 @@ class ExtremeOver(Reducer):
         gap = x.plus(y, -1)
         if theory.is_never_negative(gap if self.op == "max_over" else gap.times(-1)):
             return selected(theory, somewhere, best, y)
-        if has_reductions(best):
+        if has_reductions(best.terms):
             return None
         everywhere = theory.equal_zero(self.trips().plus(holding, -1))
         both = inside._extreme([best, y])

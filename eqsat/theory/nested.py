@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eqsat.lang.expr import Expr, any_var, make, replaced, term_count, topological
-from eqsat.lang.ops import REDUCTIONS, SUMS
+from eqsat.lang.expr import Expr, any_var, make, replaced, term_count
+from eqsat.lang.ops import SUMS
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
@@ -21,7 +22,7 @@ _APART = {"sum_over": ("add", "sub", "mul"), "prod_over": ("mul",)}
 def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
     """A nest of two loops as one, if its body is shorter of the number whose digits the indices are."""
     body, index, low, high = term.args
-    if body.element is not None or not _has_loops(body):
+    if body.element is not None or not has_reductions([body]):
         return None
     if body.op in _APART.get(term.op, ()):
         return _by_parts(theory, term)
@@ -34,7 +35,7 @@ def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
     inner = body if merged is None else merged
     as_found = None if merged is None else make(term.op, merged, index, low, high)
     innermost = inner.args[0]
-    if term_count([innermost]) > LIMITS.merged_terms or _has_loops(innermost):
+    if term_count([innermost]) > LIMITS.merged_terms or has_reductions([innermost]):
         return as_found
     under = Range(inner.args[1], inside.form(inner.args[2]), inside.form(inner.args[3]))
     if not is_free_of(inside, index, under.low, under.high):
@@ -67,7 +68,7 @@ def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
     """A sum of what is added, subtracted or multiplied, or a product of products, with one loop for a nest in it."""
     body, index, low, high = term.args
     apart = [make(term.op, part, index, low, high) for part in body.args]
-    found = [as_one_loop(theory, part) if _has_loops(part.args[0]) else None for part in apart]
+    found = [as_one_loop(theory, part) if has_reductions(part.args[:1]) else None for part in apart]
     if found == [None, None]:
         return None
     if (body.op, term.op) == ("mul", "sum_over"):
@@ -78,10 +79,6 @@ def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
         apart = [part if is_held else factor for part, factor, is_held in zip(apart, body.args, held, strict=True)]
         found = [whole if is_held else None for whole, is_held in zip(found, held, strict=True)]
     return make(body.op, *[part if whole is None else whole for part, whole in zip(apart, found, strict=True)])
-
-
-def _has_loops(body: Expr) -> bool:
-    return any(t.op in REDUCTIONS for t in topological([body]))
 
 
 def _digit(body: Expr, over: Range, place: LinearForm) -> Expr:

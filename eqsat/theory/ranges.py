@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
 from eqsat.theory.limits import LIMITS
@@ -80,7 +80,7 @@ class Reducer(ABC):
     def holding(self, condition: Expr) -> LinearForm | None:
         """For how many values of the index ``condition`` holds, if no sum is left in that."""
         count = self.theory.form(reduction("sum_over", make("where", condition, const(1), const(0)), self.over))
-        return None if has_reductions(count) else count
+        return None if has_reductions(count.terms) else count
 
     def over_part(self, op: str, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """The reduction of ``where(condition, x, y)`` over the part of the range that ``condition`` leaves."""
@@ -189,10 +189,6 @@ def in_range(theory: Arithmetic, over: Range, value: LinearForm) -> list[Expr]:
 
 def reduction(op: str, body: Expr, over: Range) -> Expr:
     return make(op, body, over.index, to_expr(over.low), to_expr(over.high))
-
-
-def has_reductions(form: LinearForm) -> bool:
-    return any(term.op in REDUCTIONS for term in topological(form.terms))
 
 
 def _loads(body: LinearForm) -> bool:

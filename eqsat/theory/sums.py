@@ -16,6 +16,7 @@ from itertools import product as cartesian
 from math import comb, gcd, lcm, prod
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import (
@@ -23,7 +24,6 @@ from eqsat.theory.ranges import (
     Reducer,
     chosen,
     equated,
-    has_reductions,
     reduction,
     selected,
     solved_for,
@@ -207,7 +207,7 @@ class SumOver(Reducer):
         if not self.is_free(x, y):
             return None
         count = self._again(self.theory.inner(ones), self.over)
-        if has_reductions(count):
+        if has_reductions(count.terms):
             return None
         return self.theory.times(x.plus(y, -1), count).plus(self._repeated(y))
 
@@ -268,7 +268,7 @@ class SumOver(Reducer):
             for some in combinations(members, count):
                 shared = make("where", self.theory.junction("and", some), there, const(0))
                 found = self._again(atom_form(shared), self.over)
-                if has_reductions(found):
+                if has_reductions(found.terms):
                     return None
                 total = total.plus(found, 1 if count % 2 else -1)
         return total
@@ -331,7 +331,7 @@ class SumOver(Reducer):
         if solved is None or solved.rest is not TRUE:
             return None
         found = self._of_selection([make("where", first, *extreme.args), *_without(inside, extreme)])
-        return None if found is None or has_reductions(found) else found
+        return None if found is None or has_reductions(found.terms) else found
 
     def _of_rows(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of sums, over the part of the range in which these have addends."""

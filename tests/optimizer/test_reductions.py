@@ -344,21 +344,6 @@ def test_what_rules_make_of_a_sum_with_a_closed_form_is_rewritten_no_further(tex
     assert result.check().equal
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("-(min(0, n - 9)*x)", "max(0, 9 - n)*x"),
-        ("min(n, 2)*x*-3", "min(2, n)*x*-3"),
-        ("x - min(0, n - 9)*x*m", "x - x*m*min(0, n - 9)"),
-    ],
-)
-def test_a_minimum_that_is_a_factor_gives_its_sign_away(text, answer):
-    names = {name: var(name, -9, 12) for name in "nxm"}
-    result = optimize(parse(text, names))
-    assert result.cost <= cost_of([parse(answer, names)], LATENCY)
-    assert result.check().equal
-
-
 def test_a_closed_form_that_shares_much_is_chosen_though_a_loop_is_the_cheaper_tree():
     names = {name: var(name, -5, 12) for name in "nmxk"}
     term = parse("sum(where((r + n)%8 < m, x, k), r, 0, 12)", names)
@@ -370,17 +355,23 @@ def test_a_closed_form_that_shares_much_is_chosen_though_a_loop_is_the_cheaper_t
         assert optimize(term).cost > found.cost
 
 
+@pytest.mark.parametrize("rules", [(), DEFAULT], ids=["theory", "rules"])
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
+        # a factor gives its sign away
+        ("-(min(0, n - 9)*x)", "max(0, 9 - n)*x"),
+        ("min(n, 2)*x*-3", "min(2, n)*x*-3"),
+        ("x - min(0, n - 9)*x*m", "x - x*m*min(0, n - 9)"),
+        # what all operands add leaves it
         ("min(x + k, k + n)", "k + min(x, n)"),
         ("max((x*32 + n)*4, x*128 + 4)", "x*128 + max(n*4, 4)"),
         ("min(min(x + n, m), k) - x", "min(n, min(m, k) - x)"),
         ("min(m*n + x, m*n + k)", "m*n + min(x, k)"),
     ],
 )
-def test_what_all_operands_of_a_minimum_add_leaves_it(text, answer):
+def test_minima_in_products_and_sums(text, answer, rules):
     names = {name: var(name, -9, 12) for name in "nmxk"}
-    result = optimize(parse(text, names), rules=())
+    result = optimize(parse(text, names), rules=rules)
     assert result.cost <= cost_of([parse(answer, names)], LATENCY)
     assert result.check().equal
