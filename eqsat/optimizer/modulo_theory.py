@@ -330,12 +330,14 @@ class ModuloTheory(Optimisation):
             for root, gate, term in zip(self.roots, self.gates, terms, strict=True)
             if gate is None and root in self.gates
         }
-        return [
-            theory.assuming(theory.condition(answers[gate]))
-            if theory is not None and gate in answers and answers[gate] is not base.condition(gate)
-            else theory
-            for theory, gate in zip(contexts, self.gates, strict=True)
-        ]
+        again: list[LinearArithmetic | None] = []
+        for theory, gate in zip(contexts, self.gates, strict=True):
+            if theory is not None and gate in answers and answers[gate] is not base.condition(gate):
+                # what the gate implies is no fact of its own where it is read after the gate
+                said = base.given(answers[gate])
+                theory = None if said is None else said.assuming(said.condition(base.condition(gate)))
+            again.append(theory)
+        return again
 
     def _values_again(
         self,

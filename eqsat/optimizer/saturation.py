@@ -12,7 +12,7 @@ comparisons and quotients when they are done.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +30,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
-from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.ops import COMPARISONS, DIVISIONS, OPS
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
@@ -38,6 +38,8 @@ from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.theory.forms import LinearForm, as_term, is_affine, literal, number
+
+_CONDITIONS = COMPARISONS | {"and", "or", "not"}
 
 
 @dataclass
@@ -105,6 +107,7 @@ def saturate(
     tables.begin()
     try:
         stop = run.steps(budget)
+        run.derived.decided_conditions()
         run.derived.shared_terms()
         run.derived.moved_terms()
         run.derived.sort_dividends()
@@ -500,6 +503,31 @@ class Derived:
             if op == "sum" and payload in ((0, (1, -1)), (0, (-1, 1))):
                 x, y = operands if payload == (0, (1, -1)) else operands[::-1]
                 yield x, y
+
+    def decided_conditions(self) -> None:
+        """Add to conditions the value that their operands decide: egglog needs a further round for that."""
+        conditions = [(c, node) for c, nodes in self.classes.items() for node in nodes if node[0] in _CONDITIONS]
+        decided = {c: node[1] for c, nodes in self.classes.items() for node in nodes if node[0] == "bool"}
+        count = -1
+        while len(decided) > count:
+            count = len(decided)
+            for c, (op, _, operands) in conditions:
+                value = None if c in decided else self._decided(op, operands, decided)
+                if value is not None:
+                    decided[c] = value
+                    self.additions.add_node(c, ("bool", value, ()))
+
+    def _decided(self, op: str, operands: Sequence[int], decided: Mapping[int, bool]) -> bool | None:
+        """The value of a condition on ``operands``, if these decide it."""
+        if op in COMPARISONS:
+            x, y = operands
+            is_reflexive = y in self.builder.graph.equal_classes(x) and not self.builder.classes.may_be_undefined(x)
+            return op in ("le", "eq") if is_reflexive else None
+        values = [decided.get(a) for a in operands]
+        if op == "not":
+            return None if values[0] is None else not values[0]
+        decisive = op == "or"
+        return decisive if decisive in values else None if None in values else not decisive
 
     def sort_dividends(self) -> None:
         """Of equal prices a dividend that is seen to be positive comes first: it needs no fix-up of its sign."""

@@ -469,6 +469,17 @@ def test_a_budget_that_runs_out_is_named(budget, stop):
     assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
 
 
+def test_what_members_decide_is_said_where_rounds_run_out():
+    # from Caviar's suite; a rule makes one member of a disjunction a comparison of a class with itself
+    x, y = "(min(v0, 11) + v1 - 25)//8", "(min(v0, 11) + v1 - 41)//16"
+    text = f"min({y}, (v2 - 43)//8) + 1 <= min({x}, (v2 - 23)//4)//2"
+    text += f" and (min((v2 - 23)//4, {x} + ((v2 + 5)//4 - {x})//8*8) - 5)//2"
+    text += f" <= min((v2 - 43)//8, {y} + ((v2 + 13)//8 - {y})//8*8)"
+    whole = (-(2**31), 2**31 - 1)
+    result = optimize(text, budget=Budget(rounds=1, seconds=60.0), v0=whole, v1=whole, v2=whole)
+    assert str(result.expr) == "True"
+
+
 @pytest.mark.parametrize("text", ["n*x*y // n", "n*n*x*y // n", "n*n*m*x*y // (n*m)"])
 def test_rules_come_to_an_end_at_quotients_by_products(text):
     found = sound(optimize([text], x=(-10, 10), y=(-10, 10), n=(1, 10), m=(-9, -1)))

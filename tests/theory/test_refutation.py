@@ -12,7 +12,7 @@ from index_terms import index_conditions
 from strategies import bool_expressions, grid
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, topological, var, variables
+from eqsat.lang.expr import TRUE, Expr, topological, var, variables
 from eqsat.lang.text import parse
 from eqsat.theory.arithmetic import POINTS
 from eqsat.theory.elimination import Rows
@@ -36,6 +36,16 @@ ROWS = [
     ([row(X.plus(Y), 7), row(X.times(-1), -3), row(Y.times(-1), -3)], row(X.plus(Y), 6)),
     # 2 <= 2*x - 4*y <= 3 has the one solution of reals between integers
     ([row(X.times(3).plus(Y, -6), 1), row(X.times(-3).plus(Y, 6), -2)], row(X.times(-3).plus(Y, 6), -3)),
+    # x is 4*y + 2 to reals, and y is -z - 1/2: only to eliminate x, which has no other coefficients, before y is exact
+    (
+        [
+            row(X.plus(Y, -4), -1),
+            row(Y.times(4).plus(X, -1), -2),
+            row(Z.times(-4).plus(X, -1), 0),
+            row(Z.times(2).plus(X).plus(Y, -2), 1),
+        ],
+        row(Z.times(2).plus(X).plus(Y, -2), 0),
+    ),
     # an equation is solved
     ([row(X.plus(Y, -2), 0), row(X.times(-1).plus(Y, 2), 0), row(X, 3), row(Y.times(-1), -1)], row(X, 2)),
 ]
@@ -100,6 +110,14 @@ def test_conditions_that_cannot_hold(conditions, weaker):
 
     assert refuted(conditions)
     assert not refuted([*conditions[:-1], weaker])
+
+
+def test_quotients_of_minima_are_refuted_over_large_domains():
+    names = {name: var(name, *BIG) for name in "xy"}
+    theory = LinearArithmetic()
+    condition = theory.condition(parse("min((x - 13)//2, y)//2 <= (x - 13)//4", names))
+    assert condition is TRUE
+    assert theory.condition(parse("min((x - 11)//2, y)//2 <= (x - 13)//4", names)) is not TRUE
 
 
 class WithoutWitnesses(LinearArithmetic):
