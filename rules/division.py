@@ -39,7 +39,11 @@ DIVISION = [
     Rule("tmod-same-sign",     "tmod(x, y)",       "x % y",             "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero", source="A52"),
     Rule("tmod-to-minimum",    "tmod(x, d)",       "min(x, x % d)",     "d > 0 and -d < vmin(x)",         "a negative x is its own remainder", modulo_theory=True),
     Rule("tmod-core",          "tdiv(x, n)*n + tmod(x, n)", "x",         why="x = tdiv(x, n)*n + tmod(x, n)"),
-    Rule("tmod-core-unit",     "tdiv(x, n)*d + x", "tmod(x, n)",        "d == -n",                        "tmod(x, n) = x - tdiv(x, n)*n", modulo_theory=True),
+    Rule("tmod-core-open",     "tdiv(x, n)*c + x*k", "tmod(x, n)*k",     "c == -(n*k)",                    "tmod(x, n) = x - tdiv(x, n)*n", modulo_theory=True),
+    Rule("tmod-inner",         "tdiv(x, b)*c + tdiv(x, a)*k", "tmod(tdiv(x, a), b//a)*k", "b % a == 0 and c == -(b//a*k)", "tdiv(x, b) is tdiv(tdiv(x, a), b//a)", modulo_theory=True),
+    Rule("tmod-of-tmod",       "tmod(tmod(x, c), d)", "tmod(x, d)",     "c % d == 0",                     "the remainder of |x|, with the sign of x", modulo_theory=True),
+    Rule("tdiv-of-tmod",       "tdiv(tmod(x, c), d)", "tmod(tdiv(x, d), c//d)", "c % d == 0",         "the upper digits of |x|, with the sign of x", modulo_theory=True),
+    Rule("tmod-is-zero",       "tmod(x, y) == 0",  "x % y == 0",        why="y divides x", modulo_theory=True),
     Rule("shl-is-mul",         "shl(x, s)",        "x * shl(1, s)",     why="a left shift multiplies"),
     Rule("shr-is-div",         "shr(x, s)",        "x // shl(1, s)",    why="an arithmetic right shift is a floor division"),
 ]
