@@ -239,7 +239,7 @@ class Insertion:
             return ()
         if op in DIVISIONS:
             low, high = self.builder.graph.bounds[operands[1]]
-            if low <= 0 <= high:
+            if low <= 0 <= high and not self.builder.theory.is_nonzero(self.builder.classes.form_of(operands[1])):
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return ()
         if op in CONTAINERS:

@@ -469,6 +469,21 @@ def test_a_budget_that_runs_out_is_named(budget, stop):
     assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
 
 
+@pytest.mark.parametrize(
+    ("text", "constraint", "answer"),
+    [
+        ("z - z//y*y", "y != 0", "z%y"),
+        ("x*z - z//y*y*x", "y != 0", "z%y*x"),
+        ("x*z % (x*y)", "x*y != 0", "z%y*x"),
+        # known in one branch alone
+        ("where(y != 0, z - z//y*y, x)", "x < 5", "where(y == 0, x, z - z//y*y)"),
+    ],
+)
+def test_rules_match_divisions_by_what_facts_keep_from_zero(text, constraint, answer):
+    found = sound(optimize([text], constraints=[constraint], x=(-4, 4), y=(-4, 4), z=(-9, 9)))
+    assert str(found.expr) == answer
+
+
 def test_what_members_decide_is_said_where_rounds_run_out():
     # from Caviar's suite; a rule makes one member of a disjunction a comparison of a class with itself
     x, y = "(min(v0, 11) + v1 - 25)//8", "(min(v0, 11) + v1 - 41)//16"
