@@ -54,8 +54,8 @@ _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditi
 _MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps)\(([^)]*)\)")
 #: What is left of these where they are not written as they should be.
 _UNREAD = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps|at)\(")
-#: ``at(x, y, z)`` is read as an element of an array, ``at_x[y, z]``.
-_AT = re.compile(r"\bat\(\s*(\w+)\s*,([^()]*)\)")
+#: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x[y, z]``.
+_AT = re.compile(r"\bat\(\s*(\w+)\s*,")
 #: What to do about a measure of something else.
 _MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
 MEASURES = {
@@ -272,8 +272,8 @@ def _parse_measured(text: str, binds: bool) -> Expr:
         raise ValueError(f"cannot parse {text!r}: {found[0]!r} {why}")
 
     read = _MEASURE.sub(named, text)
-    if binds:
-        read = _AT.sub(r"at_\1[\2]", read)
+    while binds and (opened := _AT.search(read)) and (end := _closing(read, opened.end())):
+        read = f"{read[: opened.start()]}at_{opened[1]}[{read[opened.end() : end]}]{read[end + 1 :]}"
     if wrong := _UNREAD.search(read):
         how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
         raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")
@@ -281,6 +281,16 @@ def _parse_measured(text: str, binds: bool) -> Expr:
         return parse(read, names, _REMEDY)
     except ValueError as error:
         raise ValueError(str(error).replace(shown_text(read), shown_text(text), 1)) from None
+
+
+def _closing(text: str, inside: int) -> int:
+    """Where the bracket closes that ``inside`` is the first place of; 0 if it does not."""
+    depth = 1
+    for place in range(inside, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if not depth:
+            return place
+    return 0
 
 
 def shown(name: str) -> str:

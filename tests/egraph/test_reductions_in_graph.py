@@ -109,6 +109,13 @@ def test_a_rule_may_have_a_range_beyond_that_of_its_left_side():
     assert found.matches["shifted"]
 
 
+def test_a_value_of_the_index_may_have_brackets():
+    turned = Rule("turned", "sum(x, i, u, v)", "sum(at(x, min(v, (u + v) - (i + 1))), i, u, v)")
+    found, unequal = saturated("sum(A[r]*(r % 8), r, 0, 8)", rules=[*RULES, turned], nodes=300)
+    assert not unequal
+    assert found.matches["turned"]
+
+
 def test_conditions_and_loads_are_nodes_too():
     found, unequal = saturated("sum(where(M[r], A[r + n - n], A[r]), r, 0, 8)", "sum(A[r], r, 0, 8)")
     assert found.are_one()

@@ -332,6 +332,7 @@ MALFORMED = [
     ("x // c", "x", "free(x)", "'free(x)' speaks of an index, and the left side has no reduction"),
     ("sum(x, i, u, v)", "x", "free(x", "'free' is not written like that: measure one of"),
     ("sum(x, i, u, v)", "at(x)", "", "'at' is not written like that: at(x, y) is x where the index"),
+    ("sum(x, i, u, v)", "at(x, (u)", "", "'at' is not written like that: at(x, y) is x where the index"),
     ("x // c", "x", "gcd(x) < 2", "'gcd(x)' is no measure: measure one of uvwxyz as in vmin(x), or as in gcd(x, d)"),
     ("x // c", "x", "x <= c", "may compare terms with < only"),
     ("x < y", "x", "", "one side is a condition"),
