@@ -166,7 +166,8 @@ def _stepped(
     theory: Arithmetic, start: LinearForm, step: LinearForm, dividend: LinearForm, divisor: LinearForm
 ) -> LinearForm | None:
     """``start + step*(dividend // divisor)`` if that is one quotient, or one variable, and 0 or 1."""
-    if not theory.is_proper_remainder(dividend, divisor.times(2)):
+    # where only a gate, a branch or a loop bounds it, the quotient would have other values elsewhere
+    if not theory.outermost().is_proper_remainder(dividend, divisor.times(2)):
         return None
     if not (theory.is_defined(to_expr(start)) and theory.is_defined(to_expr(step))):
         # both branches would be evaluated everywhere

@@ -86,6 +86,7 @@ COLLAPSE = [
     ("sum(where(r%2 == 0, r, 0), r, 0, n)", 0),
     ("sum(where(r%2 == 0 and r < n, r, x), r, 0, 10)", 0),
     ("sum(where(r%8 < 3, x, 0), r, 0, n)", 0),
+    ("sum(where((k + x)%2 < 1, k, 0), r, 1, k)", 0),
     ("sum(where((5*r + m)%8 >= n, x, 1), r, 0, 16)", 0),
     ("sum(where((r + n)%8 < m, x, k), r, 0, 12)", 0),
     ("sum(where(r == n or r == m, x, 0), r, 0, 10)", 0),
