@@ -140,6 +140,8 @@ def optimize(
     # reading text counts
     run.spent.started = began
     with collection_paused():
+        # whether or not the run builds an e-graph of them
+        run.leaves()
         if rounded := [t for t in run.order if t.element]:
             raise ValueError(
                 f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"

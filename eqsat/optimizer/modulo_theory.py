@@ -163,7 +163,7 @@ class ModuloTheory(Optimisation):
     ) -> Builder:
         """The canonical e-graph of the values of roots, and of the terms below these as they are written."""
         with self.spent.during("build"):
-            builder = Builder(base, self._variables(), self.allowed, self.spent.alternatives)
+            builder = Builder(base, self.leaves(), self.allowed, self.spent.alternatives)
             # a rule of the caller's may match anything as it is written
             if self.has_own_rules and self.with_rules:
                 builder.input.add(written, all_terms=True)

@@ -219,10 +219,11 @@ class Optimisation(ABC):
         """When the input is given back rather than anything else waited for."""
         return self._ends(LIMITS.last_share) + LIMITS.grace
 
-    def _variables(self) -> dict[str, Expr]:
-        leaves = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
-        named = {cast(str, v.value): v for v in variables(leaves)}
-        return named | {buffer_key(array): array for array in buffers(leaves)}
+    def leaves(self) -> dict[str, Expr]:
+        """The variables and buffers of the input by name; a name with two ranges is refused."""
+        found = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
+        named = {cast(str, v.value): v for v in variables(found)}
+        return named | {buffer_key(array): array for array in buffers(found)}
 
     def _cheapest(self, one: list[Expr], other: list[Expr]) -> list[Expr]:
         """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared."""

@@ -152,7 +152,7 @@ class RulesAlone(Optimisation):
     def _insert(self, theory: StructuralArithmetic, roots: Sequence[Expr]) -> tuple[Builder, list[int]]:
         """The e-graph of terms as they are written, and the classes of the roots."""
         self.spent.enter("build")
-        builder = Builder(theory, self._variables(), None, self.spent.alternatives)
+        builder = Builder(theory, self.leaves(), None, self.spent.alternatives)
         order = topological(roots)
         theory.traverse(order)
         values = [theory.value(root) for root in roots]

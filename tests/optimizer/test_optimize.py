@@ -1037,6 +1037,15 @@ def test_a_range_beside_a_term_that_has_another_is_refused():
     assert optimize([i // 6, "i + j"], i=(0, 200), j=range(10)).exprs == (i // 6, i + j)
 
 
+@pytest.mark.parametrize("options", [{}, {"engine": "theory"}, {"engine": "greedy"}, {"theory": False}], ids=str)
+@pytest.mark.parametrize("constraints", [(), (var("i", 0, 5) < 3,)], ids=["roots", "constraint"])
+def test_a_name_with_two_ranges_is_refused_by_every_engine(options, constraints):
+    # none of these roots has anything left to compute
+    roots = [var("i", 0, 200) * 8 // 8, var("i", 0, 5) % 6][: 2 - len(constraints)]
+    with pytest.raises(ValueError, match=r"variable 'i' has two ranges: \[0, 200\] and \[0, 5\]"):
+        optimize(roots, constraints=constraints, **options)
+
+
 def test_more_seconds_than_a_float_holds_are_refused():
     with pytest.raises(ValueError, match="more seconds than a float holds"):
         Budget(seconds=10**400)
