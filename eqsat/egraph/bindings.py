@@ -102,7 +102,11 @@ class WarmProgram:
         self._scripts += len(text)
         self.is_worn = self._scripts > self._lasts
         # commands as Python objects would cost more than most of them take to run
-        answers: list[Any] = self.egraph.parse_and_run_program(text)
+        try:
+            answers: list[Any] = self.egraph.parse_and_run_program(text)
+        except SystemError as error:
+            # egglog logs by Python, where a signal may raise, and goes on: the cause is what was raised
+            raise error.__cause__ or error from None
         return answers
 
     def clear(self) -> None:

@@ -24,5 +24,14 @@ def test_the_package_can_be_imported_before() -> None:
     )
 
 
+def test_an_interrupt_while_egglog_runs_is_raised_as_it_is() -> None:
+    in_a_new_process(
+        "import logging\nfrom eqsat import optimize\n"
+        "def interrupted(*_):\n    raise KeyboardInterrupt\n"
+        "logging.Logger.isEnabledFor = interrupted\n"
+        f"try:\n    {ANSWER}\nexcept KeyboardInterrupt:\n    pass\nelse:\n    raise AssertionError"
+    )
+
+
 def in_a_new_process(script: str) -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
