@@ -229,10 +229,10 @@ def experiment(
             given if isinstance(given, Case) else case([term_of(given, names)], id=f"{number}")
             for number, given in enumerate(corpus)
         ]
-    rows = answers(cases, models, extract, int, left_out.append, rules=rules, budget=budget, lower=bool(repeats))
+    found = [*answers(cases, models, extract, int, left_out.append, rules=rules, budget=budget, lower=bool(repeats))]
     if repeats:
-        measure(rows, repeats, seed, int)
-    return Experiment(tuple(rows), tuple(left_out))
+        measure(found, repeats, seed, int)
+    return Experiment(tuple(found), tuple(left_out))
 
 
 def _names(given: Iterable[str] | str) -> list[str]:
@@ -302,12 +302,12 @@ def answers(
     rules: Sequence[Rule] | None = None,
     budget: Budget = DEFAULT_BUDGET,
     lower: bool = True,
-) -> list[Row]:
+) -> Iterator[Row]:
     """Each case as it is, and the answer by each model and extractor; ``advance`` is called after each case.
 
     To ``lower`` leaves out the cases that C cannot have. Raises ``ValueError`` if no case is left.
     """
-    rows: list[Row] = []
+    is_left = False
     for each in cases:
         with _or_left_out(str(each.id), leave_out):
             result = optimize(each.exprs, gates=each.gates, constraints=each.constraints, rules=rules, budget=budget)
@@ -315,11 +315,11 @@ def answers(
             # what cannot be lowered is known before the others are compiled with it
             for row in found if lower else ():
                 function(row.roots, "probe", row.variables)
-            rows += found
+            is_left = True
+            yield from found
         advance()
-    if not rows:
+    if not is_left:
         raise ValueError("no case is left")
-    return rows
 
 
 def _answers(case: Case, optimised: Result, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
@@ -352,13 +352,17 @@ def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> N
         kernels += compile_many([roots for roots, _ in batch], [variables for _, variables in batch])
     times: list[list[float]] = [[] for _ in programs]
     order = random.Random(seed)
-    for _ in range(repeats):
-        for index in order.sample(range(len(kernels)), len(kernels)):
-            times[index].append(kernels[index].measure(1))
-        advance()
-    nanoseconds = {program: median(found) for program, found in zip(programs, times, strict=True)}
-    for row in rows:
-        row.nanoseconds = nanoseconds[row.roots, row.variables]
+    try:
+        for _ in range(repeats):
+            for index in order.sample(range(len(kernels)), len(kernels)):
+                times[index].append(kernels[index].measure(1))
+            advance()
+    finally:
+        # an end in the first turn leaves none measured, one after that a median of fewer
+        if all(times):
+            nanoseconds = {program: median(found) for program, found in zip(programs, times, strict=True)}
+            for row in rows:
+                row.nanoseconds = nanoseconds[row.roots, row.variables]
 
 
 def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:

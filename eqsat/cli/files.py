@@ -1,10 +1,10 @@
-"""What commands read and write: standard input, output files, progress, and an end by SIGTERM."""
+"""What commands read and write: standard input, output files, progress, and their end by Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -81,19 +81,41 @@ def progress(total: int | None, what: str = "optimising") -> Iterator[Any]:
         yield lambda: bar.advance(task)
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM has come."""
+class Ended(BaseException):
+    """Ctrl-C or SIGTERM has come; a note says how much was done by then."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __str__(self) -> str:
+        said = "interrupted" if self.number == signal.SIGINT else "terminated"
+        return " ".join([said, *getattr(self, "__notes__", [])])
 
 
 @contextmanager
-def termination_raised() -> Iterator[None]:
-    """Raise :class:`Terminated` where SIGTERM comes, so that what was begun is ended."""
+def ends_raised() -> Iterator[None]:
+    """Raise :class:`Ended` where Ctrl-C or SIGTERM comes, so that what was begun is ended; what is ignored stays so."""
 
-    def terminate(number: int, frame: object) -> None:
-        raise Terminated
+    def end(number: int, frame: object) -> None:
+        raise Ended(number)
 
-    previous = signal.signal(signal.SIGTERM, terminate)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heeded = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    for number in heeded:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def said_if_ended(done: Callable[[], str]) -> Iterator[None]:
+    """A command that is ended inside says how much is ``done``."""
+    try:
+        yield
+    except Ended as ended:
+        ended.add_note(done())
+        raise

@@ -26,16 +26,17 @@ from click.core import ParameterSource
 from eqsat.cli.cases import numbered_lines, one_line, read_corpus, reason
 from eqsat.cli.corpus import Comparison, program, record, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
-    Terminated,
+    Ended,
     content,
+    ends_raised,
     lines_of,
     naming,
     opened,
     progress,
     refuse_input,
+    said_if_ended,
     say_left_out,
     standard_input,
-    termination_raised,
 )
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
@@ -437,23 +438,22 @@ def corpus(
             comparison.add(row)
     written = len(kept)
     total = len(numbered_lines(lines)) - written
-    with opened(output, "a" if resume else "w") as stream, progress(total) as advance:
-        try:
-            with termination_raised(), closing(started(lines, settings, skip=written)) as rows:
-                for row in rows:
-                    text = json.dumps(row) + "\n"
-                    # counted before a signal can come: what is begun of a row is ended when the file is closed
-                    written += 1
-                    stream.write(text)
-                    stream.flush()
-                    errors += "error" in row
-                    if comparison:
-                        comparison.add(row)
-                    advance()
-        except Terminated:
-            _fail(f"terminated after {written} rows", 143)
-        except KeyboardInterrupt:
-            raise click.exceptions.Abort(f"interrupted after {written} rows") from None
+    with (
+        opened(output, "a" if resume else "w") as stream,
+        progress(total) as advance,
+        said_if_ended(lambda: f"after {written} rows"),
+        closing(started(lines, settings, skip=written)) as rows,
+    ):
+        for row in rows:
+            text = json.dumps(row) + "\n"
+            # counted before a signal can come: what is begun of a row is ended when the file is closed
+            written += 1
+            stream.write(text)
+            stream.flush()
+            errors += "error" in row
+            if comparison:
+                comparison.add(row)
+            advance()
     click.echo(f"# {written} cases, {errors} errors", err=True)
     if comparison:
         comparison.say()
@@ -583,7 +583,8 @@ def experiment(
 
     Prints for each model and extractor what the inputs and the answers cost, for each model the rank correlation of its
     predictions with measured time, and the time of its answers over that of the inputs. DIR gets measurements.csv, and
-    measurements.json with the answers. Cases that cannot be measured are left out, each with a line on standard error.
+    measurements.json with the answers, also after an interruption: of the cases that are done by then. Cases that
+    cannot be measured are left out, each with a line on standard error.
     Plots need the extra plots.
     """
     from eqsat.cli import experiment as experiments
@@ -592,14 +593,22 @@ def experiment(
     chosen = rule_set(rule_files, without)
     cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, say_left_out)
     output.mkdir(parents=True, exist_ok=True)
-    with progress(len(cases)) as advance:
-        rows = experiments.answers(cases, models, extracts, advance, say_left_out, rules=chosen, lower=bool(repeats))
-    if repeats:
-        with progress(repeats, "compiling and measuring") as advance:
-            experiments.measure(rows, repeats, seed, advance)
-    found = experiments.Experiment(tuple(rows))
-    found.to_csv(output / "measurements.csv")
-    found.to_json(output / "measurements.json")
+    rows: list[experiments.Row] = []
+    try:
+        with said_if_ended(lambda: f"after {len({row.case for row in rows})} cases"):
+            with progress(len(cases)) as advance:
+                rows += experiments.answers(
+                    cases, models, extracts, advance, say_left_out, rules=chosen, lower=bool(repeats)
+                )
+            if repeats:
+                with progress(repeats, "compiling and measuring") as advance:
+                    experiments.measure(rows, repeats, seed, advance)
+    finally:
+        # what is done is kept, also if it is interrupted or the C compiler fails
+        if rows:
+            found = experiments.Experiment(tuple(rows))
+            found.to_csv(output / "measurements.csv")
+            found.to_json(output / "measurements.json")
     for line in found.summary():
         click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
@@ -705,17 +714,21 @@ def rules(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code: 0, 2 after an error, 130 after Ctrl-C, 1 if a pipe closes."""
+    """Run the command line and leave with its exit code.
+
+    It is 0, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM, and 1 if a pipe closes.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     warnings.showwarning = lambda message, *_: click.echo(f"eqsat: warning: {one_line(message)}", err=True)
     try:
         if sys.stdout is None and not _writes_files(arguments[0]):
             raise click.UsageError("standard output is closed: the answer would be lost")
-        sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
-    except click.exceptions.Abort as abort:
+        with ends_raised():
+            sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
+    except Ended as ended:
         # what was half built when the signal came may say that it cannot be dropped
         sys.unraisablehook = lambda _: None
-        _fail(str(abort) or "interrupted", 130)
+        _fail(str(ended), 128 + ended.number)
     except BrokenPipeError:
         # the reader has left, as head does: nothing more to say, and nothing to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

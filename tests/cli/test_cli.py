@@ -547,12 +547,43 @@ def test_what_cannot_be_resumed_is_left_alone(eqsat, tmp_path, written, message)
     assert "name it by -o" in eqsat("corpus", str(source), "--resume")[2]
 
 
-def test_proofs_of_rules_are_interrupted():
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_proofs_of_rules_end_by_a_signal(number, said):
     with started("rules", "--prove") as run:
         assert run.stdout.readline().startswith("add-commutes")
-        os.killpg(run.pid, signal.SIGINT)
-        assert run.stderr.read().split("\n") == ["", "eqsat: interrupted", ""]
-    assert run.returncode == 130
+        os.killpg(run.pid, number)
+        assert run.stderr.read() == f"eqsat: {said}\n"
+    assert run.returncode == 128 + number
+
+
+def test_signals_that_are_ignored_stay_so(eqsat, monkeypatch):
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(
+            cli, "optimise", lambda *_, **__: signal.raise_signal(signal.SIGTERM) or optimize("i", i=(0, 9))
+        )
+        assert eqsat("optimize", "i", "--range", "i=10")[:2] == (0, "i\n")
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+INTERRUPTED = """
+import eqsat_command, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "eqsat.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Finder())
+eqsat_command.main()
+"""
+
+
+def test_an_interrupt_while_modules_are_imported_is_one_line():
+    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "eqsat: interrupted\n")
 
 
 def test_a_progress_bar_on_a_terminal(tmp_path):

@@ -2,6 +2,9 @@
 
 import csv
 import json
+import operator
+import pkgutil
+import signal
 
 import pytest
 from corpora import HAND
@@ -89,7 +92,8 @@ def ignore(line: str) -> None:
 def test_a_bad_case_is_left_out_and_named(line, name, why):
     left_out = []
     lines = [line, *LINES[:1]]
-    rows = answers(chosen_cases(lines, None, 0, left_out.append), {"o": OpCount()}, ["tree"], int, left_out.append)
+    cases = chosen_cases(lines, None, 0, left_out.append)
+    rows = [*answers(cases, {"o": OpCount()}, ["tree"], int, left_out.append)]
     assert [row.case for row in rows] == ["flat", "flat"]
     assert [text.startswith(f"{name}: ") and why in text for text in left_out] == [True]
 
@@ -113,7 +117,7 @@ def test_too_many_variables_are_left_out():
 def test_no_case_left_is_an_error():
     cases = chosen_cases([BAD[4][0]], None, 0, ignore)
     with pytest.raises(ValueError, match="no case is left"):
-        answers(cases, {"o": OpCount()}, ["tree"], int, ignore)
+        list(answers(cases, {"o": OpCount()}, ["tree"], int, ignore))
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +125,7 @@ def rows(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EQSAT_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         models = {"latency": Latency(), "opcount": OpCount()}
-        found = answers(chosen_cases(LINES, None, 0, ignore), models, ["tree", "exact"], lambda: None, ignore)
+        found = [*answers(chosen_cases(LINES, None, 0, ignore), models, ["tree", "exact"], lambda: None, ignore)]
         measure(found, 1, 0, lambda: None)
     return found
 
@@ -145,7 +149,7 @@ def test_each_case_is_optimised_once(monkeypatch):
         "eqsat.cli.experiment.optimize", lambda *args, **known: calls.append(args) or optimize(*args, **known)
     )
     models = {"latency": Latency(), "opcount": OpCount()}
-    forwards = answers(chosen_cases(LINES, None, 0, ignore), models, ["dag", "tree"], int, ignore)
+    forwards = [*answers(chosen_cases(LINES, None, 0, ignore), models, ["dag", "tree"], int, ignore)]
     assert len(calls) == 3
     backwards = answers(
         chosen_cases(LINES, None, 0, ignore), dict(reversed(models.items())), ["tree", "dag"], int, ignore
@@ -293,3 +297,26 @@ def test_models_of_files_and_rules_on_the_command_line(eqsat, tmp_path):
     ]
     rows = json.loads((out / "measurements.json").read_text())
     assert {row["model"] for row in rows} == {INPUT, "gpu", f"{mine}:Adds"}
+
+
+@pytest.mark.parametrize(("step", "cases", "measured"), [("optimize", 1, 0), ("measure", 3, 0), ("measure", 3, 5)])
+def test_an_interrupted_experiment_keeps_what_is_done(eqsat, tmp_path, monkeypatch, step, cases, measured):
+    (tmp_path / "in.jsonl").write_text("\n".join(LINES[:3]))
+    owner, last = (
+        ("eqsat.cli.experiment", 1) if step == "optimize" else ("eqsat.codegen.runtime.CompiledExprs", measured)
+    )
+    steps, calls = operator.attrgetter(step)(pkgutil.resolve_name(owner)), []
+
+    def interrupted(*given, **options):
+        calls.append(given)
+        if len(calls) > last:
+            signal.raise_signal(signal.SIGINT)
+        return steps(*given, **options)
+
+    monkeypatch.setattr(f"{owner}.{step}", interrupted)
+    asked = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path), "--costs", "opcount", "--extracts", "tree"]
+    assert eqsat("experiment", *asked) == (130, "", f"eqsat: interrupted after {cases} cases\n")
+    rows = json.loads((tmp_path / "measurements.json").read_text())
+    assert len(rows) == cases * 2
+    assert len((tmp_path / "measurements.csv").read_text().splitlines()) == 1 + len(rows)
+    assert all((row["nanoseconds"] is not None) == bool(measured) for row in rows)
