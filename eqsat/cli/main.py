@@ -645,8 +645,9 @@ def discover(
     Fragments of the answers are compared with enumerated terms. From each pair with a cheaper term a rule is made and
     proved by z3 (extra: check). It is kept if the rules that are there do not derive it, and the corpus costs less with
     it: a comment says how it was proved and what it saves. Cases that cannot be read, or of other kinds, are left out.
+    After an interruption the rules that are proved by then are printed.
     """
-    from eqsat.discover.discovery import Case, to_file
+    from eqsat.discover.discovery import Case, FoundRule, to_file
     from eqsat.discover.discovery import discover as search
 
     if find_spec("z3") is None:
@@ -657,10 +658,23 @@ def discover(
     for source in sources:
         read = read_corpus(source, say_left_out)[:limit]
         cases += [Case(tuple(c.exprs), tuple(c.constraints), tuple(c.gates), str(c.id)) for c in read]
+    kept: list[FoundRule] = []
     # opened first: a file that cannot be written is said before the search
-    with opened(output) as stream:
-        with progress(None, "fragments") as advance:
-            found = search(cases, rules, cost=cost, theory=not no_theory, seconds=search_seconds, advance=advance)
+    with opened(output) as stream, said_if_ended(lambda: f"after {len(kept)} rules"):
+        try:
+            with progress(None, "fragments") as advance:
+                found = search(
+                    cases,
+                    rules,
+                    cost=cost,
+                    theory=not no_theory,
+                    seconds=search_seconds,
+                    advance=advance,
+                    keep=kept.append,
+                )
+        except Ended:
+            stream.write(to_file(kept))
+            raise
         for line in found.left_out:
             say_left_out(line)
         click.echo(

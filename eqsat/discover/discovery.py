@@ -117,6 +117,7 @@ def discover(
     theory: bool = True,
     seconds: float = 60.0,
     advance: Callable[[], object] = int,
+    keep: Callable[[FoundRule], object] = bool,
 ) -> Discovery:
     """Find rules that make the answers to a corpus cheaper.
 
@@ -134,6 +135,8 @@ def discover(
         How long to look for candidates, in processor time. Ranking comes after that.
     advance : callable
         Called after each fragment.
+    keep : callable
+        Called with each rule that is found, when it is not ranked yet.
 
     Raises
     ------
@@ -153,7 +156,7 @@ def discover(
     """
     refuse_seconds(seconds)
     corpus, known = list_of(Case, cases, "the cases"), list_of(Rule, rules, "the rules")
-    return _Search([*corpus], known, model_of(cost), theory, time.process_time() + seconds).run(advance)
+    return _Search([*corpus], known, model_of(cost), theory, time.process_time() + seconds, keep).run(advance)
 
 
 @dataclass
@@ -163,6 +166,7 @@ class _Search:
     cost: CostModel
     theory: bool
     until: float
+    keep: Callable[[FoundRule], object]
     found: tuple[FoundRule, ...] = ()
     pairs: int = 0
 
@@ -234,6 +238,7 @@ class _Search:
                 rule, proof = made
                 example = f"{left} = {best.term} for {_ranges(left)}"
                 self.found += (FoundRule(rule, " and ".join(proof.kinds), example),)
+                self.keep(self.found[-1])
                 return
 
     def is_plain(self, term: Expr) -> bool:
@@ -284,13 +289,13 @@ def _ranges(term: Expr) -> str:
     return ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in names)
 
 
-def to_file(found: Discovery) -> str:
+def to_file(found: Discovery | Sequence[FoundRule]) -> str:
     """The rules as a Python file, as ``--rules`` takes it, each with its proof and what it saves.
 
     Parameters
     ----------
-    found : Discovery
-        What :func:`discover` returns.
+    found : Discovery, or sequence of FoundRule
+        What :func:`discover` returns, or the rules of a search that did not end: what they save is not known.
 
     >>> print(to_file(Discovery((), 10, 10, 3, 0)), end="")
     # The corpus costs 10 without these rules, 10 with them; 3 fragments, 0 with a cheaper term.
@@ -299,17 +304,20 @@ def to_file(found: Discovery) -> str:
     FOUND = [
     ]
     """
-    lines = [
-        f"# The corpus costs {found.before} without these rules, {found.after} with them; "
-        f"{found.fragments} fragments, {found.pairs} with a cheaper term.",
-        "from eqsat import Rule",
-        "",
-        "FOUND = [",
-    ]
-    for each in found.rules:
+    if isinstance(found, Discovery):
+        rules: Sequence[FoundRule] = found.rules
+        said = (
+            f"The corpus costs {found.before} without these rules, {found.after} with them; "
+            f"{found.fragments} fragments, {found.pairs} with a cheaper term."
+        )
+    else:
+        rules, said = found, "The search did not end: what these rules save is not known."
+    lines = [f"# {said}", "from eqsat import Rule", "", "FOUND = ["]
+    for each in rules:
+        saves = f"; saves {each.alone} alone, in {each.cases} cases, {each.needed} beside the others"
         rule = each.rule
         lines += [
-            f"    # {each.proof}; saves {each.alone} alone, in {each.cases} cases, {each.needed} beside the others",
+            f"    # {each.proof}{saves if rules is not found else ''}",
             f"    # {each.example}",
             f'    Rule("{rule.name}", "{rule.left}", "{rule.right}", "{rule.when}"),',
         ]

@@ -568,6 +568,17 @@ def test_signals_that_are_ignored_stay_so(eqsat, monkeypatch):
         signal.signal(signal.SIGTERM, before)
 
 
+def test_an_interrupted_search_writes_the_rules_that_it_has(eqsat, tmp_path, monkeypatch):
+    pytest.importorskip("z3")
+    source, target = tmp_path / "in.jsonl", tmp_path / "found.py"
+    source.write_text('{"vars": {"x": [0, 999]}, "exprs": ["x // 3 // 5"]}\n')
+    monkeypatch.setattr("eqsat.discover.discovery._Search.ranked", lambda *_: signal.raise_signal(signal.SIGTERM))
+    asked = [str(source), "-o", str(target), "--no-theory", "--without", "division", "--search-seconds", "10"]
+    assert eqsat("discover", *asked) == (143, "", "eqsat: terminated after 1 rules\n")
+    found = eqsat("rules", "found-1", "--rules", str(target), "--json")[1]
+    assert [(rule["left"], rule["right"]) for rule in json.loads(found)] == [("x//c//d", "x//(c*d)")]
+
+
 INTERRUPTED = """
 import eqsat_command, sys
 
