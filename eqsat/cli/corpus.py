@@ -114,7 +114,10 @@ class Comparison:
     """Rows beside those of an earlier release, by their ids."""
 
     def __init__(self, path: Path) -> None:
-        rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+        try:
+            rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+        except ValueError:
+            rows = []
         if not any("cost" in row or "error" in row for row in rows):
             raise click.UsageError(f"{path} has no rows of 'eqsat corpus', which have a cost: give what -o wrote")
         self.path, self.before = path, {str(row.get("id")): row for row in rows}

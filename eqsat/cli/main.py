@@ -65,6 +65,14 @@ _FILE, _FILE_OR_DASH = click.Path(path_type=Path), click.Path(path_type=Path, al
 _COUNT = click.IntRange(min=1)
 
 
+def _unless_dash(context: click.Context, option: click.Parameter, output: Path | None) -> Path | None:
+    return None if str(output) == "-" else output
+
+
+#: What options of a file that is written have in common: none and - are standard output.
+_OUTPUT: dict[str, Any] = {"type": _FILE_OR_DASH, "callback": _unless_dash}
+
+
 def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:
     if extract == "exact" and find_spec("highspy") is None:
         raise click.UsageError("--extract exact needs HiGHS: pip install 'eqsat[exact]'")
@@ -396,7 +404,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 
 @app.command(short_help="Optimise every case of a JSON Lines file.")
 @click.argument("source", metavar="IN.jsonl", type=_FILE_OR_DASH)
-@click.option("-o", "--output", metavar="OUT.jsonl", type=_FILE, help="Default: standard output.")
+@click.option("-o", "--output", metavar="OUT.jsonl", help="Default: standard output.", **_OUTPUT)
 @_with_settings
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
 @click.option("--jobs", type=_COUNT, default=1, help="Worker processes.")
@@ -461,7 +469,7 @@ def corpus(
 
 @app.command(short_help="Make the index arithmetic of MLIR cheaper.")
 @click.argument("source", metavar="FILE.mlir", type=_FILE_OR_DASH)
-@click.option("-o", "--output", metavar="FILE", type=_FILE, help="Default: standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Default: standard output.", **_OUTPUT)
 @_COST
 @_SECONDS
 def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
@@ -623,7 +631,7 @@ def experiment(
 
 @app.command(short_help="Find rules that a corpus needs.")
 @click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=_FILE)
-@click.option("-o", "--output", metavar="FILE.py", type=_FILE, help="Write the rules here.")
+@click.option("-o", "--output", metavar="FILE.py", help="Write the rules here.", **_OUTPUT)
 @_COST
 @_NO_THEORY
 @_RULES

@@ -379,6 +379,22 @@ def test_a_model_that_is_too_deep_is_one_line(eqsat, tmp_path):
     assert f"'{model}' is not a cost model" in err
 
 
+def test_a_dash_is_standard_output(eqsat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text(GOOD)
+    Path("in.mlir").write_text("module {}")
+    assert json.loads(eqsat("corpus", "in.jsonl", "-o", "-")[1])["out"] == ["i"]
+    assert eqsat("mlir", "in.mlir", "-o", "-")[1] == "module {}"
+    assert "name it by -o" in eqsat("corpus", "in.jsonl", "--resume", "-o", "-")[2]
+    assert not Path("-").exists()
+
+
+def test_a_baseline_that_is_no_json_is_named(eqsat, tmp_path):
+    (tmp_path / "in.jsonl").write_text(GOOD)
+    code, _, err = eqsat("corpus", str(tmp_path / "in.jsonl"), "--baseline", __file__)
+    assert (code, err.startswith(f"eqsat: {__file__} has no rows of 'eqsat corpus'")) == (2, True)
+
+
 def test_a_baseline_of_cases_is_refused(eqsat, tmp_path):
     cases = tmp_path / "cases.jsonl"
     cases.write_text(GOOD)
