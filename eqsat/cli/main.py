@@ -715,7 +715,8 @@ def rules(
 ) -> None:
     """List the rules: what they rewrite, under which guard, and why they are true.
 
-    NAME chooses rules; * in it matches any characters. Without a NAME all are listed. A single rule is shown in detail.
+    NAME is that of a rule or a family; * in it matches any characters. Without a NAME all are listed. A single rule is
+    shown in detail.
     """
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")

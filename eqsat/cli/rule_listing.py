@@ -9,10 +9,10 @@ from pathlib import Path
 
 from eqsat.cli.cases import read_corpus
 from eqsat.cli.files import progress, say_left_out
+from eqsat.cli.rulesets import LISTED
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.optimizer.front import optimize
-from eqsat.rules import FAMILIES, REDUCE
 
 #: The number of cases that are named in which a rule matches.
 _MOST_PLACES = 5
@@ -67,8 +67,7 @@ def line_of(row: Row) -> str:
 def _details(rule: Rule) -> Row:
     from eqsat.prove.proof import instance
 
-    families = {**FAMILIES, "reduce": REDUCE}
-    family = next((name for name, members in families.items() if rule in members), None)
+    family = next((name for name, members in LISTED.items() if rule in members), None)
     example = instance(rule)
     return {
         "family": family,

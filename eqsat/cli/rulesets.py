@@ -9,7 +9,10 @@ from pathlib import Path
 
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import globals_of
-from eqsat.rules import DEFAULT, FAMILIES
+from eqsat.rules import DEFAULT, FAMILIES, REDUCE
+
+#: The families of all rules that are listed.
+LISTED = {**FAMILIES, "reduce": REDUCE}
 
 
 def rules_of(path: str | Path) -> tuple[Rule, ...]:
@@ -68,21 +71,22 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
     # a file may list shipped rules among its own
     rules += [rule for path in files for rule in rules_of(path) if rule not in DEFAULT]
     refuse_repeated(rules)
-    left_out = set(named(rules, [name for name in without if name not in FAMILIES]))
-    left_out.update(*[FAMILIES[name] for name in without if name in FAMILIES])
+    left_out = set(named(rules, without))
     return tuple([rule for rule in rules if rule not in left_out])
 
 
 def named(rules: Sequence[Rule], patterns: Iterable[str]) -> list[Rule]:
-    """Those of ``rules`` whose names match one of ``patterns``, which may have ``*`` and ``?``.
+    """Those of ``rules`` whose family, or whose names, one of ``patterns`` names, which may have ``*`` and ``?``.
 
     Raises ``ValueError`` if a pattern matches none.
     """
-    chosen: set[str] = set()
-    names = [rule.name for rule in rules]
+    chosen: set[Rule] = set()
     for pattern in patterns:
-        if not (matching := [name for name in names if fnmatchcase(name, pattern)]):
-            near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(pattern, names, 1))
+        family = set(LISTED.get(pattern, ()))
+        if not (matching := [rule for rule in rules if rule in family or fnmatchcase(rule.name, pattern)]):
+            near = "".join(
+                f"; did you mean {name!r}?" for name in get_close_matches(pattern, [r.name for r in rules], 1)
+            )
             raise ValueError(f"no rule is named {pattern!r}{near or ': eqsat rules lists them'}")
         chosen.update(matching)
-    return [rule for rule in rules if rule.name in chosen]
+    return [rule for rule in rules if rule in chosen]

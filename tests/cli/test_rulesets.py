@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eqsat.cli.rulesets import named, rule_set, rules_of
+from eqsat.cli.rulesets import LISTED, named, rule_set, rules_of
 from eqsat.rules import DEFAULT
 
 MINE = """
@@ -34,6 +34,12 @@ def test_rules_of_a_file(mine, tmp_path):
     none.write_text("x = 3")
     with pytest.raises(ValueError, match=r"none\.py defines no rule: assign eqsat\.Rule objects"):
         rules_of(none)
+
+
+@pytest.mark.parametrize("family", LISTED)
+def test_a_family_is_listed_by_its_name(eqsat, family):
+    code, out, _ = eqsat("rules", family)
+    assert (code, [line.split()[0] for line in out.splitlines()]) == (0, [rule.name for rule in LISTED[family]])
 
 
 def test_optimize_takes_rules(eqsat, mine):
