@@ -503,3 +503,9 @@ def test_what_a_model_prices_wrongly_is_said(price, name):
 
     with pytest.raises(ValueError, match=r"the cost model (prices|fails to price) '\w+'"):
         rewrite(FILES[0].with_stem(name).read_text(), cost=Model())
+
+
+@pytest.mark.parametrize("type_", ["i0", "i032", "i16777215", "i99999999999"])
+def test_integers_without_bits_or_of_very_many_are_not_read(type_):
+    text = f'func.func @f(%x: {type_}) {{\n  %0 = arith.addi %x, %x : {type_}\n  "k.use"(%0) : ({type_}) -> ()\n}}\n'
+    assert rewrite(text) == text

@@ -9,7 +9,7 @@ from functools import reduce
 from math import inf
 from types import MappingProxyType
 
-from eqsat.interop.mlir.tensors import TYPE, is_condition
+from eqsat.interop.mlir.tensors import INTEGER, TYPE, is_condition
 from eqsat.interop.mlir.terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
 from eqsat.interop.mlir.text import Block, Statement, Value
 from eqsat.lang.errors import ContradictionError
@@ -28,7 +28,7 @@ _PARALLEL = re.compile(
 _IF = re.compile(rf"{_RESULTS}(?:scf\.if %(\d+)|affine\.if {MAP})(?: -> .*)? \{{")
 _GPU = re.compile(r"%0 = gpu\.(\w+)(?: [xyz])?(?: upper_bound (\d+))?")
 #: What Triton knows of arguments by the values with which a kernel is called, and what a kernel promises.
-_DIVISIBLE = re.compile(r"%(\d+): (i\d+) \{tt\.divisibility = (\d+) : i32\}")
+_DIVISIBLE = re.compile(rf"%(\d+): ({INTEGER}) \{{tt\.divisibility = (\d+) : i32\}}")
 _ASSUME = re.compile(r"llvm\.intr\.assume %0 : i1.*")
 _PURE = re.compile(r"%0 = (?:arith|tt\.(?:get_program_id|get_num_programs|make_range|splat|broadcast|expand_dims)\b)")
 #: The range of what is compared with a number.

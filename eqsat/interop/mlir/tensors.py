@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 
 from eqsat.lang.expr import Expr, const, substitute, var, variables
 
-#: The types that are read: integers, and tensors of them.
-_ELEMENT = r"(?:index|i\d+)"
+#: The types that are read: integers with a bit or more, up to 9999, and tensors of them.
+INTEGER = r"i[1-9]\d{0,3}"
+_ELEMENT = rf"(?:index|{INTEGER})"
 TYPE = rf"({_ELEMENT}|tensor<(?:\d+x)+{_ELEMENT}>)"
 _AXIS = re.compile(r"axis(\d+)_(\d+)")
 
