@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import inf, lcm, prod
 from operator import and_, or_, xor
@@ -304,8 +304,9 @@ class _Reader:
         quotient = self._quotient(e, found)
         if quotient is not found.top and not self._divides(found.top, found.below):
             if e.is_integer is True:
-                self._know(found.top, found.below)
-            elif not self._is_whole(found):
+                # to SymPy e/6 is an integer where e is even: it looks at the powers of two alone
+                self._know(found.top, replace(found, literal=found.literal & -found.literal).below)
+            if not (self._divides(found.top, found.below) or self._is_whole(found)):
                 raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
         return quotient
 
@@ -356,6 +357,8 @@ class _Reader:
             return self._unknown(e)
         if kind in _OPERANDS and len(e.args) != _OPERANDS[kind]:
             raise self.fail(e, f"{kind} takes {_OPERANDS[kind]} operands, not {len(e.args)}")
+        if kind == "Piecewise" and not e.args:
+            raise self.fail(e, "it has no branch")
         if kind in _DERIVED and not type(e).__module__.startswith("sympy."):
             self.names[f"class {kind}"] = type(e)
         return method(self, e)

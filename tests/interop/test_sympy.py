@@ -270,6 +270,12 @@ def test_what_sympy_knows_to_be_an_integer_is_one():
     assert simplify(CleanDiv(p, 8) * 8 + mod(p, 8)) == p
 
 
+def test_an_even_number_over_six_is_an_integer_to_sympy_alone():
+    even = Symbol("even", even=True)
+    assert (even / 6).is_integer
+    assert simplify(even / 6 * 3 + even / 2, assume=[Eq(Mod(even, 6, evaluate=False), 0)]) == even
+
+
 def test_nothing_follows_from_a_clean_quotient_that_is_not_chosen():
     """That ``k`` is a multiple of 8 was assumed where the other branch is chosen, too: the answer was 0 there."""
     for chosen in (Where(m < 3, CleanDiv(k, 8), mod(k, 8)), Piecewise((CleanDiv(k, 8), m < 3), (mod(k, 8), True))):
@@ -381,6 +387,8 @@ REFUSED = [
     (lambda: simplify(x, {x: (3, 1)}), ValueError, "range of variable 'x' is empty"),
     (lambda: simplify(x, {x: 3}), TypeError, "the range of 'x' must be two integers"),
     (lambda: simplify(x, 3), TypeError, "ranges must be a Mapping, not 3"),
+    (lambda: simplify(Piecewise((x, False), evaluate=False)), ValueError, ": it has no branch"),
+    (lambda: simplify(Symbol("e", even=True) / 6), ValueError, "cannot read 'e/6': it is not known to be an integer"),
     (lambda: simplify(1 / x), ValueError, "cannot read '1/x': it is not known to be an integer: write floor"),
     (lambda: simplify("x + 1"), TypeError, "'x \\+ 1' is no SymPy expression"),
     (lambda: simplify(x + 1, assume=x > 3), TypeError, "what is assumed must be a list"),
