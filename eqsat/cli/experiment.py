@@ -33,6 +33,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.text import to_program
+from eqsat.lang.validation import refuse_below
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
@@ -207,7 +208,8 @@ def experiment(
     Raises
     ------
     ValueError
-        If there is no such model or extractor, a model gives no price, or no case is left.
+        If there is no such model or extractor, or none at all, a model gives no price, there are less than 0 repeats,
+        or no case is left.
     TypeError
         If an argument is of another type.
 
@@ -220,6 +222,9 @@ def experiment(
     extract = _names(extract)
     if unknown := [name for name in extract if name not in EXTRACTORS]:
         raise ValueError(f"unknown extractor {unknown[0]!r}: use some of {', '.join(EXTRACTORS)}")
+    if not (models and extract):
+        raise ValueError(f"there is no {'extractor' if models else 'cost model'} to compare: name one")
+    refuse_below(0, repeats, "repeats")
     left_out: list[str] = []
     if isinstance(corpus, str | Path):
         cases = read_corpus(corpus, left_out.append)

@@ -152,11 +152,11 @@ class View:
 def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:
     """A part of a view, such as its sizes; machine integers of an array as integers that do not wrap around."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"the {name} of a view is a number per dimension, not {given!r}")
+        raise TypeError(f"the {name} of a view must be a number per dimension, not {given!r}")
     found = tuple([index(n) if hasattr(n, "__index__") else as_expr(n) for n in given])
     for number in found:
         if isinstance(number, Expr) and (number.is_bool or number.element):
-            raise TypeError(f"the {name} of a view are integers, not {brief(number)!r}")
+            raise TypeError(f"the {name} of a view must be integers, not {brief(number)!r}")
     return found
 
 

@@ -273,6 +273,12 @@ def test_an_experiment_takes_one_name():
 def test_an_experiment_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="unknown cost model 'oops'"):
         eqsat.experiment(["x"], ["oops"], x=(0, 9))
+    with pytest.raises(ValueError, match="there is no cost model to compare: name one"):
+        eqsat.experiment(["x"], {}, x=(0, 9))
+    with pytest.raises(ValueError, match="there is no extractor to compare: name one"):
+        eqsat.experiment(["x"], extract=[], x=(0, 9))
+    with pytest.raises(ValueError, match="-1 repeats: give 0 or more"):
+        eqsat.experiment(["x"], repeats=-1, x=(0, 9))
     with pytest.raises(ValueError, match="unknown extractor 'best': use some of tree, dag, exact"):
         eqsat.experiment(["x"], extract=["best"], x=(0, 9))
     with pytest.raises(ValueError, match="no case is left"):
@@ -310,12 +316,12 @@ def test_an_interrupted_experiment_keeps_what_is_done(eqsat, tmp_path, monkeypat
     def interrupted(*given, **options):
         calls.append(given)
         if len(calls) > last:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
         return steps(*given, **options)
 
     monkeypatch.setattr(f"{owner}.{step}", interrupted)
     asked = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path), "--costs", "opcount", "--extracts", "tree"]
-    assert eqsat("experiment", *asked) == (130, "", f"eqsat: interrupted after {cases} cases\n")
+    assert eqsat("experiment", *asked) == (143, "", f"eqsat: terminated after {cases} cases\n")
     rows = json.loads((tmp_path / "measurements.json").read_text())
     assert len(rows) == cases * 2
     assert len((tmp_path / "measurements.csv").read_text().splitlines()) == 1 + len(rows)
