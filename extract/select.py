@@ -618,7 +618,9 @@ class _Search:
         undo = [(d, self.choice[d], self.paid[d]) for d in (user, c)]
         if saved <= 0 or not self._take_cheapest(user, lambda node: not reaches(self.choice, node[2], c), saved):
             return False
-        self._take_cheapest(c, lambda node: user in node[2])
+        # the user may have been all that needed it
+        if self.uses[c]:
+            self._take_cheapest(c, lambda node: user in node[2])
         return self._kept(undo, total)
 
     def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:

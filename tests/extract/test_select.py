@@ -210,6 +210,14 @@ def test_a_sum_that_another_turned_around_has_given_up_is_left_alone():
     assert spent == total_cost(found, chosen) == 8
 
 
+def test_what_a_sum_alone_uses_twice_is_not_computed_from_it():
+    # 3 could do without 2, and 2 be computed from 3 for nothing; but then nothing uses 2
+    found = priced({0: [(0, ())], 2: [(4, (0,)), (0, (3,))], 3: [(4, (2, 2)), (9, (0,))]}, [3])
+    found.graph.classes[3][0] = ("add", None, (2, 2))
+    chosen, spent = improved(found, {c: nodes[0] for c, nodes in found.graph.classes.items()}, thorough=True)
+    assert spent == total_cost(found, chosen) == 8
+
+
 @settings(max_examples=200)
 @given(graphs(most_classes=12, most_nodes=4), st.booleans())
 def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
