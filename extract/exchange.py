@@ -106,8 +106,8 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     Raises
     ------
     ValueError
-        If nodes or roots are missing; if a node is incomplete, has a child that is no node, or a cost that is no
-        whole number of 0 or more; or if a root is no class. The message names it.
+        If nodes or roots are missing; if a node is incomplete, has a child that is no node, a name that is no text, or
+        a cost that is no whole number of 0 or more; or if a root is no class. The message names it.
 
     >>> node = {"op": "x", "children": [], "eclass": "a", "cost": 0}
     >>> read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
@@ -121,20 +121,21 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     for name, node in written.items():
         _refuse_wrong(name, node, written)
     names = list(dict.fromkeys(node["eclass"] for node in written.values()))
-    are_numbers = all(name.isdecimal() for name in names)
+    # 7 and 07 are two names
+    are_numbers = all(name.isdecimal() and name == str(int(name)) for name in names)
     number = {name: int(name) if are_numbers else place for place, name in enumerate(names)}
-    classes: dict[int, list[Node]] = {c: [] for c in number.values()}
-    prices: dict[int, list[int]] = {c: [] for c in number.values()}
+    # a node that is there twice costs the lesser of both
+    costs: dict[int, dict[Node, int]] = {c: {} for c in number.values()}
     for node in written.values():
-        c = number[node["eclass"]]
-        operands = tuple([number[written[child]["eclass"]] for child in node["children"]])
-        classes[c].append(_node(node["op"], operands))
-        prices[c].append(int(node["cost"]))
+        own = costs[number[node["eclass"]]]
+        read = _node(node["op"], tuple([number[written[child]["eclass"]] for child in node["children"]]))
+        own[read] = min(cost := int(node["cost"]), own.get(read, cost))
     if unknown := [name for name in record["root_eclasses"] if name not in number]:
         raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
     data = record.get("class_data", {})
     bounds = {c: _bounds(data.get(name, {})) for name, c in number.items()}
-    return Priced(EGraph(classes, bounds, [number[name] for name in record["root_eclasses"]]), prices)
+    graph = EGraph({c: [*own] for c, own in costs.items()}, bounds, [number[n] for n in record["root_eclasses"]])
+    return Priced(graph, {c: [*own.values()] for c, own in costs.items()})
 
 
 def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
@@ -142,9 +143,11 @@ def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) 
         raise ValueError(f"node {name!r} has no {missing[0]!r}: give op, children, eclass and cost")
     if unknown := [child for child in node["children"] if child not in nodes]:
         raise ValueError(f"node {name!r} has the child {unknown[0]!r}, which is no node")
+    if others := [key for key in ("op", "eclass") if not isinstance(node[key], str)]:
+        raise ValueError(f"the {others[0]} of node {name!r} is {node[others[0]]!r}: give text")
     cost = node["cost"]
-    if not 0 <= cost < inf or cost != int(cost):
-        raise ValueError(f"node {name!r} costs {cost}: give whole numbers of 0 or more")
+    if not isinstance(cost, int | float) or not 0 <= cost < inf or cost != int(cost):
+        raise ValueError(f"node {name!r} costs {cost!r}: give whole numbers of 0 or more")
 
 
 def _node(text: str, operands: tuple[int, ...]) -> Node:

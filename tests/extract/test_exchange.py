@@ -27,6 +27,17 @@ def test_a_graph_of_another_program_is_extracted_from():
     assert total_cost(read, choice) == 4
 
 
+def test_a_node_that_is_there_twice_costs_the_lesser_of_both():
+    again = {f"shl{cost}": RECORD["nodes"]["shl"] | {"cost": cost} for cost in (1, 3)}
+    read = from_egraph_serialize(RECORD | {"nodes": RECORD["nodes"] | again})
+    assert total_cost(read, dag(read)) == 3
+
+
+def test_classes_are_told_apart_by_their_names():
+    nodes = {name: {"op": name, "children": [], "eclass": name, "cost": 0} for name in ("7", "07")}
+    assert len(from_egraph_serialize({"nodes": nodes, "root_eclasses": ["7"]}).graph.classes) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "ranges"),
     [
@@ -48,6 +59,9 @@ WRONG = [
     ({"cost": 1.5}, "node 'x' costs 1.5: give whole numbers of 0 or more"),
     ({"cost": -1}, "node 'x' costs -1"),
     ({"cost": float("nan")}, "node 'x' costs nan"),
+    ({"cost": "1"}, "node 'x' costs '1': give whole numbers of 0 or more"),
+    ({"eclass": 7}, "the eclass of node 'x' is 7: give text"),
+    ({"op": None}, "the op of node 'x' is None: give text"),
     ({"children": ["z"]}, "node 'x' has the child 'z', which is no node"),
 ]
 
