@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from math import inf
+from time import monotonic
 from typing import Any, cast
 
 import numpy as np
@@ -26,10 +28,12 @@ REACHES = (16, 1000, 2**31, 2**60)
 ROUNDS = 16
 
 
-def sample(variables: Sequence[Expr], conditions: Sequence[Expr], count: int, seed: int) -> Points:
+def sample(
+    variables: Sequence[Expr], conditions: Sequence[Expr], count: int, seed: int, deadline: float = inf
+) -> Points:
     """``count`` points within the ranges of ``variables`` at which all ``conditions`` hold, the same for one ``seed``.
 
-    There are fewer if the search finds fewer.
+    There are fewer if the search finds fewer, as it may by the ``deadline`` on the clock of :func:`time.monotonic`.
 
     >>> from eqsat import var
     >>> i, n = var("i", 0, 10**9), var("n", 1, 10**6)
@@ -42,7 +46,7 @@ def sample(variables: Sequence[Expr], conditions: Sequence[Expr], count: int, se
     if not conditions or not variables:
         return points
     distance = reduce(lambda x, y: x + y, map(violation, conditions))
-    _search(points, variables, distance, random)
+    _search(points, variables, distance, random, deadline)
     return select(points, np.broadcast_to(all_hold(conditions, points), count))
 
 
@@ -101,14 +105,16 @@ def _uniform(low: int, high: int, count: int, random: np.random.Generator) -> ND
     return np.array([low + number % (high - low + 1) for number in numbers], dtype=object)
 
 
-def _search(points: Points, variables: Sequence[Expr], distance: Expr, random: np.random.Generator) -> None:
-    """Move the points, in place, until ``distance`` is zero or the rounds are over."""
+def _search(
+    points: Points, variables: Sequence[Expr], distance: Expr, random: np.random.Generator, deadline: float
+) -> None:
+    """Move the points, in place, until ``distance`` is zero, or the rounds or the time are over."""
     below = set(topological([distance]))
     movable = [v for v in variables if v.vmin < v.vmax and v in below]
     far = evaluate([distance], points, total=True)[0]
     for turn in range(ROUNDS * len(movable)):
         away = np.flatnonzero(far)
-        if not len(away):
+        if not len(away) or monotonic() > deadline:
             return
         variable = movable[turn % len(movable)]
         name = cast(str, variable.value)

@@ -48,7 +48,7 @@ def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
     while True:
         started = monotonic()
         try:
-            return _find(conditions, operations)
+            return _find(conditions, operations, deadline)
         except islpy.Error as error:
             if "operations" not in str(error):
                 raise
@@ -58,10 +58,10 @@ def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
         operations *= 4
 
 
-def _find(conditions: Sequence[Expr], operations: int) -> Point | None:
+def _find(conditions: Sequence[Expr], operations: int, deadline: float) -> Point | None:
     from islpy import dim_type
 
-    sets = _Sets(conditions, operations)
+    sets = _Sets(conditions, operations, deadline)
     found = reduce(lambda left, condition: left.intersect(sets.encoded[condition]), conditions, sets.domain)
     if found.is_empty():
         return None
@@ -76,7 +76,7 @@ class _Sets:
     There is one dimension per variable and per term that is not linear, and ``domain`` holds their bounds.
     """
 
-    def __init__(self, conditions: Sequence[Expr], operations: int) -> None:
+    def __init__(self, conditions: Sequence[Expr], operations: int, deadline: float) -> None:
         import islpy
 
         context = islpy.Context()
@@ -95,6 +95,9 @@ class _Sets:
                 self.domain = self.domain.intersect(axis.le_set(self.literal(term.vmax)))
         for term in order:
             if term not in self.encoded:
+                # an operation on large numbers takes long
+                if monotonic() > deadline:
+                    raise UndecidedError("isl takes too long")
                 # what the bounds of the variables say need not be said by every term: it is this that keeps terms small
                 self.encoded[term] = self.encode(term).gist(self.domain)
 

@@ -311,16 +311,16 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
 def _probe(group: _Group, gates: Iterable[Expr | None], effort: _Effort) -> tuple[int, dict[str, int] | None]:
     """Compare at chosen points: how many there were, and one at which a root is wrong.
 
-    After the deadline gates get no points of their own.
+    After the deadline gates get no points of their own, and none are searched for.
     """
-    batches = [sample(group.variables, group.constraints, effort.samples, effort.seed)]
+    batches = [sample(group.variables, group.constraints, effort.samples, effort.seed, effort.deadline)]
     inside = set(group.variables)
     for gate in dict.fromkeys(gates):
         if gate is not None and monotonic() < effort.deadline and inside.issuperset(variables([gate])):
             reached = sum(int(np.count_nonzero(evaluate([gate], batch, total=True)[0])) for batch in batches)
             if reached < effort.samples // 100:
                 known = [*group.constraints, gate]
-                batches.append(sample(group.variables, known, effort.samples // 20, effort.seed))
+                batches.append(sample(group.variables, known, effort.samples // 20, effort.seed, effort.deadline))
     points = 0
     for batch in batches:
         count = len(next(iter(batch.values())))

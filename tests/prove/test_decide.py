@@ -22,6 +22,7 @@ from eqsat.optimizer.front import optimize
 from eqsat.prove import boxes
 from eqsat.prove.boxes import UndecidedError, period, restricted, sweep
 from eqsat.prove.decide import METHODS, decide
+from eqsat.prove.presburger import find_by_isl
 from eqsat.prove.verify import check_equal, prove_equal
 
 WIDE = (-(2**40), 2**40)
@@ -276,3 +277,10 @@ def test_shift_amounts_whose_bounds_are_wider_in_plainer_operators():
     x, y = var("x", -1, 1), var("y", 0, 2**40)
     assert prove_equal([y << tdiv(x, 2)], [y]).kind == "proved"
     assert prove_equal([(y + 1) >> tdiv(x, 2)], [y], seconds=1).counterexample is not None
+
+
+def test_isl_looks_at_the_clock_between_its_operations():
+    # numbers grow with each step, and its own count of operations does not know how long one takes
+    x = var("x", *WIDE)
+    with pytest.raises(UndecidedError, match="isl takes too long"):
+        find_by_isl([(x * 3 // 2).ne(x + x // 2)], 0)

@@ -11,6 +11,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.kernels.ranges import Nest, cheapest
 from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var, variables
 from eqsat.lang.functions import max_over, where
+from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite
@@ -183,6 +184,12 @@ def test_what_is_not_decided_in_time_is_not_proved(seconds):
     assert (found.kind, found.counterexample) == ("sampled", None)
     assert found.proof.startswith(f"undecided within {seconds} s: 1 of 1 questions open: ")
     assert monotonic() - started < 2
+
+
+def test_points_are_searched_for_until_the_deadline():
+    tight = [X.eq(Y * 7 + 3)]
+    assert len(sample([X, Y], tight, 100, seed=0)["x"]) > 50
+    assert len(sample([X, Y], tight, 100, seed=0, deadline=0)["x"]) < 5
 
 
 def test_one_open_root_keeps_all_from_being_proved():
