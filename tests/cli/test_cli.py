@@ -595,24 +595,6 @@ def test_an_interrupted_search_writes_the_rules_that_it_has(eqsat, tmp_path, mon
     assert [(rule["left"], rule["right"]) for rule in json.loads(found)] == [("x//c//d", "x//(c*d)")]
 
 
-INTERRUPTED = """
-import eqsat_command, sys
-
-class Finder:
-    def find_spec(self, name, *_):
-        if name == "eqsat.cli":
-            raise KeyboardInterrupt
-
-sys.meta_path.insert(0, Finder())
-eqsat_command.main()
-"""
-
-
-def test_an_interrupt_while_modules_are_imported_is_one_line():
-    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT)
-    assert (run.returncode, run.stdout, run.stderr) == (130, "", "eqsat: interrupted\n")
-
-
 def test_a_progress_bar_on_a_terminal(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(GOOD * 3)
