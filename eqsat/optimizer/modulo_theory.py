@@ -276,15 +276,13 @@ class ModuloTheory(Optimisation):
             if gate is None or not self._has_time():
                 continue
             members = [place for place, other in enumerate(self.gates) if other is gate]
-            roots, facts = tuple([self.roots[place] for place in members]), (*self.facts, gate)
-            inner = replace(self, roots=roots, facts=facts, gates=(None,) * len(roots), pareto=None, conjectures=[])
+            under = replace(self, facts=(*self.facts, gate), gates=(None,) * len(self.gates), conjectures=[])
             try:
-                answer = inner.run("egraph", limit=cost_of([terms[place] for place in members], self.model))
+                answers = under._alone(members, "egraph")
             except ContradictionError:
                 # the gate never holds
                 continue
-            by_place = dict(zip(members, answer.exprs, strict=True))
-            terms = self._cheapest(terms, [by_place.get(place, term) for place, term in enumerate(terms)])
+            terms = self._cheapest(terms, [answers.get(place, term) for place, term in enumerate(terms)])
         return terms
 
     @provides("answer read again", otherwise=lambda self, base, contexts, values, terms, nodes: terms)
