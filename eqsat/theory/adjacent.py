@@ -1,6 +1,7 @@
-"""Reductions over ranges of which one begins where the other ends, as one reduction.
+"""Reductions over ranges of which one begins where the other ends, or is a part of the other, as one reduction.
 
 They are joined as they are written: once either has a closed form it is no longer seen what part of a range it was.
+:mod:`eqsat.alternatives.ranges` joins those that are only found later.
 """
 
 from __future__ import annotations
@@ -25,32 +26,56 @@ def as_one_range(theory: Arithmetic, term: Expr) -> Expr | None:
     members = chain_members(term, term.op)
     loops = [m for m in members if m.op == JOINS[term.op] and m.element is None]
     for one, other in permutations(loops, 2) if len(loops) <= LIMITS.adjacent_loops else ():
-        try:
-            whole = _joined(theory, one, other)
-        except ValueError:
-            # an index would be captured, or a step that is never taken divides by zero
-            continue
-        if whole is not None:
+        if (whole := joined(theory, one, other)) is not None:
             members.remove(one)
             members.remove(other)
             return reduce(lambda x, y: make(term.op, x, y), members, whole)
     return None
 
 
-def _joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
+def joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
     """Both reductions as one, if the second goes on where the first ends, perhaps with a moved index."""
     low, end, start, high = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
     for step in _steps(theory, end, start):
-        after = start.plus(step), high.plus(step)
-        if not _is_adjacent(theory, low, end, *after):
-            continue
-        first, last = theory.bounds(low)[0], theory.bounds(after[1])[1]
-        index = any_var("#whole", first, max(first, last - 1))
-        bodies = _bodies(theory, one, index), _bodies(theory, other, to_expr(atom_form(index).plus(step, -1)))
-        body = next((x for x, y in product(*bodies) if x == y), None)
-        if body is not None and _is_decided_by_some(theory, one.op, body):
-            return reduction(one.op, to_expr(body), Range(index, low, after[1]))
+        over = _range(theory, low, high.plus(step))
+        if _is_adjacent(theory, low, end, start.plus(step), over.high):
+            body = _common_body(theory, one, other, over.index, step)
+            if body is not None and _is_decided_by_some(theory, one.op, body):
+                return reduction(one.op, to_expr(body), over)
     return None
+
+
+def beyond(theory: Arithmetic, whole: Expr, part: Expr) -> Expr | None:
+    """The sum over what the range of ``whole`` has beyond that of ``part``, which is a beginning or an end of it."""
+    low, high, start, end = [theory.form(t) for t in (*whole.args[2:], *part.args[2:])]
+    extent = end.plus(start, -1)
+    if not all(map(theory.is_never_negative, (extent, high.plus(low, -1).plus(extent, -1)))):
+        return None
+    index = _range(theory, low, high).index
+    for step, left in (
+        (low.plus(start, -1), _range(theory, low.plus(extent), high)),
+        (high.plus(end, -1), _range(theory, low, high.plus(extent, -1))),
+    ):
+        if _common_body(theory, whole, part, index, step) is not None:
+            # the body of the part of a range may be simpler than elsewhere
+            return reduction(whole.op, instantiate(whole.args[0], whole.args[1], left.index), left)
+    return None
+
+
+def _range(theory: Arithmetic, low: LinearForm, high: LinearForm) -> Range:
+    """The range, with an index of its own."""
+    first, last = theory.bounds(low)[0], theory.bounds(high)[1]
+    return Range(any_var("#whole", first, max(first, last - 1)), low, high)
+
+
+def _common_body(theory: Arithmetic, one: Expr, other: Expr, index: Expr, step: LinearForm) -> LinearForm | None:
+    """The body of one reduction at ``index``, if that is the body of the other ``step`` before it."""
+    try:
+        bodies = _bodies(theory, one, index), _bodies(theory, other, to_expr(atom_form(index).plus(step, -1)))
+    except ValueError:
+        # an index would be captured, or a step that is never taken divides by zero
+        return None
+    return next((x for x, y in product(*bodies) if x == y), None)
 
 
 def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[LinearForm]:
