@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, sum_of
+from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.conditions import ConditionNodes
 from eqsat.alternatives.extremes import ExtremeNodes
 from eqsat.alternatives.inputs import InputNodes
@@ -26,10 +26,10 @@ from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
 from eqsat.alternatives.ranges import RangeNodes
 from eqsat.alternatives.selections import SelectionNodes
-from eqsat.extract.graph import EGraph, Node, Payload
+from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, with_nodes
 from eqsat.lang.expr import Expr, topological
-from eqsat.lang.terms import buffer_key, terms_of
+from eqsat.lang.terms import terms_of
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm, Value, atom_form, number
@@ -44,7 +44,7 @@ class Builder:
     def __init__(
         self,
         theory: Arithmetic,
-        variables: Mapping[str, Expr],
+        leaves: Mapping[str, Expr],
         allowed: AllowedDivisions | None = None,
         added: Counter[str] | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Builder:
         self.operands, self.sum_node = classes.operands, classes.sum_node
         self.late_or_raise = theory.late_or_raise
         # by name the variables, and the buffers, whose names are followed by brackets
-        self.variables = dict(variables)
+        self.leaves = dict(leaves)
         self.input = InputNodes(classes)
         self.products = ProductNodes(classes)
         self.selections = SelectionNodes(classes)
@@ -111,7 +111,7 @@ class Builder:
                 simpler = self.theory.in_context(value)
                 if simpler is not value:
                     self.grow()
-                    self.add_node(c, (simpler.op, cast(Payload, simpler.value), self.operands(simpler)))
+                    self.add_node(c, self.classes.own_node(simpler))
 
     def grow(self) -> None:
         """Add the e-nodes of every class that is needed and not yet expanded."""
@@ -143,11 +143,11 @@ class Builder:
             self.grow()
         for variable, form in self.theory.solved.items():
             if form in self.classes:
-                self.add_node(self.add_class(form), next(self._own(variable)))
+                self.add_node(self.add_class(form), classes.own_node(variable))
         self._credit("nested quotients")
         classes.narrow()
 
-    def _nodes(self, value: Value) -> tuple[str, Iterator[Node]]:
+    def _nodes(self, value: Value) -> tuple[str, Iterable[Node]]:
         """The kind of a value, and the ways to compute it by the laws of that."""
         if not self.theory.is_canonical:
             return "input", self._as_it_is(value)
@@ -157,7 +157,7 @@ class Builder:
         if atom is None:
             return "sums", self._sums(value)
         kind, nodes = self._kinds.get(atom.op, ("leaves", None))
-        return kind, (nodes or self._own)(atom)
+        return kind, nodes(atom) if nodes else [self.classes.own_node(atom)]
 
     def _sums(self, form: LinearForm) -> Iterator[Node]:
         """A literal, or a sum of several terms, or of a multiple of one, also with others that have alternatives.
@@ -167,16 +167,13 @@ class Builder:
         if not form.terms:
             yield "const", form.constant, ()
             return
-        if form.is_affine():
-            yield sum_of([(self.classes.add_atom(a), k) for a, k in form.terms.items()], form.constant)
-            return
-        if self.classes.is_out_of_time(len(form.terms)):
-            yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+        if form.is_affine() or self.classes.is_out_of_time(len(form.terms)):
+            yield self.classes.plain_sum(form)
             return
         yield from self.input.bits.in_sum(form)
         yield from self.input.bits.by_one_operator(form)
         yield from self.selections.entered(form)
-        yield self.sum_node([(self.theory.inner(a), k) for a, k in form.terms.items()], form.constant)
+        yield self.classes.plain_sum(form)
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
         yield from self.quotients.rounded_up(form)
@@ -191,15 +188,10 @@ class Builder:
     def _as_it_is(self, value: Value) -> Iterator[Node]:
         """The one node that a value is, by no law."""
         if isinstance(value, LinearForm) and value.single() is None:
-            yield self.sum_node([(self.theory.inner(a), k) for a, k in value.terms.items()], value.constant)
+            yield self.classes.plain_sum(value)
             return
         term = value if isinstance(value, Expr) else cast(Expr, value.single())
-        if term.op in ("var", "bool"):
-            yield term.op, cast(Payload, term.value), ()
-        elif term.op == "buffer":
-            yield "buffer", buffer_key(term), ()
-        else:
-            yield term.op, None, self.operands(term)
+        yield self.classes.own_node(term)
         if term.op == "le" and not term.args[0].is_bool:
             # as rules write it
             low, high = map(self.theory.inner, term.args)
@@ -210,15 +202,6 @@ class Builder:
             # what leaves k modulo n is a multiple of n, and k
             quotient = self.theory.quotient(atom_form(term), number(known[0]))
             yield self.sum_node([(quotient, known[0])], known[1])
-
-    def _own(self, atom: Expr) -> Iterator[Node]:
-        """An atom as its operator over its operands."""
-        if atom.op == "var":
-            yield "var", cast(str, atom.value), ()
-        elif atom.op == "buffer":
-            yield "buffer", buffer_key(atom), ()
-        else:
-            yield atom.op, None, self.operands(atom)
 
     @provides("start from the input", otherwise=lambda self, choice, graph: None)
     def as_written(self, choice: Choice, graph: EGraph) -> Choice | None:
@@ -245,7 +228,7 @@ class Builder:
         Where one would be wider than a term of the input with the same values, that stands for it: without
         remainders, products could grow beyond what is accepted.
         """
-        return terms_of(choice, classes, self.variables, self.input.narrower)
+        return terms_of(choice, classes, self.leaves, self.input.narrower)
 
 
 def _has_selections(form: LinearForm) -> bool:

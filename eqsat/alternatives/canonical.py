@@ -15,6 +15,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
@@ -107,6 +108,14 @@ class CanonicalGraph:
     def operands(self, term: Expr) -> tuple[int, ...]:
         """The classes of the operands of a term in normal form."""
         return tuple([self.add_class(a if a.is_bool else self.theory.inner(a)) for a in term.args])
+
+    def own_node(self, term: Expr) -> Node:
+        """A term in normal form as its operator over its operands."""
+        return node_of(term, self.operands(term))
+
+    def plain_sum(self, form: LinearForm) -> Node:
+        """A sum as multiples of its atoms, and a constant."""
+        return sum_of([(self.add_atom(a), k) for a, k in form.terms.items()], form.constant)
 
     def sum_node(self, operands: Iterable[tuple[LinearForm, int]], constant: int) -> Node:
         """The node that adds multiples of classes and a constant."""

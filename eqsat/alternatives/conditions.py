@@ -14,7 +14,6 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.ops import COMPARISONS
-from eqsat.lang.terms import buffer_key
 from eqsat.theory.digits import shortened
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number, partition, to_expr
 
@@ -24,20 +23,17 @@ class ConditionNodes(KindNodes):
 
     def nodes(self, term: Expr) -> Iterator[Node]:
         """A condition as it is, and what is equal to a comparison or a junction."""
-        if term.op == "buffer":
-            yield "buffer", buffer_key(term), ()
-        else:
-            yield self._as(term)
-            if term.op in COMPARISONS and not term.args[0].is_bool:
-                yield from self._moved(term)
-                if term.op in ("lt", "le") and not self.classes.is_crowded():
-                    yield from self._digit_by_digit(term)
-            elif term.op in ("and", "or") and not self.classes.is_crowded():
-                yield from self.merged(term)
-                members = chain_members(term, term.op)
-                shorter = shortened(self.theory, term.op, members)
-                if shorter != members:
-                    yield self._as(self.theory.junction(term.op, shorter))
+        yield self.classes.own_node(term)
+        if term.op in COMPARISONS and not term.args[0].is_bool:
+            yield from self._moved(term)
+            if term.op in ("lt", "le") and not self.classes.is_crowded():
+                yield from self._digit_by_digit(term)
+        elif term.op in ("and", "or") and not self.classes.is_crowded():
+            yield from self.merged(term)
+            members = chain_members(term, term.op)
+            shorter = shortened(self.theory, term.op, members)
+            if shorter != members:
+                yield self.classes.own_node(self.theory.junction(term.op, shorter))
 
     def at_ends(self, term: Expr) -> Iterator[Node]:
         """``x == 3 and y == 7``, where these are the most, is ``10 <= x + y``; ``x < 3 or y < 7`` is ``x + y < 10``.
@@ -56,7 +52,7 @@ class ConditionNodes(KindNodes):
                 total = total.plus(atom_form(atom), sign).shifted(-sign * end)
             joined = self.theory.at_least_zero(total if above else total.shifted(-1))
             if len(ends) == len(members):
-                yield self._as(joined)
+                yield self.classes.own_node(joined)
             else:
                 rest = self.theory.junction(term.op, [member for member in members if member not in ends])
                 yield term.op, None, (self.add_class(joined), self.add_class(rest))
@@ -268,10 +264,6 @@ class ConditionNodes(KindNodes):
         if on_left:
             return "lt", None, (self.add_class(form), self.add_class(number((op == "le") - limit)))
         return "le", None, (self.add_class(number((op == "lt") - limit)), self.add_class(form))
-
-    def _as(self, condition: Expr) -> Node:
-        """A condition by its operator, or a literal: what is equal may be known where the condition itself is not."""
-        return condition.op, cast(bool | None, condition.value), self.operands(condition)
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""

@@ -48,7 +48,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.terms import buffer_key
+from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import indices_around, with_users
 from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
@@ -521,8 +521,7 @@ class _Space:
     def add(self, nest: Nest) -> None:
         """Write the roots in the variables of a nest, and unite them with what they are in those of the others."""
         builder = self.builder
-        leaves = [t for t in topological(nest.terms) if t.op in ("var", "buffer")]
-        builder.variables |= {buffer_key(t) if t.op == "buffer" else str(t.value): t for t in leaves}
+        builder.leaves |= named_leaves(topological(nest.terms))
         self.loops |= {str(a.variable.value) for a in nest.axes}
         values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
         builder.input.add(topological(nest.roots))

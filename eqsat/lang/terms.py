@@ -1,34 +1,34 @@
-"""Terms from e-nodes: the term of each class that a choice of nodes needs."""
+"""Terms from e-nodes, and e-nodes of terms: the term of each class that a choice of nodes needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from eqsat.extract.graph import Node, sum_payload
+from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, is_wide, make, named_variable, shift_amount
+from eqsat.lang.expr import FALSE, TRUE, Expr, buffers, const, is_wide, make, named_variable, shift_amount, variables
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 
 
 def terms_of(
     choice: Choice,
     roots: Iterable[int],
-    variables: Mapping[str, Expr],
+    leaves: Mapping[str, Expr],
     narrower: Callable[[int], Expr | None] = lambda c: None,
 ) -> dict[int, Expr]:
     """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
-        terms[c] = term_of_node(choice[c], [terms[a] for a in choice[c][2]], variables)
+        terms[c] = term_of_node(choice[c], [terms[a] for a in choice[c][2]], leaves)
         if is_wide(terms[c]):
             found = narrower(c)
             terms[c] = terms[c] if found is None else found
     return terms
 
 
-def term_of_node(node: Node, operands: list[Expr], variables: Mapping[str, Expr]) -> Expr:
-    """The term of an e-node over the terms of its operands."""
+def term_of_node(node: Node, operands: list[Expr], leaves: Mapping[str, Expr]) -> Expr:
+    """The term of an e-node over the terms of its operands; ``leaves`` are those that nodes name."""
     op, value, _ = node
     if op == "const":
         return const(cast(int, value))
@@ -36,9 +36,9 @@ def term_of_node(node: Node, operands: list[Expr], variables: Mapping[str, Expr]
         return TRUE if value else FALSE
     if op == "var":
         name = cast(str, value)
-        return named_variable(name) if name[0] == "$" else variables[name]
+        return named_variable(name) if name[0] == "$" else leaves[name]
     if op == "buffer":
-        return variables[cast(str, value)]
+        return leaves[cast(str, value)]
     if op == "sum":
         constant, coefficients = sum_payload(value)
         return written_sum(zip(operands, coefficients, strict=True), constant)
@@ -48,6 +48,18 @@ def term_of_node(node: Node, operands: list[Expr], variables: Mapping[str, Expr]
         # classes come in the order in which they were needed: a literal reads better behind
         operands.reverse()
     return make(op, *operands)
+
+
+def node_of(term: Expr, operands: tuple[int, ...] = ()) -> Node:
+    """The e-node of a term over the classes of its operands."""
+    return term.op, buffer_key(term) if term.op == "buffer" else cast(Payload, term.value), operands
+
+
+def named_leaves(terms: Iterable[Expr]) -> dict[str, Expr]:
+    """The variables and buffers among terms, by what e-nodes name them."""
+    found = [term for term in terms if term.op in ("var", "buffer")]
+    named = {cast(str, v.value): v for v in variables(found)}
+    return named | {buffer_key(array): array for array in buffers(found)}
 
 
 def written_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:

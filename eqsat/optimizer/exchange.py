@@ -94,7 +94,7 @@ class Insertion:
         # whether egglog is to be told what its own nodes are, and whether it has nodes that rules have not seen
         self._has_links = False
         self._has_rows = False
-        bounded = all(is_finite(v.vmin, v.vmax) for v in builder.variables.values())
+        bounded = all(is_finite(v.vmin, v.vmax) for v in builder.leaves.values())
         # numbers from here on are not given to egglog
         self._largest = _LARGEST if bounded else _LARGEST_FINITE
 

@@ -13,6 +13,7 @@ from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var, variables
+from eqsat.lang.terms import named_leaves
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of
 from eqsat.lang.validation import shown
@@ -140,8 +141,8 @@ def optimize(
     # reading text counts
     run.spent.started = began
     with collection_paused():
-        # whether or not the run builds an e-graph of them
-        run.leaves()
+        # names with two ranges are refused, whether or not an e-graph is built of them
+        named_leaves((*run.order, *run.known))
         if rounded := [t for t in run.order if t.element]:
             raise ValueError(
                 f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"

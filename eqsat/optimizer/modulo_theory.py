@@ -25,6 +25,7 @@ from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
+from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import long_partial_chains
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
@@ -163,7 +164,7 @@ class ModuloTheory(Optimisation):
     ) -> Builder:
         """The canonical e-graph of the values of roots, and of the terms below these as they are written."""
         with self.spent.during("build"):
-            builder = Builder(base, self.leaves(), self.allowed, self.spent.alternatives)
+            builder = Builder(base, named_leaves((*self.order, *self.known)), self.allowed, self.spent.alternatives)
             # a rule of the caller's may match anything as it is written
             if self.has_own_rules and self.with_rules:
                 builder.input.add(written, all_terms=True)

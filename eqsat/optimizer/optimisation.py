@@ -11,7 +11,6 @@ from functools import cached_property, reduce
 from itertools import chain
 from math import inf
 from operator import or_
-from typing import cast
 
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
@@ -23,11 +22,10 @@ from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
-from eqsat.lang.expr import Expr, brief, buffers, topological, variables
+from eqsat.lang.expr import Expr, brief, topological
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, REDUCTIONS, UNINTERPRETED
-from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import VariableSets, indices_around
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
@@ -218,12 +216,6 @@ class Optimisation(ABC):
     def _last(self) -> float:
         """When the input is given back rather than anything else waited for."""
         return self._ends(LIMITS.last_share) + LIMITS.grace
-
-    def leaves(self) -> dict[str, Expr]:
-        """The variables and buffers of the input by name; a name with two ranges is refused."""
-        found = [term for term in (*self.order, *self.known) if term.op in ("var", "buffer")]
-        named = {cast(str, v.value): v for v in variables(found)}
-        return named | {buffer_key(array): array for array in buffers(found)}
 
     def _cheapest(self, one: list[Expr], other: list[Expr]) -> list[Expr]:
         """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared."""

@@ -26,7 +26,7 @@ from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS
-from eqsat.lang.terms import buffer_key
+from eqsat.lang.terms import named_leaves
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built, Snapshot
@@ -159,8 +159,7 @@ class Extraction(Optimisation):
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
         """The answers for roots of the same variables by nodes that speak of no others, or else the result's."""
-        of = [term for term in topological([*(self.roots[i] for i in places), *self.facts]) if not term.args]
-        names = {buffer_key(leaf) if leaf.op == "buffer" else leaf.value for leaf in of}
+        names = named_leaves(topological([*(self.roots[i] for i in places), *self.facts]))
         built = self.result.built()
         classes = {
             c: [n for n in nodes if n[0] not in ("var", "buffer") or n[1] in names or str(n[1])[0] == "$"]

@@ -12,6 +12,7 @@ from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const, term_count, topological
+from eqsat.lang.terms import named_leaves
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
@@ -152,7 +153,7 @@ class RulesAlone(Optimisation):
     def _insert(self, theory: StructuralArithmetic, roots: Sequence[Expr]) -> tuple[Builder, list[int]]:
         """The e-graph of terms as they are written, and the classes of the roots."""
         self.spent.enter("build")
-        builder = Builder(theory, self.leaves(), None, self.spent.alternatives)
+        builder = Builder(theory, named_leaves((*self.order, *self.known)), None, self.spent.alternatives)
         order = topological(roots)
         theory.traverse(order)
         values = [theory.value(root) for root in roots]

@@ -17,8 +17,8 @@ from typing import cast
 from eqsat.alternatives.plain import bind_indices
 from eqsat.extract.graph import EQUALITY, EGraph, Node, reachable_part
 from eqsat.extract.select import Choice, reachable, refuse_other_choice
-from eqsat.lang.expr import Expr, buffers, topological, variables
-from eqsat.lang.terms import buffer_key, terms_of
+from eqsat.lang.expr import Expr, topological
+from eqsat.lang.terms import named_leaves, node_of, terms_of
 from eqsat.lang.traversal import VariableSets
 
 
@@ -115,9 +115,7 @@ class _Building:
     def __init__(
         self, parts: Sequence[Part], exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]
     ) -> None:
-        leaves = [term for term in topological([*known, *exprs]) if term.op in ("var", "buffer")]
-        self.leaves: dict[str, Expr] = {str(v.value): v for v in variables(leaves)}
-        self.leaves |= {buffer_key(array): array for array in buffers(leaves)}
+        self.leaves = named_leaves(topological([*known, *exprs]))
         self.graph = EGraph()
         self.next = 0
         self.sets = VariableSets()
@@ -216,14 +214,9 @@ class _Building:
             elif missing := [a for a in term.args if a not in self.done]:
                 waiting += missing
             else:
-                self.done[term] = self._class_for(term, self._node(term))
+                node = node_of(term, tuple([self.done[a] for a in term.args]))
+                self.done[term] = self._class_for(term, node)
         return self.done[root]
-
-    def _node(self, term: Expr) -> Node:
-        """A term over the classes of its operands."""
-        if term.args:
-            return term.op, None, tuple([self.done[a] for a in term.args])
-        return term.op, buffer_key(term) if term.op == "buffer" else cast("int | str", term.value), ()
 
     def _class_for(self, term: Expr, node: Node) -> int:
         """The class that has the node, unless that is chosen otherwise, or else a new one; the node is chosen."""

@@ -72,7 +72,7 @@ def node_term(builder: Builder, terms: dict[int, Expr], node: Node) -> Expr:
     if args:
         operands = [terms[a] for a in args]
         return make(op, *operands[:-1], shift_amount(operands[-1]) if op in ("shl", "shr") else operands[-1])
-    return builder.variables[str(value)] if op == "var" else const(cast(int, value))
+    return builder.leaves[str(value)] if op == "var" else const(cast(int, value))
 
 
 def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequence[Expr] = ()) -> None:
