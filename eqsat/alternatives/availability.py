@@ -127,7 +127,7 @@ def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
     for c, form in forms:
         for dividend, n in wider_remainders(builder, form):
             shift = _periods_below_zero(builder.theory.plain_bounds(dividend)[0], n)
-            yield c, ("mod", None, (builder.add_class(dividend.shifted(shift)), builder.add_class(number(n))))
+            yield c, builder.node("mod", dividend.shifted(shift), number(n))
 
 
 def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
@@ -166,8 +166,7 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
             remainder = builder.classes.remainder_of(quotient)
             whole = form.plus(remainder, k)
             if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
-                terms = [(atom_form(a), j) for a, j in whole.terms.items()]
-                yield c, builder.sum_node([*terms, (remainder, -k)], whole.constant)
+                yield c, builder.sum_node([(remainder, -k)], whole)
 
 
 def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -221,7 +220,7 @@ def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
             if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
                 quotient = theory.quotient_by(theory.inner(atom.args[0]), n)
                 if quotient in builder.classes or LinearForm(quotient.terms, 0) in builder.classes:
-                    yield c, ("floordiv", None, (builder.add_class(quotient), builder.add_class(number(m // n))))
+                    yield c, builder.node("floordiv", quotient, number(m // n))
 
 
 def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
@@ -461,8 +460,7 @@ def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
                     base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
                     divided = builder.add_class(quotient, expand=False)
                     builder.add_node(divided, ("floordiv", None, (base, builder.add_class(number(n)))))
-                    others = [(atom_form(other), k) for other, k in left.terms.items()]
-                    builder.add_node(c, builder.sum_node([(whole, a), (quotient, coefficient), *others], left.constant))
+                    builder.add_node(c, builder.sum_node([(whole, a), (quotient, coefficient)], left))
                     found = True
     return found
 
@@ -590,22 +588,22 @@ def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds
     low, high = int(inside.min()), int(inside.max())
     outside = values[~holds]
     if low == high and not (outside == low).any():
-        return "eq", None, (builder.add_class(form), builder.add_class(number(low)))
+        return builder.node("eq", form, number(low))
     step = int(np.gcd.reduce(inside - low))
     if step > 1 and not ((outside - low) % step == 0).any():
         remainder = builder.theory.remainder(form, number(step))
-        return "eq", None, (builder.add_class(remainder), builder.add_class(number(low % step)))
+        return builder.node("eq", remainder, number(low % step))
     above, below = outside > high, outside < low
     if not (above | below).all():
         least, most = int(outside.min()), int(outside.max())
         if least != most or (inside == least).any():
             return None
-        return "ne", None, (builder.add_class(form), builder.add_class(number(least)))
+        return builder.node("ne", form, number(least))
     parts: list[Node] = []
     if below.any():
-        parts.append(("le", None, (builder.add_class(number(low)), builder.add_class(form))))
+        parts.append(builder.node("le", number(low), form))
     if above.any():
-        parts.append(("lt", None, (builder.add_class(form), builder.add_class(number(high + 1)))))
+        parts.append(builder.node("lt", form, number(high + 1)))
     if len(parts) == 1:
         return parts[0]
     return "and", None, tuple([_class_of(builder, part) for part in parts])

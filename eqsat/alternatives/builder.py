@@ -53,7 +53,7 @@ class Builder:
         self.theory, self.graph, self.values = theory, classes.graph, classes.values
         self.value_of, self.form_of, self.is_sum = classes.value_of, classes.form_of, classes.is_sum
         self.add_class, self.add_node = classes.add_class, classes.add_node
-        self.operands, self.sum_node = classes.operands, classes.sum_node
+        self.operands, self.node, self.sum_node = classes.operands, classes.node, classes.sum_node
         self.late_or_raise = theory.late_or_raise
         # by name the variables, and the buffers, whose names are followed by brackets
         self.leaves = dict(leaves)
@@ -196,12 +196,12 @@ class Builder:
             # as rules write it
             low, high = map(self.theory.inner, term.args)
             ends = (low.shifted(-1), high) if not low.terms else (low, high.shifted(1))
-            yield "lt", None, (self.add_class(ends[0]), self.add_class(ends[1]))
+            yield self.node("lt", *ends)
         known = self.theory.residues.get(term)
         if known is not None:
             # what leaves k modulo n is a multiple of n, and k
             quotient = self.theory.quotient(atom_form(term), number(known[0]))
-            yield self.sum_node([(quotient, known[0])], known[1])
+            yield self.sum_node([(quotient, known[0])], number(known[1]))
 
     @provides("start from the input", otherwise=lambda self, choice, graph: None)
     def as_written(self, choice: Choice, graph: EGraph) -> Choice | None:

@@ -19,7 +19,7 @@ from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
-from eqsat.theory.forms import LinearForm, Value, as_term, atom_form
+from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
 _NARROWING = frozenset({"mod", "min", "max", "where"})
@@ -109,6 +109,10 @@ class CanonicalGraph:
         """The classes of the operands of a term in normal form."""
         return tuple([self.add_class(a if a.is_bool else self.theory.inner(a)) for a in term.args])
 
+    def node(self, op: str, *operands: Value) -> Node:
+        """The node that applies an operator to classes."""
+        return op, None, tuple([self.add_class(operand) for operand in operands])
+
     def own_node(self, term: Expr) -> Node:
         """A term in normal form as its operator over its operands."""
         return node_of(term, self.operands(term))
@@ -117,9 +121,10 @@ class CanonicalGraph:
         """A sum as multiples of its atoms, and a constant."""
         return sum_of([(self.add_atom(a), k) for a, k in form.terms.items()], form.constant)
 
-    def sum_node(self, operands: Iterable[tuple[LinearForm, int]], constant: int) -> Node:
-        """The node that adds multiples of classes and a constant."""
-        return sum_of([(self.add_class(part), k) for part, k in operands], constant)
+    def sum_node(self, parts: Iterable[tuple[LinearForm, int]], rest: LinearForm = ZERO) -> Node:
+        """The node that adds multiples of classes, and the terms of ``rest`` one by one."""
+        terms = [*parts, *[(atom_form(a), k) for a, k in rest.terms.items()]]
+        return sum_of([(self.add_class(part), k) for part, k in terms], rest.constant)
 
     def add_node(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
@@ -254,4 +259,5 @@ class KindNodes:
         self.theory = classes.theory
         self.add_class = classes.add_class
         self.operands = classes.operands
+        self.node = classes.node
         self.sum_node = classes.sum_node

@@ -55,7 +55,7 @@ class ConditionNodes(KindNodes):
                 yield self.classes.own_node(joined)
             else:
                 rest = self.theory.junction(term.op, [member for member in members if member not in ends])
-                yield term.op, None, (self.add_class(joined), self.add_class(rest))
+                yield self.node(term.op, joined, rest)
 
     @provides("merged comparisons")
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
@@ -145,7 +145,7 @@ class ConditionNodes(KindNodes):
     def _apart(self, op: str, members: Sequence[Expr], pair: Sequence[Expr]) -> Node:
         """A junction as that of a pair of its members, and the others."""
         rest = [member for member in members if member not in pair]
-        return op, None, tuple([self.add_class(self.theory.junction(op, part)) for part in (pair, rest)])
+        return self.node(op, *[self.theory.junction(op, part) for part in (pair, rest)])
 
     @provides("other comparisons")
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
@@ -164,7 +164,7 @@ class ConditionNodes(KindNodes):
         low, high = self.theory.bounds(self.theory.quotient_by(below, n))
         if high - low == 1 and has_two_sides:
             ends = below.shifted(-high * n), above.shifted(high), above.shifted(low)
-            yield "where", None, tuple([self.add_class(self.theory.at_least_zero(end)) for end in ends])
+            yield self.node("where", *[self.theory.at_least_zero(end) for end in ends])
 
     def _divided(self, above: LinearForm, below: LinearForm, n: int) -> Iterator[Node]:
         """``0 <= n*above + below`` by the quotient of what is ``below``, if that is one and a shift."""
@@ -196,7 +196,7 @@ class ConditionNodes(KindNodes):
         if high - low == 1 and (least + high >= 0 or most + low < 0):
             op, value = ("or", low) if least + high >= 0 else ("and", high)
             ends = above.shifted(value), below.shifted(-high * n)
-            yield op, None, tuple([self.add_class(self.theory.at_least_zero(end)) for end in ends])
+            yield self.node(op, *[self.theory.at_least_zero(end) for end in ends])
 
     @provides("other comparisons")
     def _moved(self, term: Expr) -> Iterator[Node]:
@@ -219,7 +219,7 @@ class ConditionNodes(KindNodes):
                 yield self._negated(term.op, below, limit, on_left)
             elif term.op in ("eq", "ne"):
                 if limit == 0:
-                    yield term.op, None, (self.add_class(above), self.add_class(below))
+                    yield self.node(term.op, above, below)
             elif any(atom.op == "min" for atom in above.terms):
                 yield from self._with_extremes(below, above, limit, on_left)
             elif limit in (0, 1):
@@ -233,16 +233,16 @@ class ConditionNodes(KindNodes):
     def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
         """``limit <= above - below``, or its denial, as ``x < min(y, 4)``, and as ``max(x, y + 4) < z``."""
         if is_least:
-            yield "lt", None, (self.add_class(below), self.add_class(above.shifted(1 - limit)))
+            yield self.node("lt", below, above.shifted(1 - limit))
         else:
-            yield "lt", None, (self.add_class(above.shifted(-limit)), self.add_class(below))
+            yield self.node("lt", above.shifted(-limit), below)
         extremes = LinearForm({a: k for a, k in above.terms.items() if a.op == "min"}, 0)
         rest, greatest = above.plus(extremes, -1), below.plus(extremes, -1)
         for op, strict in (("lt", 1), ("le", 0)) if rest.terms else ():
             if is_least:
-                yield op, None, (self.add_class(greatest.shifted(limit - strict)), self.add_class(rest))
+                yield self.node(op, greatest.shifted(limit - strict), rest)
             else:
-                yield op, None, (self.add_class(rest), self.add_class(greatest.shifted(limit + strict - 1)))
+                yield self.node(op, rest, greatest.shifted(limit + strict - 1))
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
         """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
@@ -255,15 +255,15 @@ class ConditionNodes(KindNodes):
             for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
                 moved = right if right.constant else left
                 if moved in self.classes and self.add_class(moved) in needed:
-                    yield op, None, (self.add_class(left), self.add_class(right))
+                    yield self.node(op, left, right)
 
     def _negated(self, op: str, form: LinearForm, limit: int, on_left: bool) -> Node:
         """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
         if op in ("eq", "ne"):
-            return op, None, (self.add_class(form), self.add_class(number(-limit)))
+            return self.node(op, form, number(-limit))
         if on_left:
-            return "lt", None, (self.add_class(form), self.add_class(number((op == "le") - limit)))
-        return "le", None, (self.add_class(number((op == "lt") - limit)), self.add_class(form))
+            return self.node("lt", form, number((op == "le") - limit))
+        return self.node("le", number((op == "lt") - limit), form)
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""

@@ -31,19 +31,19 @@ class ExtremeNodes(KindNodes):
         if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
             # a maximum to subtract from, in place of a negation
             others = form.plus(atom_form(atom), 1).times(-1)
-            yield self.sum_node([(atom_form(atom).times(-1), 1), (others, -1)], 0)
+            yield self.sum_node([(atom_form(atom).times(-1), 1), (others, -1)])
         step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
         for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
             # q + min(A - d*q, 1) is a quotient rounded up
             rest = case.shifted(-step)
             rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
             if rounded_up is not None:
-                yield self.sum_node([(rest.plus(rounded_up), 1)], 0)
+                yield self.sum_node([(rest.plus(rounded_up), 1)])
         common = _common(cases)
         apart = form.plus(common, -1)
         # min(x + z, y + z) is min(x, y) + z
         if apart != form and apart.addends() > 1:
-            yield self.sum_node([(apart, 1), (common, 1)], 0)
+            yield self.sum_node([(apart, 1), (common, 1)])
         many = self.classes.is_crowded()
         if len(form.terms) > 1 and (
             many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
@@ -51,17 +51,17 @@ class ExtremeNodes(KindNodes):
             # the rest would be computed in every operand
             return
         if len(cases) == 2:
-            yield op, None, (self.add_class(cases[0]), self.add_class(cases[1]))
+            yield self.node(op, *cases)
             return
         if many or len(cases) > LIMITS.parted_operands:
             # one after the other there would be as many parts, each as long again
             half = len(cases) // 2
             halves = [extreme_of_needed(self.theory, op, part) for part in (cases[:half], cases[half:])]
-            yield op, None, (self.add_class(halves[0]), self.add_class(halves[1]))
+            yield self.node(op, *halves)
             return
         for index, case in enumerate(cases[: LIMITS.last_operands]):
             others = extreme_of_needed(self.theory, op, cases[:index] + cases[index + 1 :])
-            yield op, None, (self.add_class(others), self.add_class(case))
+            yield self.node(op, others, case)
 
     def _clamp(self, form: LinearForm) -> Iterator[Node]:
         """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""

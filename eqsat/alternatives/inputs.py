@@ -183,7 +183,7 @@ class InputNodes(KindNodes):
                     sum_of([(self.add_class(a), k) for a, k in zip(operands, coefficients, strict=True)], constant)
                 )
             else:
-                nodes.append((op, None, tuple([self.add_class(a) for a in operands])))
+                nodes.append(self.node(op, *operands))
         return nodes
 
     @cached_property
@@ -342,7 +342,7 @@ class BitNodes(KindNodes):
                 others = [(self.theory.inner(atom), k) for atom, k in rest.terms.items()]
             else:
                 others = [(rest.shifted(-rest.constant), 1)]
-            yield self.sum_node([(value, scale), *others], rest.constant)
+            yield self.sum_node([(value, scale), *others], number(rest.constant))
 
     def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
         """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.
@@ -366,7 +366,7 @@ class BitNodes(KindNodes):
             for op, of_sum, left in ways:
                 whole = rest.plus(x, of_sum).plus(y, of_sum).plus(atom_form(make(op, *args)), left)
                 if len(whole.terms) < len(form.terms):
-                    yield self.sum_node([(whole, 1)], 0)
+                    yield self.sum_node([(whole, 1)])
 
 
 class HiddenLaws:

@@ -39,11 +39,11 @@ class ProductNodes(KindNodes):
             yield "mul", None, (half, half)
         # all ways to take it apart are as many as its different factors have subsets
         for factor in dict.fromkeys(parts):
-            yield "mul", None, (self.add_class(without_factor(atom, factor)), self.add_class(read(factor)))
+            yield self.node("mul", without_factor(atom, factor), read(factor))
         for product in self._products:
             left = without(parts, factors(product))
             if left:
-                yield "mul", None, (self.add_class(product_form(left)), self.add_class(atom_form(product)))
+                yield self.node("mul", product_form(left), atom_form(product))
 
     @provides("factored products")
     def factored(self, form: LinearForm) -> Iterator[Node]:
@@ -64,8 +64,7 @@ class ProductNodes(KindNodes):
             if part == form:
                 yield self._product_with(factor, quotient)
             else:
-                others = [(atom_form(a), k) for a, k in form.terms.items() if a not in part.terms]
-                yield self.sum_node([*others, (part, 1)], form.constant)
+                yield self.sum_node([(part, 1)], form.plus(part, -1))
             if self.classes.is_crowded():
                 return
             if quotient.terms:
@@ -85,10 +84,9 @@ class ProductNodes(KindNodes):
         if cofactor.addends() > 1 and len(left.terms) < len(form.terms):
             part = form.plus(left, -1)
             if part == form:
-                yield "mul", None, (self.add_class(common), self.add_class(cofactor))
+                yield self.node("mul", common, cofactor)
             else:
-                others = [(atom_form(a), k) for a, k in left.terms.items()]
-                yield self.sum_node([*others, (part, 1)], left.constant)
+                yield self.sum_node([(part, 1)], left)
 
     def by_maximum(self, form: LinearForm) -> Iterator[Node]:
         """``max(-x, 0)*y`` for ``-(min(x, 0)*y)``."""
@@ -98,7 +96,7 @@ class ProductNodes(KindNodes):
         for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" and coefficient < 0 else ():
             if factor.op == "min":
                 rest = without_factor(atom, factor).times(-coefficient)
-                yield "mul", None, (self.add_class(atom_form(factor).times(-1)), self.add_class(rest))
+                yield self.node("mul", atom_form(factor).times(-1), rest)
 
     @cached_property
     def _multiples(self) -> list[LinearForm]:
@@ -122,11 +120,7 @@ class ProductNodes(KindNodes):
         if rest.constant % step or rest.content() % step:
             step = 1
         smaller = rest.divided(step)
-        return (
-            "mul",
-            None,
-            (self.add_class(smaller), self.add_class(LinearForm({factor: step}, 0) if step != 1 else read(factor))),
-        )
+        return self.node("mul", smaller, LinearForm({factor: step}, 0) if step != 1 else read(factor))
 
     def of_variables(self, form: LinearForm) -> Iterator[Node]:
         """``n*x`` for ``n//4*x*4`` where ``n`` is known to be ``n//4*4``."""
@@ -135,9 +129,8 @@ class ProductNodes(KindNodes):
                 step = self._steps.get(factor, 0)
                 if atom is factor or not step or coefficient % step:
                     continue
-                part = LinearForm({atom: step}, 0)
+                part, times = LinearForm({atom: step}, 0), coefficient // step
                 if len(form.terms) == 1 and not form.constant:
                     yield self._product_with(factor, without_factor(atom, factor).times(coefficient))
                 if part != form:
-                    others = [(atom_form(a), k) for a, k in form.terms.items() if a is not atom]
-                    yield self.sum_node([*others, (part, coefficient // step)], form.constant)
+                    yield self.sum_node([(part, times)], form.plus(part, -times))

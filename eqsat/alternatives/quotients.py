@@ -36,13 +36,13 @@ class QuotientNodes(KindNodes):
             self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
             return
         dividend, divisor = map(self.theory.inner, atom.args)
-        yield "floordiv", None, (self.add_class(dividend), self.add_class(divisor))
+        yield self.node("floordiv", dividend, divisor)
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
             # by the literal first where that spares a product
             first = self.theory.quotient_by(dividend, n)
-            yield "floordiv", None, (self.add_class(first), self.add_class(smaller))
+            yield self.node("floordiv", first, smaller)
         if self.classes.truncates and self.theory.bounds(dividend)[0] >= 0 and self.theory.bounds(divisor)[0] > 0:
             # of numbers that are not negative the two quotients are one
             yield "tdiv", None, self.operands(atom)
@@ -54,7 +54,7 @@ class QuotientNodes(KindNodes):
             dividend, n = self.theory.inner(atom.args[0]), atom.args[1].vmin
             if -n < self.theory.plain_bounds(dividend)[0] < 0:
                 # only what lies between -n and 0 is rounded up
-                yield "max", None, (self.add_class(self.theory.quotient_by(dividend, n)), self.add_class(ZERO))
+                yield self.node("max", self.theory.quotient_by(dividend, n), ZERO)
 
     def completed_remainders(self, form: LinearForm) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
@@ -65,13 +65,12 @@ class QuotientNodes(KindNodes):
             if left or any(c % k for c in form.terms.values()):
                 continue
             if k != 1:
-                yield self.sum_node([(LinearForm({a: c // k for a, c in form.terms.items()}, 0), k)], form.constant)
+                yield self.sum_node([(LinearForm(form.terms, 0).divided(k), k)], number(form.constant))
                 continue
             remainder = self.classes.remainder_of(quotient)
             rest = form.plus(remainder, -1)
             if len(rest.terms) == 1:
-                terms = [(atom_form(a), c) for a, c in rest.terms.items()]
-                yield self.sum_node([(remainder, 1), *terms], rest.constant)
+                yield self.sum_node([(remainder, 1)], rest)
 
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
         """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
@@ -87,14 +86,14 @@ class QuotientNodes(KindNodes):
                 continue
             rest = form.plus(atom_form(quotient), -k)
             if rest.plus(self.theory.inner(quotient.args[0])) == number(n - 1):
-                yield "mod", None, (self.add_class(rest), self.add_class(number(n)))
+                yield self.node("mod", rest, number(n))
         if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
             (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])
             n = less.args[1].vmin
             between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
             if more.args[1] is less.args[1] and len(between.terms) <= 1:
                 dividend = self.classes.remainder_of(less).plus(between)
-                yield "floordiv", None, (self.add_class(dividend), self.add_class(number(n)))
+                yield self.node("floordiv", dividend, number(n))
 
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
         """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""
@@ -110,7 +109,7 @@ class QuotientNodes(KindNodes):
             if len(rest.terms) < len(form.terms):
                 operands = self.add_class(dividend), self.add_class(number(n))
                 self.classes.add_node(self.add_class(whole), ("floordiv", None, operands))
-                yield self.sum_node([(whole, sign), *[(atom_form(a), c) for a, c in rest.terms.items()]], rest.constant)
+                yield self.sum_node([(whole, sign)], rest)
 
     def absorbing(self, form: LinearForm) -> Iterator[Node]:
         """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
@@ -126,7 +125,7 @@ class QuotientNodes(KindNodes):
                 if len(form.terms) == coefficient == 1:
                     whole = dividend.plus(divisor, form.constant)
                     if len(whole.terms) <= len(dividend.terms) or self._is_signed_unlike(dividend, whole):
-                        yield "floordiv", None, (self.add_class(whole), self.add_class(divisor))
+                        yield self.node("floordiv", whole, divisor)
                 continue
             n = atom.args[1].vmin
             inner = self.theory.inner(atom.args[0])
@@ -154,8 +153,7 @@ class QuotientNodes(KindNodes):
         if not entering or len(entering) + 1 == len(form.terms):
             return None
         whole = LinearForm({quotient: 1} | entering, 0)
-        rest = form.plus(whole, -k)
-        return self.sum_node([(whole, k), *[(atom_form(a), c) for a, c in rest.terms.items()]], form.constant)
+        return self.sum_node([(whole, k)], form.plus(whole, -k))
 
     def _is_signed_unlike(self, dividend: LinearForm, other: LinearForm) -> bool:
         """Whether a dividend may be negative, which costs more, unlike an ``other``."""
@@ -169,7 +167,7 @@ class QuotientNodes(KindNodes):
             return None
         # not as the old quotient and a constant, which would pay for both
         c = self.add_class(atom_form(atom).shifted(by), expand=False)
-        self.classes.add_node(c, ("floordiv", None, (self.add_class(dividend), self.add_class(number(n)))))
+        self.classes.add_node(c, self.node("floordiv", dividend, number(n)))
         return c
 
     @provides("nested quotients", otherwise=lambda self: None)
@@ -200,4 +198,4 @@ class QuotientNodes(KindNodes):
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.add_class(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
-            yield "floordiv", None, (self.add_class(dividend.times(-1)), self.add_class(number(-n)))
+            yield self.node("floordiv", dividend.times(-1), number(-n))

@@ -33,5 +33,5 @@ class RangeNodes(KindNodes):
             for first, second, times in ((one, other, scale), (other, one, k)):
                 if (found := join(self.theory, first, second)) is not None:
                     rest = LinearForm({a: c for a, c in form.terms.items() if a not in (one, other)}, form.constant)
-                    yield self.sum_node([(rest.plus(self.theory.form(found), times), 1)], 0)
+                    yield self.sum_node([(rest.plus(self.theory.form(found), times), 1)])
                     break

@@ -40,12 +40,12 @@ class SelectionNodes(KindNodes):
             if not branches[0].plus(branches[1], -1).terms:
                 wrapped = self.theory.selection(condition, *branches)
                 if wrapped != form:
-                    yield self.sum_node([(wrapped, 1)], 0)
+                    yield self.sum_node([(wrapped, 1)])
             shorter = min([len(branch.terms) for branch in branches]) < len(rest.terms)
             if rest.addends() <= 2 or shorter:
                 yield "where", None, (self.add_class(condition), *map(self.add_class, branches))
             elif len(part.terms) > 1:
-                yield self.sum_node([*((atom_form(a), k) for a, k in rest.terms.items()), (part, 1)], form.constant)
+                yield self.sum_node([(part, 1)], rest)
 
     def _has_two_values(self, atom: Expr) -> bool:
         """Whether a factor of ``atom`` is a quotient of two values.
@@ -67,7 +67,7 @@ class SelectionNodes(KindNodes):
         """``form`` as ``rest`` and a selection between literals."""
         part = form.plus(rest, -1)
         sign = -1 if not part.constant and part.sign() < 0 else 1
-        return self.sum_node([(rest, 1), (part.times(sign), sign)], 0)
+        return self.sum_node([(rest, 1), (part.times(sign), sign)])
 
     def absorb_constants(self, choice: Choice) -> None:
         """Add ``x + where(p, a + c, b + c)`` for ``x + where(p, a, b) + c`` with an ``x`` that is there.
