@@ -270,7 +270,7 @@ def _divided(form: LinearForm, divisor: int) -> LinearForm | None:
     """A form divided by a number, if that leaves no remainder."""
     if form.constant % divisor or any(k % divisor for k in form.terms.values()):
         return None
-    return LinearForm({atom: k // divisor for atom, k in form.terms.items()}, form.constant // divisor)
+    return form.divided(divisor)
 
 
 def _captures(match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:

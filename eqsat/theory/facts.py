@@ -187,7 +187,7 @@ class Facts(Arithmetic):
             return
         content = form.content()
         low = -((form.constant - least) // content)
-        direction = LinearForm({a: c // content for a, c in form.terms.items()}, 0)
+        direction = LinearForm(form.terms, 0).divided(content)
         sign = 1
         if direction.sign() < 0:
             direction, sign = direction.times(-1), -1

@@ -42,8 +42,7 @@ class ExtremeOver(Reducer):
         if not inside.terms:
             return outside
         scale = inside.content() * (1 if inside.sign() > 0 else -1)
-        inside = LinearForm({a: c // scale for a, c in inside.terms.items()}, 0)
-        factor, sign, inside = self._factor_with_sign(inside)
+        factor, sign, inside = self._factor_with_sign(inside.divided(scale))
         opposite = (scale < 0) != (sign < 0)
         found = (replace(self, op=_OPPOSITE[self.op]) if opposite else self)._of_moving(inside)
         return outside.plus(self.theory.times(factor, found), scale)
