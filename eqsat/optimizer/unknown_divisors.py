@@ -8,9 +8,9 @@ the divisors of divisions that the input evaluates at every point are taken not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from math import inf
 from operator import or_
 
@@ -54,6 +54,15 @@ class Input:
     facts: tuple[Expr, ...]
     gates: tuple[Expr | None, ...]
 
+    def rewritten(self, rewrite: Callable[[list[Expr]], list[Expr]]) -> Input:
+        """The input with other roots and gates, which ``rewrite`` makes of them."""
+        count, known = len(self.roots), [gate for gate in self.gates if gate is not None]
+        terms = rewrite([*self.roots, *known])
+        gates = iter(terms[count:])
+        return Input(
+            tuple(terms[:count]), self.facts, tuple([None if gate is None else next(gates) for gate in self.gates])
+        )
+
 
 def with_hidden_divisions(given: Input, assume: bool, until: float = inf) -> Input:
     """The input with loads in the place of divisions by what may be zero; itself if it has no such division.
@@ -86,30 +95,15 @@ def _with_hidden_divisions(given: Input, assume: bool, until: float) -> Input:
             given = _with_divisors(given, [division for division in unknown if division in always])
             continue
         images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
-        known = [gate for gate in given.gates if gate is not None]
-        gates = iter(replaced(known, images))
-        given = Input(
-            tuple(replaced(given.roots, images)),
-            tuple(replaced(given.facts, images)),
-            tuple([None if gate is None else next(gates) for gate in given.gates]),
-        )
+        given = replace(given.rewritten(partial(replaced, images=images)), facts=tuple(replaced(given.facts, images)))
     return given
 
 
 def _with_all_hidden(given: Input) -> Input:
-    known = [gate for gate in given.gates if gate is not None]
-    count = len(given.roots)
-
     def hidden(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         return load(_SOMETIMES[term.op], *args) if may_divide_by_zero(term) else None
 
-    roots = rebuild([*given.roots, *known], hidden)
-    gates = iter(roots[count:])
-    return Input(
-        tuple(roots[:count]),
-        given.facts,
-        tuple([None if gate is None else next(gates) for gate in given.gates]),
-    )
+    return given.rewritten(lambda terms: rebuild(terms, hidden))
 
 
 def _with_divisors(given: Input, divisions: Sequence[Expr]) -> Input:
