@@ -346,7 +346,7 @@ class Derived:
             value = self.values[c]
             if isinstance(value, LinearForm) and len(value.terms) + bool(value.constant) > 1:
                 scale = gcd(value.constant, *value.terms.values())
-                part = LinearForm({atom: k // scale for atom, k in value.terms.items()}, value.constant // scale)
+                part = value.divided(scale)
                 if (opposite := part.times(-1)) in self.builder.classes and part not in self.builder.classes:
                     part, scale = opposite, -scale
                 elif scale == 1 and opposite in self.builder.classes:
@@ -453,7 +453,8 @@ class Derived:
     def moved_terms(self) -> None:
         """Add to comparisons with a literal those with a constant, or one of two terms, on the other side.
 
-        ``x%8 - 3 < 1`` is ``x%8 < 4``, ``x - y < 0`` is ``x < y``, ``x - max(y, z - 5) < 6`` is ``x <= max(y + 5, z)``.
+        ``x%8 - 3 < 1`` is ``x%8 < 4``, ``x - y < 0`` is ``x < y``, ``x - max(y, z - 5) < 6`` is ``x <= max(y + 5, z)``,
+        ``x - where(p, 2, 4) < 6`` is ``x < where(p, 8, 10)``.
         """
         with self.builder.adding("rules"):
             for c, nodes in [*self.classes.items()]:
@@ -472,13 +473,8 @@ class Derived:
         differences = [*self._differences(compared)]
         for other, left in ((op, limit), ("le" if op == "lt" else "lt", limit - step)):
             for x, y in differences:
-                value = self.values[y]
-                if left and isinstance(value, LinearForm) and any(atom.op == "min" for atom in value.terms):
-                    # it enters the operands
-                    y = self.builder.add_class(value.shifted(left))
-                elif left:
-                    continue
-                self.additions.add_node(c, (other, None, (x, y) if place == 0 else (y, x)))
+                end = self.builder.add_class(self.builder.form_of(y).shifted(left))
+                self.additions.add_node(c, (other, None, (x, end) if place == 0 else (end, x)))
         for constant, x in self._without_constants(compared):
             end = self.builder.add_class(number(limit - constant))
             self.additions.add_node(c, (op, None, (x, end) if place == 0 else (end, x)))
