@@ -503,7 +503,7 @@ class Derived:
     def decided_conditions(self) -> None:
         """Add to conditions the value that their operands decide: egglog needs a further round for that."""
         conditions = [(c, node) for c, nodes in self.classes.items() for node in nodes if node[0] in _CONDITIONS]
-        decided = {c: node[1] for c, nodes in self.classes.items() for node in nodes if node[0] == "bool"}
+        decided = {c: bool(node[1]) for c, nodes in self.classes.items() for node in nodes if node[0] == "bool"}
         count = -1
         while len(decided) > count:
             count = len(decided)
