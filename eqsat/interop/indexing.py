@@ -627,7 +627,7 @@ def _simplified(
     intervals = [_as_remainder(*interval) for interval in _intervals(members)]
     options = {"extract": "tree", **_in_time(options, until), "constraints": known}
     terms = optimize([term for term, _, _ in intervals], **options).exprs
-    written = [_without_offset(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
+    written = [_plainly(t, low, high) for t, (_, low, high) in zip(terms, intervals, strict=True)]
     return [c for term, low, high in _join_remainders(written) for c in within(term, low, high)]
 
 
@@ -711,12 +711,16 @@ def _intervals(conditions: Iterable[Expr]) -> list[Interval]:
     return [(term, low, high) for term, (low, high) in found.items()]
 
 
-def _without_offset(term: Expr, low: int, high: int) -> Interval:
-    """A literal that is added to a term is subtracted from its bounds."""
-    while term.op in ("add", "sub") and term.args[1].op == "const":
-        offset = term.args[1].vmin if term.op == "add" else -term.args[1].vmin
-        term, low, high = term.args[0], low - offset, high - offset
-    return term, low, high
+def _plainly(term: Expr, low: int, high: int) -> Interval:
+    """A literal that is added to a term is subtracted from its bounds; those of a negated term are turned."""
+    while True:
+        if term.op == "neg":
+            term, low, high = term.args[0], -high, -low
+        elif term.op in ("add", "sub") and term.args[1].op == "const":
+            offset = term.args[1].vmin if term.op == "add" else -term.args[1].vmin
+            term, low, high = term.args[0], low - offset, high - offset
+        else:
+            return term, low, high
 
 
 def _as_remainder(term: Expr, low: int, high: int) -> Interval:

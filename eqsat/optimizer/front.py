@@ -12,8 +12,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
-from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var, variables
-from eqsat.lang.terms import named_leaves
+from eqsat.lang.expr import Expr, as_expr, brief, buffers, origin_of, refuse_array, var, variables
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of
 from eqsat.lang.validation import shown
@@ -141,8 +140,10 @@ def optimize(
     # reading text counts
     run.spent.started = began
     with collection_paused():
-        # names with two ranges are refused, whether or not an e-graph is built of them
-        named_leaves((*run.order, *run.known))
+        # these refuse names with two ranges, or shapes, whether or not an e-graph is built
+        leaves = [term for term in (*run.order, *run.known) if term.op in ("var", "buffer")]
+        variables(leaves)
+        buffers(leaves)
         if rounded := [t for t in run.order if t.element]:
             raise ValueError(
                 f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"

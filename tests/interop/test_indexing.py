@@ -187,7 +187,7 @@ SIMPLIFIED = [
     ),
     (
         "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-2, 3], d != 0, x mod d in [0, 0]",
-        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-2, 3], d != 0, x floordiv d * d - x in [0, 0]",
+        "(x, d) -> (x floordiv d), domain: x in [0, 9], d in [-2, 3], d != 0, x mod d in [0, 0]",
     ),
     # nothing is in the domain
     (
