@@ -20,5 +20,5 @@ RANGES = [
     Rule("div-two-periods",  "x // d",       "where(x < vmin(x)//d*d + d, vmin(x)//d, vmin(x)//d + 1)", "vmax(x)//d == vmin(x)//d + 1", "x lies in one period or in the next", modulo_theory=True),
     Rule("mod-two-periods-offset", "(x + k) % d", "x + where(x < (vmin(x) + k)//d*d + d - k, k - (vmin(x) + k)//d*d, k - (vmin(x) + k)//d*d - d)", "(vmax(x) + k)//d == (vmin(x) + k)//d + 1", "x + k lies in one period or in the next", modulo_theory=True),
     Rule("mod-at-end",       "x % d",        "where(x < d, x, 0)",       "0 <= vmin(x) and vmax(x) == d",           "x is in one period, or the first number of the next", modulo_theory=True),
-    Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25", modulo_theory=True),
+    Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25"),
 ]
