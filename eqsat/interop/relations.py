@@ -5,13 +5,16 @@ are derived from one description of the operation as a loop nest: both indices a
 sums of one side for their variables gives a map from that side; the variables that do not occur in it are its symbols.
 So the two directions are inverse to each other by construction. Reshapes go through the flat row-major index.
 
-Sizes and attributes are those of XLA's operations; each function refuses with a ``ValueError`` what does not fit.
+Sizes and attributes are those of XLA's operations; each function refuses with a ``ValueError`` what does not fit, and
+with a ``TypeError`` what is no integer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from itertools import accumulate, chain
 from math import prod
 from typing import NamedTuple
@@ -19,6 +22,7 @@ from typing import NamedTuple
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, substitute, var, variables
+from eqsat.lang.validation import integer_of, integers_of, list_of, require
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]
@@ -50,23 +54,52 @@ class Relation:
 
         Raises ``ValueError`` if that operation takes another shape.
         """
+        require(following, Relation, "the next relation")
         taken = tuple(d.vmax + 1 for d in following.to_output.dims)
         if self.output_sizes != taken:
             raise ValueError(f"an operation gives sizes {list(self.output_sizes)}, and the next takes {list(taken)}")
         return Relation(following.to_operand.then(self.to_operand), self.to_output.then(following.to_output))
 
 
+def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with its sizes, dimensions and counts in Python's integers, which do not wrap around."""
+    declared = signature(function)
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = declared.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            kind, what = declared.parameters[name].annotation, f"the {name.replace('_', ' ')} of {function.__name__}"
+            if kind == "int":
+                given.arguments[name] = integer_of(value, what)
+            elif kind in ("Sequence[Sizes]", "tuple[Sizes, Sizes]"):
+                require(value, Sequence, what)
+                given.arguments[name] = parts = tuple([integers_of(part, what) for part in value])
+                if kind == "tuple[Sizes, Sizes]" and len(parts) != 2:
+                    raise ValueError(
+                        f"the {name} dimensions are {len(parts)} lists: give those of lhs and those of rhs"
+                    )
+            elif kind == "Sizes" or (kind == "Sizes | None" and value is not None):
+                given.arguments[name] = integers_of(value, what)
+        return function(*given.args, **given.kwargs)
+
+    return checked
+
+
+@_of_integers
 def identity(sizes: Sizes) -> Relation:
     """Each element is computed from the same element."""
     loops = _loops(sizes)
     return _related(_Index(loops, sizes), _Index(loops, sizes))
 
 
+@_of_integers
 def scalar(sizes: Sizes) -> Relation:
     """All elements of the output read the one element of the operand."""
     return _related(_Index(_loops(sizes), sizes), _Index((), ()))
 
 
+@_of_integers
 def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
     """Dimension ``k`` of the operand is dimension ``dimensions[k]`` of the output; the others repeat it.
 
@@ -80,6 +113,7 @@ def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index(loops, output), _Index([loops[d] for d in dimensions], sizes))
 
 
+@_of_integers
 def expanded(sizes: Sizes, output: Sizes) -> Relation:
     """Dimensions of size 1 are repeated."""
     if len(sizes) != len(output) or any(size not in (1, wide) for size, wide in zip(sizes, output, strict=True)):
@@ -89,6 +123,7 @@ def expanded(sizes: Sizes, output: Sizes) -> Relation:
     return _related(_Index(loops, output), _Index(operand, sizes))
 
 
+@_of_integers
 def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     """Dimension ``k`` of the output is dimension ``dimensions[k]`` of the operand."""
     _check_dimensions(dimensions, len(sizes))
@@ -98,6 +133,7 @@ def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index([loops[d] for d in dimensions], [sizes[d] for d in dimensions]), _Index(loops, sizes))
 
 
+@_of_integers
 def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     """The listed dimensions run backwards."""
     _check_dimensions(dimensions, len(sizes))
@@ -107,6 +143,7 @@ def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index(loops, sizes), _Index(operand, sizes))
 
 
+@_of_integers
 def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = None) -> Relation:
     """Per dimension the elements ``start, start + stride, ...`` below ``limit``; strides are 1 if not given."""
     strides = [1] * len(sizes) if strides is None else strides
@@ -120,6 +157,7 @@ def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = N
     return _related(_Index(loops, output), _Index(operand, sizes))
 
 
+@_of_integers
 def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None) -> Relation:
     """``low`` and ``high`` elements around each dimension, ``interior`` ones between two; negative ones are cut off."""
     interior = [0] * len(sizes) if interior is None else interior
@@ -132,6 +170,7 @@ def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None)
     return _related(_Index(placed, output), _Index(loops, sizes))
 
 
+@_of_integers
 def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     """The operands one behind the other."""
     _check_dimensions([dimension], min(map(len, sizes), default=0))
@@ -148,6 +187,7 @@ def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     return found
 
 
+@_of_integers
 def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     """The listed dimensions are combined."""
     _check_dimensions(dimensions, len(sizes))
@@ -156,6 +196,7 @@ def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index([loops[d] for d in kept], [sizes[d] for d in kept]), _Index(loops, sizes))
 
 
+@_of_integers
 def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> Relation:
     """Each element combines a window of the operand; ``dilations`` are the distances of its elements."""
     _check_ranks(sizes, window, strides, dilations)
@@ -176,6 +217,7 @@ def _places(size: int, extent: int, stride: int, dilation: int) -> int:
     return (size - (extent - 1) * dilation - 1) // stride + 1
 
 
+@_of_integers
 def convolved(
     lhs: Sizes,
     rhs: Sizes,
@@ -198,6 +240,8 @@ def convolved(
     (Expr('0'), Expr('d1 + s0'), Expr('s1'))
     """
     spatial = "".join(map(str, range(len(strides))))
+    if len(list_of(str, labels, "the labels of a convolution")) != 3:
+        raise ValueError(f"the labels of a convolution are {len(labels)} texts: give three, as b0f, 0io and b0f")
     for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
         if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
             raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")
@@ -233,6 +277,7 @@ def convolved(
     return found
 
 
+@_of_integers
 def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: tuple[Sizes, Sizes]) -> list[Relation]:
     """The two operands of a matrix product; the output has the batch dimensions, then those of lhs, then of rhs."""
     for own, both, summed in zip((lhs, rhs), batch, contracting, strict=True):
@@ -253,6 +298,7 @@ def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: 
     return [_related(_Index(output, sizes), operand) for operand in operands]
 
 
+@_of_integers
 def reshaped(sizes: Sizes, output: Sizes) -> Relation:
     """The same elements in row-major order.
 
@@ -264,6 +310,7 @@ def reshaped(sizes: Sizes, output: Sizes) -> Relation:
     return Relation(_flattened(output).then(_digits(sizes)), _flattened(sizes).then(_digits(output)))
 
 
+@_of_integers
 def bitcast(sizes: Sizes, layout: Sizes, output: Sizes, output_layout: Sizes) -> Relation:
     """The same elements in the order of memory: a transpose, a reshape and a transpose. Layouts begin at the fastest
     dimension.
@@ -273,6 +320,7 @@ def bitcast(sizes: Sizes, layout: Sizes, output: Sizes, output_layout: Sizes) ->
     return here.then(reshaped(here.output_sizes, there.output_sizes)).then(there.inverse)
 
 
+@_of_integers
 def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[object]) -> Relation:
     """A slice at offsets that are read from rank-0 tensors; all of it is inside the operand."""
     loops = _loops(slice_sizes)
@@ -281,6 +329,7 @@ def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[objec
     return _related(_Index(loops, slice_sizes), _Index(operand, sizes), runtime)
 
 
+@_of_integers
 def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) -> Relation:
     """The relation to the update. As in XLA, what an element of the output reads may lie outside of the update: then
     it is the old element.
@@ -291,6 +340,7 @@ def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) 
     return _related(_Index(output, sizes), _Index(loops, update), runtime, everywhere=True)
 
 
+@_of_integers
 def gathered(
     sizes: Sizes,
     indices: Sizes,
