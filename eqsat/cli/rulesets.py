@@ -81,12 +81,11 @@ def named(rules: Sequence[Rule], patterns: Iterable[str]) -> list[Rule]:
     Raises ``ValueError`` if a pattern matches none.
     """
     chosen: set[Rule] = set()
+    names = [rule.name for rule in rules]
     for pattern in patterns:
         family = set(LISTED.get(pattern, ()))
         if not (matching := [rule for rule in rules if rule in family or fnmatchcase(rule.name, pattern)]):
-            near = "".join(
-                f"; did you mean {name!r}?" for name in get_close_matches(pattern, [r.name for r in rules], 1)
-            )
+            near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(pattern, names, 1))
             raise ValueError(f"no rule is named {pattern!r}{near or ': eqsat rules lists them'}")
         chosen.update(matching)
     return [rule for rule in rules if rule in chosen]

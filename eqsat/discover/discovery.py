@@ -305,19 +305,22 @@ def to_file(found: Discovery | Sequence[FoundRule]) -> str:
     ]
     """
     if isinstance(found, Discovery):
-        rules: Sequence[FoundRule] = found.rules
         said = (
             f"The corpus costs {found.before} without these rules, {found.after} with them; "
             f"{found.fragments} fragments, {found.pairs} with a cheaper term."
         )
+        remarks = [
+            (each, f"{each.proof}; saves {each.alone} alone, in {each.cases} cases, {each.needed} beside the others")
+            for each in found.rules
+        ]
     else:
-        rules, said = found, "The search did not end: what these rules save is not known."
+        said = "The search did not end: what these rules save is not known."
+        remarks = [(each, each.proof) for each in found]
     lines = [f"# {said}", "from eqsat import Rule", "", "FOUND = ["]
-    for each in rules:
-        saves = f"; saves {each.alone} alone, in {each.cases} cases, {each.needed} beside the others"
+    for each, remark in remarks:
         rule = each.rule
         lines += [
-            f"    # {each.proof}{saves if rules is not found else ''}",
+            f"    # {remark}",
             f"    # {each.example}",
             f'    Rule("{rule.name}", "{rule.left}", "{rule.right}", "{rule.when}"),',
         ]

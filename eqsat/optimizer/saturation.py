@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import gcd, inf
 from operator import itemgetter
 from typing import Any
@@ -30,7 +30,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables, constructors
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
-from eqsat.lang.ops import COMPARISONS, DIVISIONS, OPS
+from eqsat.lang.ops import COMPARISONS, DIVISIONS, OPS, Bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
@@ -519,11 +519,9 @@ class Derived:
             x, y = operands
             is_reflexive = y in self.builder.graph.equal_classes(x) and not self.builder.classes.may_be_undefined(x)
             return op in ("le", "eq") if is_reflexive else None
-        values = [decided.get(a) for a in operands]
-        if op == "not":
-            return None if values[0] is None else not values[0]
-        decisive = op == "or"
-        return decisive if decisive in values else None if None in values else not decisive
+        ends: list[Bounds] = [(decided.get(a, False), decided.get(a, True)) for a in operands]
+        low, high = OPS["not"].bounds(*ends) if op == "not" else reduce(OPS[op].bounds, ends)
+        return bool(low) if low == high else None
 
     def sort_dividends(self) -> None:
         """Of equal prices a dividend that is seen to be positive comes first: it needs no fix-up of its sign."""
