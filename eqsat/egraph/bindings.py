@@ -84,8 +84,8 @@ class WarmProgram:
 
     def __init__(self, text: str, lasts: int) -> None:
         egglog = bindings()
-        #: egglog's own object.
-        self.egraph: Any = egglog.EGraph()
+        #: egglog's own object. To take queries apart would evaluate the parts that nothing new concerns each time.
+        self.egraph: Any = egglog.EGraph(no_decomp=True)
         self._lasts = lasts
         self._scripts = 0
         try:
