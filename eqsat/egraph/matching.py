@@ -258,7 +258,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
     if not made and not query.requests and not compared:
         facts, action = _finish(query, pattern, conjuncts, kept)
-        return (Stage(" ".join(facts), action),)
+        return (Stage(_body(facts), action),)
     if not query.requests:
         # what decides before anything is made
         for conjunct in [c for c in conjuncts if c[1:] not in compared]:
@@ -289,7 +289,15 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         stages.append(stage)
         facts = (row,)
     facts, action = _finish(replace(query, facts=facts), pattern, conjuncts, kept)
-    return (*stages, Stage(" ".join(facts), action))
+    return (*stages, Stage(_body(facts), action))
+
+
+def _body(facts: Iterable[str]) -> str:
+    """The facts of one egglog rule, those that make multisets last.
+
+    egglog joins tables, and then evaluates the other facts in their order: most matches fail by numbers.
+    """
+    return " ".join(sorted(facts, key=lambda fact: "multiset-" in fact))
 
 
 def _making(query: Query, made: Mapping[str, str], compared: Sequence[tuple[Expr, Expr]]) -> tuple[Query, list[str]]:
@@ -309,7 +317,7 @@ def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: 
     table = f"found{next(_NUMBERS)}"
     row = f"({table} {' '.join(columns)})"
     declared = f"(relation {table} ({' '.join([query.sorts[name] for name in columns])}))"
-    return Stage(" ".join(facts), " ".join([*actions, row]), declared), row
+    return Stage(_body(facts), " ".join([*actions, row]), declared), row
 
 
 def _by_stage(requests: Sequence[SubsumRequest]) -> list[list[SubsumRequest]]:
@@ -342,7 +350,7 @@ def _reduction_queries(left: LeftSide) -> Iterator[tuple[Stage, ReductionQuery]]
         head = f"{' '.join(actions)} ({table} {' '.join([kept.of, *values])})"
         declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort in columns]])}))"
         yield (
-            Stage(" ".join(query.facts), head, declared),
+            Stage(_body(query.facts), head, declared),
             ReductionQuery(table, left.pattern, tuple(columns), left.ends, kept.op),
         )
 
