@@ -433,3 +433,20 @@ def test_plain_mlir_on_tensors_is_read_by_elements():
     assert "divsi" not in found
     assert "tt." not in found
     assert "return %x" in found or "%q = arith.extsi %a" in found
+
+
+@pytest.mark.parametrize("type_", ["index", "i32"])
+def test_tensors_of_indices_are_read(type_):
+    text = f"""func.func @f(%a: tensor<4xindex>) {{
+  %c = arith.constant dense<8> : tensor<4xindex>
+  %q = arith.divsi %a, %c : tensor<4xindex>
+  %m = arith.muli %q, %c : tensor<4xindex>
+  %r = arith.remsi %a, %c : tensor<4xindex>
+  %s = arith.addi %m, %r : tensor<4xindex>
+  %t = arith.index_cast %s : tensor<4xindex> to tensor<4xi32>
+  "k.use"(%{"s" if type_ == "index" else "t"}) : (tensor<4x{type_}>) -> ()
+}}
+"""
+    found = rewriting(text).text
+    assert "divsi" not in found
+    assert ('"k.use"(%a)' if type_ == "index" else "arith.index_cast %a : tensor<4xindex>") in found

@@ -242,10 +242,8 @@ class Emitter:
         source = self.terms.type_of(value)
         if not self.visible(value, self.place) or is_condition(type_) or shape_of(source) != shape_of(type_):
             raise NotReadError
-        if "index" in (element_of(source), element_of(type_)):
-            name = "index_castui" if is_condition(source) else "index_cast"
-        elif is_condition(source):
-            name = "extui"
+        if is_condition(source):
+            name = "index_castui" if element_of(type_) == "index" else "extui"
         else:
             name = _resized(source, type_)
         self.out.price += _CAST
@@ -278,6 +276,8 @@ def _one_of_two(term: Expr) -> tuple[Expr | None, bool]:
 
 
 def _resized(source: str, target: str) -> str:
-    """The operation between integers of two widths."""
+    """The operation between integers of two widths, or of ``index``."""
+    if "index" in (element_of(source), element_of(target)):
+        return "index_cast"
     bits, wanted = (int(element_of(type_)[1:]) for type_ in (source, target))
     return "extsi" if bits < wanted else "trunci"

@@ -21,10 +21,10 @@ _AXIS = re.compile(r"axis(\d+)_(\d+)")
 def element_of(type_: str) -> str:
     """The type of the elements; of a scalar its own.
 
-    >>> element_of("tensor<64x1xi32>"), element_of("i1")
-    ('i32', 'i1')
+    >>> element_of("tensor<64x1xindex>"), element_of("i1")
+    ('index', 'i1')
     """
-    return type_.removeprefix("tensor<").removesuffix(">").rpartition("x")[2] if is_tensor(type_) else type_
+    return re.sub(r"tensor<(?:\d+x)+|>", "", type_)
 
 
 def is_tensor(type_: str) -> bool:
@@ -48,10 +48,10 @@ def is_condition(type_: str) -> bool:
 def shape_of(type_: str) -> tuple[int, ...]:
     """The extents of a tensor; none of a scalar.
 
-    >>> shape_of("tensor<64x1xi32>"), shape_of("i32")
+    >>> shape_of("tensor<64x1xindex>"), shape_of("i32")
     ((64, 1), ())
     """
-    return tuple(int(n) for n in type_[len("tensor<") :].split("x")[:-1]) if is_tensor(type_) else ()
+    return tuple(int(n) for n in re.findall(r"(\d+)x", type_))
 
 
 def typed(element: str, shape: Sequence[int]) -> str:
