@@ -20,14 +20,17 @@ from eqsat.lang.text import split_list
 from eqsat.lang.validation import require
 
 _NAME = r"%?([\w.\-]+)"
-_ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\{[^}]*\})?"
-_SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\{([^}]*)\})?")
+_ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\s*\{[^}]*\})?"
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\s*\{([^}]*)\})?")
 #: What follows the dimensions of a layout: tiles and a memory space, as in T(8,128)(2,1)S(1).
 _PLACEMENT = re.compile(r"(?:[A-Z#*]+(?:\([^()]*\))+)*")
 _TILES = re.compile(r"T((?:\([^()]*\))+)")
 #: The first arrow is as good as any: no other is tried.
 _HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:(?>\(.*?\)\s*->).*)?\{{")
-_INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))\s*([a-z][\w\-]*)\((.*)")
+_OUTPUT = rf"({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))"
+_INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}\s*([a-z][\w\-]*)\((.*)")
+#: A line behind which the operation follows.
+_BEGUN = re.compile(rf"(?:ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}?|{_OUTPUT}")
 _OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
 #: Longer ones are no sizes, and Python does not read those of thousands of digits.
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -257,7 +260,7 @@ def integers(text: str) -> tuple[int, ...]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines of the text, those that open brackets or end in a comma joined with what follows."""
+    """Numbered lines of the text, those that open brackets, end in a comma or end before an operation joined with the next."""
     bare = _SKIPPED.sub(lambda m: '""' if m[0][0] == '"' else "\n" * m[0].count("\n"), text)
     bare = _STACK_FRAMES.sub(lambda m: "\n" * m[0].count("\n"), bare)
     parts: list[str] = []
@@ -269,7 +272,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         parts.append(line)
         depth += sum((c in "([{") - (c in ")]}") for c in line)
         begins_or_ends = len(parts) == 1 and (_END.fullmatch(line) or _HEADER.fullmatch(line))
-        if begins_or_ends or (depth <= 0 and line[-1] != ","):
+        if begins_or_ends or (depth <= 0 and line[-1] != "," and not _BEGUN.fullmatch(line)):
             yield first, " ".join(parts)
             parts, depth = [], 0
     if parts:

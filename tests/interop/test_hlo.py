@@ -49,6 +49,22 @@ def test_what_xla_prints() -> None:
     assert repr(by_name["r"]) == "reshape 'r'"
 
 
+def test_an_instruction_goes_on_behind_its_shape() -> None:
+    """As the texts of XLA's tests are broken, which have blanks before layouts, too."""
+    module = hlo.parse("""ENTRY e {
+  p = f32[4, 8] {0, 1} parameter(0)
+  pair =
+    (f32[8]{0}, f32[8])
+    tuple(p, p)
+  ROOT r = f32[8, 4]
+    transpose(f32[4, 8] {0, 1} p), dimensions={1, 0}
+}""")
+    assert [i.opcode for i in module.entry.instructions] == ["parameter", "tuple", "transpose"]
+    assert module.entry.parameters[0].shapes[0].layout == (0, 1)
+    with pytest.raises(ValueError, match="line 2 of the HLO text: cannot parse 'ROOT c = f32"):
+        hlo.parse("ENTRY e {\n  ROOT c = f32[4]\n}")
+
+
 STACK_FRAMES = """
 HloModule jit_f, is_scheduled=true
 
