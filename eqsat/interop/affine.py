@@ -1,6 +1,7 @@
 """Affine expressions, maps and sets in MLIR's syntax: read into terms, and printed.
 
-``floordiv`` and ``mod`` are ``//`` and ``%``; ``x ceildiv n`` is ``-(x // -n)``, which is printed as it was read.
+``floordiv``, which XLA also writes ``/``, and ``mod`` are ``//`` and ``%``; ``x ceildiv n`` is ``-(x // -n)``, which is
+printed as it was read.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
 from eqsat.lang.validation import require
 from eqsat.theory.linear import LinearArithmetic
 
-_SYMBOLS = {"floordiv": "//", "mod": "%"}
+_SYMBOLS = {"floordiv": "//", "mod": "%", "/": "//"}
 #: The operators of MLIR's affine expressions that are words.
-AFFINE_WORDS = frozenset(_SYMBOLS) | {"ceildiv"}
+AFFINE_WORDS = frozenset({"floordiv", "mod", "ceildiv"})
 _AS_PRINTED = {"//": " floordiv ", "%": " mod ", "*": " * "}
 #: How tightly the operators of maps bind.
 _ADD, _MUL, _NEG = [OPS[op].precedence for op in ("add", "mul", "neg")]
@@ -74,9 +75,8 @@ def affine_term(text: str, names: Mapping[str, Expr]) -> Expr:
     text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
     if re.search(r"\bceildiv\b", text):
         raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
-    return parse(
-        re.sub(r"\b(floordiv|mod)\b", lambda m: _SYMBOLS[m[0]], text), names, "name it among the dims or symbols"
-    )
+    text = re.sub(r"\b(?:floordiv|mod)\b|/+", lambda m: _SYMBOLS.get(m[0], m[0]), text)
+    return parse(text, names, "name it among the dims or symbols")
 
 
 def affine_text(term: Expr) -> str:

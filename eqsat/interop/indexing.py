@@ -212,7 +212,7 @@ class IndexingMap(Displayed):
         refuse_long_text(text, "a map")
         # each run of spaces is one, or expressions that look for what follows it take time by its square
         lines = "\n".join([" ".join(line.split()) for line in text.split("\n") if line.strip()])
-        head, _, domain = _FLAG.sub("", _unwrapped(lines)).partition("domain:")
+        head, _, domain = _FLAG.sub("", _unwrapped(lines.replace("domain :", "domain:"))).partition("domain:")
         if not (found := _MAP.fullmatch(" ".join(head.split()).strip(" ,"))):
             raise ValueError(f"cannot parse the map {text[:60]!r}: it must read '(dims)[symbols] -> (results)'")
         dims, symbols, runtime, results = [split_list(part or "") for part in found.groups()]

@@ -57,6 +57,11 @@ TEXTS = [
         "affine_map<(d0)[s0] -> (d0 + s0)>",
         "(d0)[s0] -> (d0 + s0), domain: d0 in [-2147483648, 2147483647], s0 in [-2147483648, 2147483647]",
     ),
+    (
+        "(d0, d1)->(-(d0 / 3) + (d1 / 2) // 5, min(d0 / 2, 4)), domain : d0 in[0, 9], d1 in[0, 9], d1 / 2 in [1, 3]",
+        "(d0, d1) -> (-(d0 floordiv 3) + d1 floordiv 2 floordiv 5, min(d0 floordiv 2, 4)), "
+        "domain: d0 in [0, 9], d1 in [0, 9], d1 floordiv 2 in [1, 3]",
+    ),
     # a condition counts 1 where it holds
     (
         "(d0) -> (d0 < 3), domain: d0 in [0, 9], d0 < 8 in [0, 0], d0 != 4 in [0, 1], d0 != 5 in [1, 3]",
