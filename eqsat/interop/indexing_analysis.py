@@ -18,9 +18,11 @@ from typing import Literal, cast
 
 from eqsat.interop import relations
 from eqsat.interop.hlo import Computation, Instruction, integers
-from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.indexing import IndexingMap, RuntimeVariable
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
+from eqsat.lang.expr import Expr, const, substitute
+from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
 from eqsat.lang.traversal import reached
 from eqsat.theory.forms import ZERO
@@ -39,6 +41,8 @@ _ELEMENTWISE = """
     remainder round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic
     shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor
 """
+#: What a constant of one element holds.
+_SCALAR = re.compile(r" constant\(\{*\s*(-?\d{1,18})\s*\}*\)")
 NULLARY = ("constant", "iota", "parameter", "partition-id", "replica-id")
 CALLS = ("fusion", "call")
 
@@ -97,7 +101,7 @@ def indexing_maps(
         return analysis.of_computation(of, output)
     found: Maps = dict.fromkeys(range(len(of.operands)), ())
     for number, _, steps in analysis.steps(of, output):
-        maps = steps if of.opcode in CALLS else map(simplify, steps)
+        maps = steps if of.opcode in CALLS else map(analysis.simplified, steps)
         found[number] = tuple(m for m in maps if not m.is_empty)
     return found
 
@@ -109,6 +113,18 @@ class _Analysis:
         self.is_forward = direction == "output_to_input"
         self.simplify = simplify
         self.known: dict[tuple[Computation, int], Maps] = {}
+
+    def simplified(self, given: IndexingMap) -> IndexingMap:
+        """A map with the values of constants and iotas in the place of the variables that read them, simplified."""
+        image = {r.variable: value for r in given.runtime if (value := _constant(r)) is not None}
+        runtime = [replace(r, indices=tuple(substitute(r.indices, image))) for r in given.runtime]
+        found = replace(
+            given,
+            results=tuple(substitute(given.results, image)),
+            constraints=tuple(substitute(given.constraints, image)),
+            runtime=tuple(r for r in runtime if r.variable not in image),
+        )
+        return self.simplify(found if image else given)
 
     def of_computation(self, computation: Computation, output: int) -> Maps:
         """The maps of the parameters of a computation; first those of all that it calls, without recursion."""
@@ -162,7 +178,7 @@ class _Analysis:
         """``known``, and those of ``maps`` that are none of these and read anything, simplified."""
         found = list(known)
         for given in maps:
-            simplest = self.simplify(given).trimmed()
+            simplest = self.simplified(given).trimmed()
             if not simplest.is_empty and not any(_are_one(simplest, other) for other in found):
                 found.append(simplest)
             if len(found) > INTEROP_LIMITS.maps:
@@ -194,6 +210,20 @@ def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
         within = replace(source, text=f"{source} in {call.name}")
         runtime.append(replace(r, hlo=within if source.number is None else call.operands[source.number]))
     return replace(given, runtime=tuple(runtime))
+
+
+def _constant(read: RuntimeVariable) -> Expr | None:
+    """The value of a runtime variable, kept inside as XLA keeps slices, if a constant or an iota holds it."""
+    variable, source = read.variable, read.hlo
+    if not isinstance(source, Instruction) or source.opcode not in ("constant", "iota"):
+        return None
+    if source.opcode == "iota":
+        value = read.indices[source.dimension("iota_dimension")]
+    elif found := _SCALAR.search(source.text):
+        value = const(int(found[1]))
+    else:
+        return None
+    return maximum(variable.vmin, minimum(variable.vmax, value))
 
 
 def _are_one(one: IndexingMap, other: IndexingMap) -> bool:

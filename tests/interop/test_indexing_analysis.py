@@ -974,3 +974,36 @@ def test_what_is_no_instruction_is_refused() -> None:
         indexing_maps(module)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="HLO is read from a text, not from 3"):
         hlo.parse(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("offset", "printed"),
+    [
+        ("s64[] constant(42)", "(d0) -> (d0 + 42), domain: d0 in [0, 9]"),
+        ("s64[] constant(99)", "(d0) -> (d0 + 90), domain: d0 in [0, 9]"),
+        ("s64[] constant(-3)", "(d0) -> (d0), domain: d0 in [0, 9]"),
+        ("s64[] parameter(1)", "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 9], rt0 in [0, 90]"),
+    ],
+)
+def test_offsets_that_are_constants_are_no_runtime_values(offset: str, printed: str) -> None:
+    """XLA gives the first map; beyond the operand it keeps a runtime variable."""
+    module = hlo.parse(f"""ENTRY e {{
+        p = s32[100] parameter(0)
+        o = {offset}
+        ROOT r = s32[10] dynamic-slice(p, o), dynamic_slice_sizes={{10}}
+    }}""")
+    for of in (module.entry, module.entry.root):
+        assert list(map(str, indexing_maps(of)[0])) == [printed]
+
+
+@pytest.mark.parametrize(("indices", "row"), [("iota(), iota_dimension=0", "min(32, d0)"), ("constant({...})", "rt0")])
+def test_rows_that_an_iota_counts_are_no_runtime_values(indices: str, row: str) -> None:
+    module = hlo.parse(f"""ENTRY e {{
+        p = f32[33,76] parameter(0)
+        i = s64[42,1] {indices}
+        ROOT g = f32[42,1,1] gather(p, i), offset_dims={{1,2}}, collapsed_slice_dims={{}}, start_index_map={{0}},
+            index_vector_dim=1, slice_sizes={{1,1}}
+    }}""")
+    (found,) = indexing_maps(module.entry)[0]
+    assert str(found.results[0]) == row
+    assert bool(found.runtime) == (row == "rt0")
