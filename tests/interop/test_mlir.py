@@ -509,3 +509,44 @@ def test_what_a_model_prices_wrongly_is_said(price, name):
 def test_integers_without_bits_or_of_very_many_are_not_read(type_):
     text = f'func.func @f(%x: {type_}) {{\n  %0 = arith.addi %x, %x : {type_}\n  "k.use"(%0) : ({type_}) -> ()\n}}\n'
     assert rewrite(text) == text
+
+
+def test_digits_of_an_index_and_the_index_of_digits_are_read():
+    text = """func.func @f(%m: memref<512xf32>, %n: index) {
+  %c16 = arith.constant 16 : index
+  affine.for %i = 0 to 512 {
+    %0:3 = affine.delinearize_index %i into (4, 8, 16) : index, index, index
+    %flat = affine.linearize_index disjoint [%0#0, %0#1, %0#2] by (8, 16) : index
+    %row = arith.divsi %flat, %c16 : index
+    %column = arith.remsi %flat, %c16 : index
+    %back = arith.muli %row, %c16 : index
+    %at = arith.addi %back, %column : index
+    %x = memref.load %m[%at] : memref<512xf32>
+    %y = affine.apply affine_map<(d0, d1) -> (d0 mod 16 + d1 floordiv 8)>(%0#2, %0#1)
+    memref.store %x, %m[%y] : memref<512xf32>
+    %1:2 = affine.delinearize_index %i into (%n) : index, index
+    %z = arith.remsi %1#1, %c16 : index
+    memref.store %x, %m[%z] : memref<512xf32>
+  }
+  return
+}
+"""
+    found = rewrite(text)
+    assert "load %m[%i]" in found
+    assert "store %x, %m[%0#2]" in found
+    assert "linearize_index disjoint" not in found
+    # one of several digits that is read no more, and a size that may be 0
+    assert "%0:3 = affine.delinearize_index" in found
+    assert "%z = arith.remsi %1#1, %c16" in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%d = affine.linearize_index [%i, %i, %i] by (8) : index",
+        "%d:2 = affine.delinearize_index %i into (8, 8, 8) : index, index",
+    ],
+)
+def test_digits_without_their_sizes_are_any_index(line):
+    text = body("affine.for %i = 0 to 8 {", line, "%e = arith.addi %d, %i : index", '"k.use"(%e) : (index) -> ()', "}")
+    assert rewrite(text) == text

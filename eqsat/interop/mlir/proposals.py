@@ -123,7 +123,9 @@ class Program:
             value = queue.pop()
             fewer[value] += 1
             statement = value.statement
-            is_free = len(value.users) + gained[value] == fewer[value] and value in self.terms.computed
+            # of several results others may be read
+            is_free = len(value.users) + gained[value] == fewer[value] and statement.results == [value]
+            is_free = is_free and value in self.terms.computed
             if is_free and statement.replacement is None and statement not in replaced and statement not in found:
                 found[statement] = None
                 queue += map(resolved, statement.operands)

@@ -41,10 +41,12 @@ _CAST = re.compile(rf"%0 = arith\.(index_cast|index_castui|extsi|extui|trunci) %
 #: A map or set, and its operands.
 MAP = r"(#[\w.$-]+|affine_(?:map|set)<.*>) ?\(([^()]*)\)(?: ?\[([^\]]*)\])?"
 APPLY = re.compile(rf"%0 = affine\.(apply|min|max) {MAP}")
+_JOINED = re.compile(r"%0 = affine\.linearize_index (?:disjoint )?\[(.+)\] by \((.*)\) : index")
+_DIGITS = re.compile(r"%0(?::\d+)? = affine\.delinearize_index %1 into \((.*)\) : (index(?:, index)*)")
 _ACCESS = re.compile(r"(?:%0 = )?affine\.(?:load|store) (?:%\d+, )?%\d+ ?\[(.*)\] : .*")
 _TYPED = re.compile(rf"%0 = (?:arith|tt)\..* (?::|to|->) {TYPE}")
 _BOOL = re.compile(r"%0 = arith\.constant (?:true|false)")
-_INDEX = re.compile(r"%0 = affine\.(?:apply|min|max) .*")
+_INDEX = re.compile(r"%0 = affine\.(?:apply|min|max|linearize_index) .*")
 
 #: More terms than an operation adds to those of its operands.
 _MOST_OWN = 16
@@ -229,7 +231,7 @@ class Terms:
             if value not in self.base.computed or (known.args and self.stops(value)):
                 return self._variable(value, known.vmin, known.vmax, type_)
         try:
-            term = self.result(value.statement, type_) if value.is_result else None
+            term = self.result(value, type_) if value.is_result else None
             if term is not None and not (self.atoms and self.atoms(term)):
                 self.computed.add(value)
                 return term
@@ -255,12 +257,12 @@ class Terms:
         """The range of a value that is no arithmetic."""
         return limits(type_)
 
-    def result(self, statement: Statement, type_: str) -> Expr | None:
-        """The exact term of what a statement computes; None if it has no meaning here.
+    def result(self, value: Value, type_: str) -> Expr | None:
+        """The exact term of a result of a statement; None if it has no meaning here.
 
         Raises ``NotReadError`` if it may wrap, or is not defined everywhere.
         """
-        text, values = statement.normalised
+        text, values = value.statement.normalised
         if found := _CONSTANT.fullmatch(text):
             if found[1] in ("true", "false"):
                 return TRUE if found[1] == "true" else FALSE
@@ -290,9 +292,38 @@ class Terms:
             is_moved = all(axis_of(v) is not None or not is_tensor(self.type_of_variable(v)) for v in variables([term]))
             return expanded(term, int(found[2])) if is_moved else None
         if APPLY.fullmatch(text):
-            kind, terms = self.applied(statement)
+            kind, terms = self.applied(value.statement)
             return reduce({"min": minimum, "max": maximum}.get(kind, minimum), terms)
+        return self._of_digits(value)
+
+    def _of_digits(self, value: Value) -> Expr | None:
+        """The index that digits make, or a digit of one; the size of the first digit is no end of it."""
+        text, values = value.statement.normalised
+        if found := _JOINED.fullmatch(text):
+            digits = [self._operand_or_number(x, values) for x in split_list(found[1])]
+            sizes = self._inner_sizes(found[2], len(digits), values)
+            index = reduce(lambda x, pair: x * pair[0] + pair[1], zip(sizes, digits[1:], strict=True), digits[0])
+            return self._exact(index, [*digits, *sizes], "index")
+        if found := _DIGITS.fullmatch(text):
+            index = self.of(values[1], "index")
+            place = int(value.name.partition("#")[2] or 0)
+            sizes = self._inner_sizes(found[1], len(split_list(found[2])), values)
+            if place > len(sizes) or any(size.vmin <= 0 for size in sizes):
+                raise NotReadError
+            below = LinearArithmetic().simplify(reduce(lambda x, y: x * y, sizes[place:], const(1)))
+            digit = index if below is const(1) else index // below
+            return self._exact(digit % sizes[place - 1] if place else digit, [index, *sizes], "index")
         return None
+
+    def _inner_sizes(self, text: str, count: int, values: Sequence[Value]) -> list[Expr]:
+        """The sizes of all digits but the first, which need not be there."""
+        sizes = [self._operand_or_number(x, values) for x in split_list(text)]
+        if len(sizes) not in (count - 1, count):
+            raise NotReadError
+        return sizes[len(sizes) - count + 1 :]
+
+    def _operand_or_number(self, text: str, values: Sequence[Value]) -> Expr:
+        return const(int(text)) if re.fullmatch(r"-?\d+", text) else self.operand(text, values)
 
     def _exact(self, term: Expr, operands: Sequence[Expr], type_: str) -> Expr:
         """``term``, if nothing that it computes from its operands may wrap."""
