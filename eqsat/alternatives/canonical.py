@@ -12,7 +12,7 @@ from math import prod
 from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import Bounds, EGraph, Node, Payload, sum_payload
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.terms import node_of
@@ -22,7 +22,7 @@ from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches,
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
-_NARROWING = frozenset({"mod", "min", "max", "where"})
+_NARROWING = frozenset({"mul", "floordiv", "mod", "min", "max", "where"})
 
 
 class CanonicalGraph:
@@ -167,9 +167,15 @@ class CanonicalGraph:
 
     def narrow(self) -> None:
         """Narrow the bounds of the classes since the last time by their nodes, operands first."""
-        for c in reversed(range(self._narrowed, len(self.values))):
+        new = list(reversed(range(self._narrowed, len(self.values))))
+        for c in new:
             for node in self.graph.classes[c]:
                 if node[0] in _NARROWING:
+                    self._narrow(c, node)
+        # the sign of a sum decides what its quotients cost
+        for c in new:
+            for node in self.graph.classes[c] if self.graph.bounds[c][0] < 0 else ():
+                if node[0] == "sum":
                     self._narrow(c, node)
         self._narrowed = len(self.values)
 
@@ -192,7 +198,8 @@ class CanonicalGraph:
         """Bounds of a class by those of a node: of the sum that it is, the sign or the end is often not seen."""
         bounds = self.graph.bounds
         low, high = bounds[c]
-        least, most = OPS[node[0]].bounds(*[bounds[a] for a in node[2]])
+        operands = [bounds[a] for a in node[2]]
+        least, most = _sum_bounds(node[1], operands) if node[0] == "sum" else OPS[node[0]].bounds(*operands)
         if low < least <= high or low <= most < high:
             bounds[c] = max(low, least), min(high, most)
 
@@ -246,6 +253,14 @@ def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
     if not pairs:
         return "const", constant, ()
     return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+
+
+def _sum_bounds(payload: Payload, operands: Iterable[Bounds]) -> Bounds:
+    constant, coefficients = sum_payload(payload)
+    low = high = constant
+    for (least, most), k in zip(operands, coefficients, strict=True):
+        low, high = (low + least * k, high + most * k) if k > 0 else (low + most * k, high + least * k)
+    return low, high
 
 
 class KindNodes:

@@ -122,6 +122,25 @@ def test_costs_of_what_is_computed_anyway(texts, ranges, cost):
     assert result.check().equal
 
 
+#: What is not negative, as one of its e-nodes shows, needs no multiple of the divisor.
+NOT_NEGATIVE = [
+    ("(row*40 + k)//25%12", {"row": (0, 18), "k": (0, 4)}, "row*8//5%12"),
+    ("((i*104 + k)//117 + p)%10", {"i": (0, 17), "k": (0, 12), "p": (0, 50)}, "(p + i*8//9)%10"),
+    (
+        "((x*n + y*n)%(m*n) + p)%12",
+        {"x": (-138, 98), "y": (-175, 279), "n": (1, 17), "m": (1, 6), "p": (0, 50)},
+        "(p + n*((x + y)%m))%12",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "ranges", "wanted"), NOT_NEGATIVE, ids=[row[0] for row in NOT_NEGATIVE])
+def test_dividends_are_not_negative_if_an_e_node_is_not(text, ranges, wanted):
+    result = optimize(text, **ranges)
+    assert result.cost == optimize(wanted, **ranges).cost_before
+    assert result.check().equal
+
+
 #: Where the sum is not there, or the condition is no interval of it, nothing changes.
 KEPT = [
     (["i == 1 and j == 0"], "i == 1 and j < 1"),
