@@ -44,6 +44,10 @@ class ExtremeNodes(KindNodes):
         # min(x + z, y + z) is min(x, y) + z
         if apart != form and apart.addends() > 1:
             yield self.sum_node([(apart, 1), (common, 1)])
+            # a maximum is a minimum that is subtracted, which needs no negation
+            for kept, other in ((apart, common), (common, apart)):
+                if all(k < 0 for k in other.terms.values()):
+                    yield self.sum_node([(kept, 1), (other.times(-1), -1)])
         many = self.classes.is_crowded()
         if len(form.terms) > 1 and (
             many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))

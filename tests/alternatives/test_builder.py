@@ -520,6 +520,10 @@ SHORTER = [
     (["(x*5 + y*6)//20"], ["(x + y + y//5)//4"]),
     (["(x*7 + y*4)//20"], ["(x*8 - x + y*4)//20"]),
     (["where(x < 6, 3, 8) - where(y < 6, 2, 6)"], ["where(x < 6, 3, 8) - where(y < 6, 2, 6)"]),
+    # of two maxima one is a minimum that is subtracted
+    (["max(0, x) + max(-6, -y)"], ["max(x, 0) - min(y, 6)"]),
+    (["min(0, max(0, x) + max(-6, -y))*(-2 - z)"], ["max(0, min(y, 6) - max(x, 0))*(z + 2)"]),
+    (["max(0, x) + max(-6, y)"], ["max(x, 0) + max(-6, y)"]),
     # a sum by which several terms are multiplied, and near misses
     (["x*z + y*z + x*w + y*w"], ["(x + y)*(z + w)"]),
     (["x*z - y*z + y*w - x*w + 5"], ["(x - y)*(z - w) + 5"]),
