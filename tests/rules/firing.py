@@ -358,8 +358,8 @@ FIRING = [
     Firing("where-lt-min", "where(x < y, x, y)", "min(x, y)", {"x": (0, 9), "y": (0, 9)}),
     Firing("where-lt-max-literal", "where(x < 5, 4, x)", "max(x, 4)", {"x": (0, 9)}),
     Firing("where-lt-min-literal", "where(x < 5, x, 4)", "min(x, 4)", {"x": (0, 9)}),
-    Firing("clamp-of-two", "max(min(x, 3), 2)", "where(x < 3, 2, 3)", {"x": (0, 9)}),
-    Firing("clamp-of-two-last", "min(max(x, 4), 5)", "where(x < 5, 4, 5)", {"x": (0, 9)}),
+    Firing("clamp-turned", "max(min(x, 9), 2)", "min(max(x, 2), 9)", {"x": (0, 20)}),
+    Firing("clamp-of-two", "min(max(x, 4), 5)", "where(x < 5, 4, 5)", {"x": (0, 9)}),
     Firing(
         "where-then-nested",
         "where(i < j, where(i < j, x, y), z)",
