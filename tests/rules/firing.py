@@ -144,6 +144,7 @@ FIRING = [
     Firing("cancel-scaled-mod", "x*z%(z*6)", "x%6*z", {"x": (1, 16), "z": (2, 6)}),
     Firing("cancel-literal-div", "x*2//(y*6)", "x//(y*3)", {"x": (8, 11), "y": (1, 16)}),
     Firing("cancel-literal-mod", "x*6%(y*9)", "x*6//3%(y*3)*3", {"x": (0, 3), "y": (1, 16)}),
+    Firing("cancel-literal-mod-rest", "(x*6 + 2)%(y*9)", "x*6//3%(y*3)*3 + 2", {"x": (0, 3), "y": (1, 16)}),
     Firing("symbolic-multiple-div", "(x*z + y)//z", "x + y//z", {"x": (1, 16), "y": (8, 11), "z": (8, 11)}),
     Firing("symbolic-multiple-mod", "(x*z + y)%z", "y%z", {"x": (8, 11), "y": (2, 6), "z": (1, 16)}),
     Firing(
