@@ -37,7 +37,7 @@ SELECT = [
     Rule("where-pull-div",     "where(p, x // d, y // d)",       "where(p, x, y) // d",            why="the branches share d", modulo_theory=True),
     Rule("where-pull-mod",     "where(p, x % d, y % d)",         "where(p, x, y) % d",             why="the branches share d", modulo_theory=True),
     Rule("where-add-where",    "where(p, x, y) + where(p, z, w)", "where(p, x + z, y + w)",        why="one condition, one choice"),
-    Rule("where-mul-mask-not", "where(p, 0, 1) * x",             "where(p, 0, x)",                 why="x or nothing", modulo_theory=True),
+    Rule("where-mul-scaled-not", "where(p, 0, c) * x",           "where(p, 0, x*c)",               why="c times x or nothing", source="B25", modulo_theory=True),
     Rule("where-mul-scaled",   "where(p, c, 0) * x",             "where(p, x*c, 0)",               why="c times x or nothing", source="B25", modulo_theory=True),
     Rule("where-scale-literals", "where(p, a, b) * c",           "where(p, a*c, b*c)",             why="literals are computed", modulo_theory=True),
     Rule("where-add-literals", "where(p, a, b) + c",             "where(p, a + c, b + c)",         why="literals are computed", modulo_theory=True, covered_by="where-scale-add-literals"),

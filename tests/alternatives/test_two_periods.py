@@ -183,7 +183,7 @@ DERIVED = [
     ("v//7", ("div-two-periods",)),
     ("(y + z)%n", ("two-periods-mod-symbolic",)),
     ("(y + z)//n", ("two-periods-div-symbolic",)),
-    ("x//7*y", ("div-two-periods", "where-mul-mask-not")),
+    ("x//7*y", ("div-two-periods", "where-mul-scaled-not")),
     ("(y + z + 2)%9*4 + y", None),
     ("x//7*5 + x%7*3", None),
     ("where(x < 7, x, x - 7) + x//7*7", None),

@@ -461,11 +461,10 @@ FIRING = [
         {"i": (0, 9), "j": (0, 9), "w": (-8, 7), "x": (4, 5), "y": (0, 1), "z": (2, 6)},
     ),
     Firing(
-        "where-mul-mask-not",
-        "where(i < j, 0, 1)*x",
-        "where(i < j, 0, x)",
-        {"i": (0, 9), "j": (0, 9), "x": (0, 31)},
-        besides=["where-of-two-values"],
+        "where-mul-scaled-not",
+        "where(i < j, 0, 3)*x",
+        "where(i < j, 0, x*3)",
+        {"i": (0, 9), "j": (0, 9), "x": (1, 16)},
     ),
     Firing(
         "where-mul-scaled", "where(i < j, 3, 0)*x", "where(i < j, x*3, 0)", {"i": (0, 9), "j": (0, 9), "x": (1, 16)}
