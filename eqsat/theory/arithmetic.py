@@ -181,8 +181,9 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._clear_values()
         # whether a fact said more than was known
         self.changed = False
-        # what is being found: atoms that what they equal replaces, junctions that are joined
+        # what is being found: atoms that what they equal replaces, reductions, junctions that are joined
         self._replacing: set[Expr] = set()
+        self.reducing: set[Expr] = set()
         self._joining: set[tuple[str, frozenset[Expr]]] = set()
         # how deep searches are: for divisors of atoms, in quotients by what is no literal, in bit operators, and in
         # forms multiplied by such divisors

@@ -35,6 +35,17 @@ _PERMUTING = frozenset({"add", "sub", "where", "mod", "bitxor"})
 
 
 def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
+    if term in theory.reducing:
+        # what is known makes its parts speak of the whole again
+        return atom_form(term)
+    theory.reducing.add(term)
+    try:
+        return _normal_reduction(theory, term)
+    finally:
+        theory.reducing.discard(term)
+
+
+def _normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     body, index, low, high = term.args
     if theory.parent is not None and theory.touched & theory.variables.of(index):
         # what is known of an index here is not about the one of that name which the reduction binds

@@ -375,3 +375,10 @@ def test_minima_in_products_and_sums(text, answer, rules):
     result = optimize(parse(text, names), rules=rules)
     assert result.cost <= cost_of([parse(answer, names)], LATENCY)
     assert result.check().equal
+
+
+def test_a_reduction_whose_parts_speak_of_it_again_stays():
+    # where x%2 is known, the condition on x//2 became a condition of its own and the same sum, without end
+    names = {"A": buffer("A"), "x": var("x", 0, 3)}
+    result = optimize(parse("sum(sum(where(r == x//2, where(s == x%2, A[r*2 + s], 0), 0), s, 0, 2), r, 0, 2)", names))
+    assert str(result.expr) == "A[x]"
