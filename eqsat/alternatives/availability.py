@@ -138,9 +138,12 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
             divisor = builder.form_of(args[1]) if op == "mod" else None
             if divisor is None or divisor.terms:
                 continue
-            shift = _periods_below_zero(graph.bounds[args[0]][0], divisor.constant)
+            dividend, low = builder.form_of(args[0]), graph.bounds[args[0]][0]
+            if low < 0 and builder.theory.touched:
+                # the answer is priced by the ranges of its variables, whatever facts say of them
+                low = min(low, to_expr(dividend).vmin)
+            shift = _periods_below_zero(low, divisor.constant)
             if shift:
-                dividend = builder.form_of(args[0])
                 shifted = builder.add_class(dividend.shifted(shift), expand=False)
                 for other, payload, operands in graph.classes[args[0]]:
                     if other == "sum":

@@ -141,6 +141,12 @@ def test_dividends_are_not_negative_if_an_e_node_is_not(text, ranges, wanted):
     assert result.check().equal
 
 
+def test_dividends_are_not_negative_by_their_ranges_where_facts_say_more():
+    result = optimize("(i*5 + x)%5", i=(-95, 173), x=(-107, 166), constraints=["-74 <= x"])
+    assert (str(result.expr), result.cost) == ("(x + 110)%5", 9)
+    assert result.check().equal
+
+
 #: Where the sum is not there, or the condition is no interval of it, nothing changes.
 KEPT = [
     (["i == 1 and j == 0"], "i == 1 and j < 1"),
