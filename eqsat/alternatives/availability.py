@@ -138,7 +138,7 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
             divisor = builder.form_of(args[1]) if op == "mod" else None
             if divisor is None or divisor.terms:
                 continue
-            dividend, low = builder.form_of(args[0]), graph.bounds[args[0]][0]
+            dividend, (low, _) = builder.form_of(args[0]), builder.classes.narrowed_sum(args[0])
             if low < 0 and builder.theory.touched:
                 # the answer is priced by the ranges of its variables, whatever facts say of them
                 low = min(low, to_expr(dividend).vmin)

@@ -22,7 +22,7 @@ from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches,
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
-_NARROWING = frozenset({"mul", "floordiv", "mod", "min", "max", "where"})
+_NARROWING = frozenset({"floordiv", "mod", "min", "max", "where"})
 
 
 class CanonicalGraph:
@@ -167,17 +167,18 @@ class CanonicalGraph:
 
     def narrow(self) -> None:
         """Narrow the bounds of the classes since the last time by their nodes, operands first."""
-        new = list(reversed(range(self._narrowed, len(self.values))))
-        for c in new:
+        for c in reversed(range(self._narrowed, len(self.values))):
             for node in self.graph.classes[c]:
                 if node[0] in _NARROWING:
                     self._narrow(c, node)
-        # the sign of a sum decides what its quotients cost
-        for c in new:
-            for node in self.graph.classes[c] if self.graph.bounds[c][0] < 0 else ():
-                if node[0] == "sum":
-                    self._narrow(c, node)
         self._narrowed = len(self.values)
+
+    def narrowed_sum(self, c: int) -> Bounds:
+        """The bounds of a class, narrowed by the sums that it is: where it is a dividend, its sign decides a price."""
+        for node in self.graph.classes[c]:
+            if node[0] == "sum":
+                self._narrow(c, node)
+        return self.graph.bounds[c]
 
     def may_be_undefined(self, c: int) -> bool:
         """Whether a class divides by what may be zero: where it does, its e-nodes may have different values."""
