@@ -56,6 +56,8 @@ COMPARE = [
     Rule("eq-div-after",      "x//d == (x + c)//d",  "x % d < d - 1",           "c == 1 and d > 0",         "at the end of a bucket the next one begins", modulo_theory=True),
     Rule("eq-mod-difference", "(x + y*c) % d == 0",  "x % d == y",              "0 <= vmin(y) and vmax(y) < d and (c + 1) % d == 0", "y is the remainder that leaves nothing", modulo_theory=True),
     Rule("lt-mod-difference", "(x + y*c) % d < 1",   "x % d == y",              "0 <= vmin(y) and vmax(y) < d and (c + 1) % d == 0", "y is the remainder that leaves nothing", modulo_theory=True),
+    Rule("eq-mod-offset",     "(x//n + c) % d == k",   "x//n % d == (k - c) % d",  "0 <= k and k < d",         "c is taken from both sides, modulo d", source="D49", modulo_theory=True),
+    Rule("lt-mod-offset",     "(x//n + c) % d < 1",    "x//n % d == (-c) % d",    "d > 0",                    "c is what x lacks to a multiple of d", source="D49", modulo_theory=True),
     Rule("eq-or-next",        "x == c or x == d",    "x // 2 == c // 2",        "d == c + 1 and c % 2 == 0", "two numbers that are one pair", modulo_theory=True),
     Rule("multiple-above-power", "x % c < 1",       "x//(c - 1) == x%(c - 1)", "1 - c <= vmin(x) and vmax(x) < c*(c - 1) and 1 < c and c - 1 & c - 2 == 0", "x is x//(c - 1)*c + x%(c - 1) - x//(c - 1)", modulo_theory=True),
 

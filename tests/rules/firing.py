@@ -318,6 +318,8 @@ FIRING = [
     Firing("eq-div-after", "x//8 == (x + 1)//8", "x%8 < 7", {"x": (1, 99)}),
     Firing("eq-mod-difference", "(x - y)%3 == 0", "x%3 == y", {"x": (0, 29), "y": (0, 2)}),
     Firing("lt-mod-difference", "(x - y)%3 < 1", "x%3 == y", {"x": (0, 29), "y": (0, 2)}),
+    Firing("eq-mod-offset", "(x//3 + 4)%7 == 2", "x//3%7 == 5", {"x": (0, 99)}),
+    Firing("lt-mod-offset", "(x//3 + 4)%7 < 1", "x//3%7 == 3", {"x": (0, 99)}),
     Firing("eq-or-next", "x == 4 or x == 5", "x//2 == 2", {"x": (-9, 99)}),
     Firing("multiple-above-power", "x%9 < 1", "x//8 == x%8", {"x": (-8, 71)}),
     Firing("lt-and-lt", "x < 2 and x < 5", "x < 2", {"x": (0, 99)}),

@@ -30,7 +30,10 @@ GUARDS = [(rule, conjunct) for rule in DEFAULT for conjunct in conjuncts_of(rule
 PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaustive") for rule in BITS}
 PROVED_IN_PART |= dict.fromkeys(["bucket-and-bucket", "no-bucket-or-no-bucket"], ("bit-vectors", "exhaustive"))
 PROVED_IN_PART |= dict.fromkeys(
-    ["where-half-period", "eq-mod-difference", "lt-mod-difference", "tmod-inner", "tdiv-of-tmod"],
+    [
+        *["where-half-period", "eq-mod-difference", "lt-mod-difference", "eq-mod-offset", "lt-mod-offset"],
+        *["tmod-inner", "tdiv-of-tmod"],
+    ],
     ("instantiated", "exhaustive"),
 )
 
