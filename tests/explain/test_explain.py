@@ -348,14 +348,7 @@ def test_as_data():
     assert set(record["laws"]) == {step["law"] for step in record["steps"]}
 
 
-REFLECTED = {
-    "sum-where-apart",
-    "bound-above",
-    "sum-unparented",
-    "distribute-whole",
-    "min-reflected",
-    "max-reflected",
-}
+REFLECTED = {"bound-below", "sum-unparented", "clamp-turned", "min-reflected", "max-reflected"}
 #: (a reduction, the laws that its derivation cites)
 OF_REDUCTIONS = [
     ("sum(where(r < n, 0, x), r, 0, 10)", REFLECTED),
