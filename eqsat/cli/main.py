@@ -199,19 +199,34 @@ def app() -> None:
     """Optimise integer index expressions by equality saturation."""
 
 
+class _Expressions(click.Command):
+    """A command of expressions, which notes how many arguments stand behind ``--``: they may be ``--x``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[__name__] = len(args) - args.index("--") - 1 if "--" in args else 0
+        return super().parse_args(ctx, args)
+
+
 def _no_options(context: click.Context, option: click.Parameter, expressions: tuple[str, ...]) -> tuple[str, ...]:
-    for text in expressions:
+    before = len(expressions) - context.meta[__name__]
+    for place, text in enumerate(expressions):
         if text.startswith("--"):
             # an expression may begin with a minus, so click has no objection to these
             own = [name for option in context.command.params for name in option.opts]
             if (name := text.partition("=")[0]) in own:
                 raise click.UsageError(f"{name} stands behind --, where all are expressions: give it before")
+            if place >= before:
+                continue
             near = "".join(f" Did you mean {name}?" for name in get_close_matches(name, own, 1))
             raise click.UsageError(f"No such option: {text}{'.' if near else ''}{near}")
     return expressions
 
 
-@app.command(context_settings={"ignore_unknown_options": True}, short_help="Print the cheapest equal expressions.")
+@app.command(
+    cls=_Expressions,
+    context_settings={"ignore_unknown_options": True},
+    short_help="Print the cheapest equal expressions.",
+)
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...", callback=_no_options)
 @click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
 @click.option(

@@ -668,6 +668,12 @@ def test_messages_say_what_to_do(eqsat, given, said):
     assert said in err
 
 
+def test_what_stands_behind_two_dashes_is_an_expression(eqsat):
+    assert eqsat("optimize", "x", "--range", "x=4", "--", "--x", "x")[:2] == (0, "x\nx\nx\n")
+    code, _, err = eqsat("optimize", "--x", "--range", "x=4", "--", "--x")
+    assert (code, err) == (2, "eqsat: No such option: --x. Did you mean --c?\n")
+
+
 def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
     corpus = tmp_path / "corpus.jsonl"
     case = '"vars": {"i": [0, 999]}, "exprs": ["i//3//5"]'
