@@ -60,6 +60,8 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     ------
     ModuleNotFoundError
         If HiGHS is not installed; the message says how to install it.
+    ValueError
+        As :func:`eqsat.extract.select.tree`, if no start is given.
 
     >>> from eqsat.extract import EGraph, Latency
     >>> classes = {0: [("var", "x", ())], 1: [("add", None, (0, 0)), ("shl", None, (0, 2))], 2: [("const", 1, ())]}

@@ -273,12 +273,21 @@ def tree(priced: Priced) -> Choice:
     Choice
         A node for each class.
 
+    Raises
+    ------
+    ValueError
+        If a root has no finite term; the message names it.
+
     >>> from eqsat.extract.cost import OpCount
     >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
     >>> tree(Priced.of(graph, OpCount()))
     {0: ('var', 'x', ()), 1: ('neg', None, (0,))}
     """
-    return trees(priced)[1]
+    choice = trees(priced)[1]
+    for root in priced.graph.roots:
+        if root not in choice:
+            raise ValueError(f"the root {root} has no finite term: each of its e-nodes needs a class without one")
+    return choice
 
 
 def trees(priced: Priced) -> tuple[dict[int, int], Choice]:
@@ -369,6 +378,11 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     -------
     Choice
         A node for each class that the roots need, and for others.
+
+    Raises
+    ------
+    ValueError
+        As :func:`tree`, if no start is given.
 
     >>> from eqsat.extract.cost import OpCount
     >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from priced import Table, depths, is_finite, priced
 
 from eqsat.extract import Choice, EGraph, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract.exact import exact
 from eqsat.extract.select import improved
 from eqsat.optimizer.front import optimize
 
@@ -55,6 +56,14 @@ def test_a_cycle_through_a_shared_class_is_never_chosen():
     graph = priced({0: [(3, ())], 1: [(1, (2,)), (4, (0,))], 2: [(1, (1,)), (4, (0,))]}, [1, 2])
     depths(dag(graph), [1, 2])
     assert total_cost(graph, dag(graph)) == 8
+
+
+@pytest.mark.parametrize("extract", [tree, dag, exact])
+@pytest.mark.parametrize("nodes", [[], [("neg", None, (0,))]])
+def test_a_root_without_a_finite_term_is_refused(extract, nodes):
+    graph = EGraph({0: nodes, 1: [("var", "x", ())]}, {0: (0, 9), 1: (0, 9)}, [1, 0])
+    with pytest.raises(ValueError, match=r"the root 0 has no finite term"):
+        extract(Priced.of(graph, OpCount()))
 
 
 def test_reachable_lists_operands_first_and_each_class_once():
