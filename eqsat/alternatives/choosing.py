@@ -47,6 +47,8 @@ class Improver:
     ----------
     share : callable
         Brackets a choice so that its sums and junctions share parts, with new nodes of the graph.
+    best : End or None
+        The cheapest choice found so far, for when the time is up before the next one is found.
     """
 
     graph: EGraph
@@ -54,6 +56,7 @@ class Improver:
     is_late: Callable[[], bool]
     share: Callable[[Choice], Choice]
     priced: Priced = field(init=False)
+    best: End | None = field(default=None, init=False)
     # by the sums and junctions of a choice, the choice in which they share parts
     _bracketed: dict[frozenset[tuple[int, Node]], End] = field(default_factory=dict, init=False)
 
@@ -67,7 +70,10 @@ class Improver:
 
     def improved(self, start: Choice, thorough: bool = False) -> End:
         """The cheapest choice found from ``start``."""
-        return improved(self.priced, start, thorough=thorough, late=self.is_late)
+        found = improved(self.priced, start, thorough=thorough, late=self.is_late)
+        if self.best is None or found[1] < self.best[1]:
+            self.best = found
+        return found
 
     def bracket(self, choice: Choice) -> End:
         """The choice bracketed so that sums and junctions share parts, and improved.
@@ -109,7 +115,7 @@ class Chooser:
     def __post_init__(self) -> None:
         self.programs = programs_by(self.of_products)
         share = partial(_with_shared_parts, self.builder, self.programs)
-        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.late_or_raise, share)
+        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.work.is_late, share)
 
     def choose(self) -> End:
         """The cheapest choice found from what is cheapest for each class alone."""
@@ -167,7 +173,7 @@ class Chooser:
     def _chosen_by(self, prices: dict[int, list[int]]) -> Choice:
         """The cheapest choice found if the nodes had these prices."""
         priced = Priced(self.builder.graph, prices)
-        return improved(priced, tree(priced), late=self.builder.theory.late_or_raise)[0]
+        return improved(priced, tree(priced), late=self.builder.theory.work.is_late)[0]
 
     def choose_from(self, start: Choice) -> End:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""

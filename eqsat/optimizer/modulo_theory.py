@@ -94,6 +94,8 @@ class ModuloTheory(Optimisation):
         if found.base is not None:
             # a late theory may not see that a divisor is never zero
             found.base.work.until = found.base.work.end = inf
+        if found.values and not found.wanted and not found.is_free:
+            found.terms = self._cheapest(found.terms, [as_term(value) for value in found.values])
         builder = found.builder
         if builder is None:
             # of leaves the e-graph is made when it is asked for
@@ -116,7 +118,7 @@ class ModuloTheory(Optimisation):
         priced = Priced.of(builder.classes.within_variables(), self.model)
         choice = tree(priced)
         if self.extract != "tree":
-            choice, _ = improved(priced, choice, thorough=True, late=builder.late_or_raise)
+            choice, _ = improved(priced, choice, thorough=True, late=builder.theory.work.is_late)
         written = builder.root_terms(choice)
         return [written[c] for c in wanted]
 
@@ -157,7 +159,7 @@ class ModuloTheory(Optimisation):
             found.terms = self._through_flat_index(base, found.terms)
             found.terms = self._under_gates(found)
         self.spent.enter("again")
-        found.terms = self._read_again(base, found.contexts, found.values, found.terms, len(builder.graph))
+        self._read_again(found, base, len(builder.graph))
 
     def _insert(
         self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]
@@ -199,7 +201,7 @@ class ModuloTheory(Optimisation):
                 priced = Priced.of(plain, self.model)
                 cheapest = tree(priced)
                 start = builder.as_written(cheapest, plain) or cheapest
-                before, _ = improved(priced, start, late=builder.late_or_raise)
+                before, _ = improved(priced, start, late=builder.theory.work.is_late)
         return before
 
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
@@ -214,13 +216,23 @@ class ModuloTheory(Optimisation):
         """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
         with self.spent.during("extract"):
             chooser = self._chooser(builder, self.model)
-            choice, cost = chooser.choose()
-            if self.extract == "tree":
-                return choice
-            best = self._reusing(chooser, choice, cost, limit)
-            if without_rules and len(builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
-                best = self._from(chooser, without_rules, cost, best, limit)
-            return chooser.collected(*best)[0]
+            try:
+                return self._chosen(chooser, limit, without_rules)
+            except OverdueError:
+                if chooser.search.best is None:
+                    raise
+                self.stop = "time"
+                return chooser.search.best[0]
+
+    def _chosen(self, chooser: Chooser, limit: float, without_rules: Choice) -> Choice:
+        """As :meth:`_extract`; raise :class:`OverdueError` if that takes long."""
+        choice, cost = chooser.choose()
+        if self.extract == "tree":
+            return choice
+        best = self._reusing(chooser, choice, cost, limit)
+        if without_rules and len(chooser.builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
+            best = self._from(chooser, without_rules, cost, best, limit)
+        return chooser.collected(*best)[0]
 
     @provides("start without rules", otherwise=lambda self, chooser, start, first, best, limit: best)
     def _from(
@@ -286,19 +298,15 @@ class ModuloTheory(Optimisation):
             terms = self._cheapest(terms, [answers.get(place, term) for place, term in enumerate(terms)])
         return terms
 
-    @provides("answer read again", otherwise=lambda self, base, contexts, values, terms, nodes: terms)
-    def _read_again(
-        self,
-        base: LinearArithmetic,
-        contexts: Sequence[LinearArithmetic | None],
-        values: list[Value],
-        terms: list[Expr],
-        nodes: int,
-    ) -> list[Expr]:
-        """The answer optimised once more, as long as its own normal forms say more than those before."""
+    @provides("answer read again", otherwise=lambda self, found, base, nodes: None)
+    def _read_again(self, found: _Found, base: LinearArithmetic, nodes: int) -> None:
+        """Optimise the answer once more, as long as its own normal forms say more than those before."""
+        contexts: Sequence[LinearArithmetic | None] = found.contexts
+        values = found.values
         for _ in range(LIMITS.readings):
             if not self._has_time():
                 break
+            terms = found.terms
             before, contexts = contexts, self._contexts_again(base, contexts, terms)
             again = self._values_again(base, contexts, values, terms)
             if self.has_own_rules and self._assume_remainders(base, map(as_term, again)):
@@ -316,9 +324,8 @@ class ModuloTheory(Optimisation):
             cost = cost_of(terms, self.model)
             choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)[0]
             written = builder.root_terms(choice)
-            terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
+            found.terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
             values, nodes = again, len(builder.graph)
-        return terms
 
     def _contexts_again(
         self, base: LinearArithmetic, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]

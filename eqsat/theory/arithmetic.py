@@ -404,6 +404,10 @@ class Work:
             raise OverdueError
         return now > self.until
 
+    def is_late(self) -> bool:
+        """Whether the time is up, for a search that has an answer whenever it ends."""
+        return time.perf_counter() > self.until
+
 
 class Witnesses:
     """The values of terms at sample points: 64 for every variable, some near zero and some from all over its range.

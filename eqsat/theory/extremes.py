@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations
 from math import gcd
+from typing import Any
+
+from numpy.typing import NDArray
 
 from eqsat.lang.expr import Expr, const, make
 from eqsat.theory.arithmetic import Arithmetic
@@ -30,7 +33,7 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
     """The normal form of the minimum of forms."""
     late = theory.late_or_raise()
     # once the time is up what is nested stays so
-    members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
+    members = _least_of_like(operands if late else _members(theory, operands))
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
     if len(kept) == 1:
         return kept[0]
@@ -43,6 +46,16 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
             found = _through_selection(theory, kept, found) or found
         theory.minima[key] = found
     return found
+
+
+def _least_of_like(operands: Iterable[LinearForm]) -> list[LinearForm]:
+    """Of operands that differ by a constant the least."""
+    found: dict[LinearForm, LinearForm] = {}
+    for form in operands:
+        terms = form.shifted(-form.constant)
+        if terms not in found or form.constant < found[terms].constant:
+            found[terms] = form
+    return [*found.values()]
 
 
 def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearForm]:
@@ -63,20 +76,28 @@ def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearF
 
 
 def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
+    """The members that are needed beside the others; once the time is up, of many all that are left."""
+    are_many = len(members) > LIMITS.compared_operands
+    # of most pairs of many a sample point shows that neither is always above the other
+    at: dict[LinearForm, NDArray[Any]] = {}
+
+    def is_above(x: LinearForm, y: LinearForm) -> bool:
+        if are_many and (at[x] < at[y]).any():
+            return False
+        gap = x.plus(y, -1)
+        low, high = theory.bounds(gap)
+        return low >= 0 or (thorough and high > 0 and theory.is_never_negative(gap))
+
     kept: list[LinearForm] = []
-    for member in members:
-        if any(_is_above(theory, member, other, thorough) for other in kept):
-            continue
-        kept = [other for other in kept if not _is_above(theory, other, member, thorough)]
-        kept.append(member)
+    for place, member in enumerate(members):
+        if are_many:
+            if theory.late_or_raise():
+                return [*kept, *members[place:]]
+            at[member] = theory.witnesses.of_form(member)[theory.witnessed()]
+        if not any(is_above(member, other) for other in kept):
+            kept = [other for other in kept if not is_above(other, member)]
+            kept.append(member)
     return kept
-
-
-def _is_above(theory: Arithmetic, x: LinearForm, y: LinearForm, thorough: bool) -> bool:
-    """Whether ``x`` is never needed beside ``y``."""
-    gap = x.plus(y, -1)
-    low, high = theory.bounds(gap)
-    return low >= 0 or (thorough and high > 0 and theory.is_never_negative(gap))
 
 
 def _distributed(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:

@@ -10,6 +10,7 @@ import pytest
 import sympy
 from corpora import HAND, SAMPLE, cases
 
+from eqsat.alternatives.choosing import Chooser
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract import COST_MODELS, OpCount
@@ -754,13 +755,29 @@ def test_a_quotient_beside_a_digit_is_multiplied_by_its_divisor():
     assert result.cost == cost_of([expected], COST_MODELS["latency"])
 
 
-def test_what_was_built_is_the_answer_when_saturation_takes_all_the_time(monkeypatch):
-    def endless(*_):
-        raise OverdueError
+def endlessly(*_, **__):
+    raise OverdueError
 
-    monkeypatch.setattr(ModuloTheory, "_saturate", endless)
+
+def test_what_was_built_is_the_answer_when_saturation_takes_all_the_time(monkeypatch):
+    monkeypatch.setattr(ModuloTheory, "_saturate", endlessly)
     result = sound(optimize("(x*32 + y)//32 + (x*32 + y)%32", x=(0, 63), y=(0, 31)))
     assert (result.stop, str(result.expr)) == ("time", "x + y")
+
+
+def test_normal_forms_are_the_answer_when_inserting_takes_all_the_time(monkeypatch):
+    monkeypatch.setattr(ModuloTheory, "_insert", endlessly)
+    result = sound(optimize("(x*32 + y)//32*n + (x*32 + y)%32", x=(0, 63), y=(0, 31), n=(1, 9)))
+    assert (result.stop, str(result.expr)) == ("time", "n*x + y")
+
+
+def test_the_best_choice_so_far_is_the_answer_when_the_next_takes_all_the_time(monkeypatch):
+    exprs, ranges = ["x//n*n + y", "x//n + x%n"], {"x": (0, 63), "y": (0, 63), "n": (1, 9)}
+    expected = optimize(exprs, **ranges).cost
+    monkeypatch.setattr(Chooser, "reusing", endlessly)
+    # what is cheapest for each class alone does not share the quotient
+    result = sound(optimize(exprs, **ranges))
+    assert (result.stop, result.cost) == ("time", expected)
 
 
 # every hand case, by the rules alone
