@@ -17,7 +17,7 @@ from typing import cast
 
 import numpy as np
 
-from eqsat.lang.evaluation import Points, evaluate, integers
+from eqsat.lang.evaluation import Points, evaluate, integers, number_type
 from eqsat.lang.expr import (
     FALSE,
     TRUE,
@@ -49,6 +49,8 @@ FEW = 16
 LEAF = 2**16
 #: The most elements of one array while a domain is swept: a few of them fit the cache.
 SWEEP = 2**17
+#: The same where no machine integer holds some value: each then takes a hundred times as long, and more.
+SWEEP_OF_WIDE = 2**8
 
 #: Bytes that the verdicts on all conditions may take at once.
 VERDICTS = 2**25
@@ -345,7 +347,7 @@ def sweep(
     variable that occurs, or None.
 
     Raises ``TimeoutError`` if ``deadline``, on the clock of :func:`time.monotonic`, passes first; it is looked at
-    between boxes of 100,000 points.
+    between boxes of 100,000 points, or of 256 where values are wide.
 
     >>> from eqsat import var
     >>> i = var("i", 0, 99)
@@ -355,6 +357,8 @@ def sweep(
     # the longest axis is innermost: that is what array operations are fast at
     axes = sorted(variables([*wanted, *facts]), key=extent)
     limit = min(SWEEP, max(2**12, VERDICTS // (len(wanted) + 1)))
+    if any(number_type(term).hasobject for term in topological([*wanted, *facts]) if term.op != "buffer"):
+        limit = SWEEP_OF_WIDE
     points = 0
     for box in _boxes([(v.vmin, v.vmax) for v in axes], limit):
         if monotonic() > deadline:

@@ -10,7 +10,7 @@ Constraints are taken to be satisfiable: those that share no variable and no arr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from eqsat.lang.evaluation import MAX_STEPS, evaluate, most_steps
+from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, most_steps
 from eqsat.lang.expr import Expr, buffers, extent, variables
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
@@ -38,6 +38,8 @@ PROOF_SECONDS = 10.0
 #: Points to look at for a difference before a proof is tried, and the share of its time that they and all sweeps get.
 PROOF_SAMPLES = 1000
 SWEEP_SHARE = 0.5
+#: Points that are compared before the first look at the clock.
+FIRST_PIECE = 16
 
 #: The most pairs of a point and a value of an index that one comparison takes.
 STEPS = 2**26
@@ -96,12 +98,16 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Effort:
-    """How large domains may be that are swept, how many points of others are looked at, and until when."""
+    """How large domains may be that are swept, how many points of others are looked at, and until when.
+
+    Nothing is swept or searched for after the ``deadline``; at the ``end`` no more points are looked at.
+    """
 
     most: int
     samples: int
     seed: int = 0
     deadline: float = inf
+    end: float = inf
 
 
 def check_equal(
@@ -195,7 +201,7 @@ def prove_equal(
     """
     refuse_seconds(seconds)
     started = monotonic()
-    effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds)
+    effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
     check, left = _evaluated(_differences(before, after, gates), constraints, gates, effort)
     if not left or not check.equal:
         return check
@@ -322,11 +328,21 @@ def _probe(group: _Group, gates: Iterable[Expr | None], effort: _Effort) -> tupl
                 known = [*group.constraints, gate]
                 batches.append(sample(group.variables, known, effort.samples // 20, effort.seed, effort.deadline))
     points = 0
-    for batch in batches:
-        count = len(next(iter(batch.values())))
+    for piece in chain.from_iterable(map(_pieces, batches)):
+        if points and monotonic() > effort.end:
+            break
+        count = len(next(iter(piece.values())))
         points += count
-        for verdict in evaluate(group.differs, batch, total=True):
+        for verdict in evaluate(group.differs, piece, total=True):
             if verdict.any():
-                at = select(batch, np.flatnonzero(np.broadcast_to(verdict, count))[:1])
+                at = select(piece, np.flatnonzero(np.broadcast_to(verdict, count))[:1])
                 return points, {name: int(value[0]) for name, value in at.items()}
     return points, None
+
+
+def _pieces(batch: Points) -> Iterator[Points]:
+    """The points of a batch, in pieces of which each is twice as long as the last: some take seconds for hundreds."""
+    count, start, size = len(next(iter(batch.values()))), 0, FIRST_PIECE
+    while start < count:
+        yield {name: values[start : start + size] for name, values in batch.items()}
+        start, size = start + size, 2 * size
