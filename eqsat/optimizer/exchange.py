@@ -277,10 +277,10 @@ class Insertion:
         return self.has_own_rules or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
 
     def _is_wide(self, terms: Sized) -> bool:
-        """Whether a sum of these is one value to rules, unless these are a user's own, or there is no theory."""
-        if self.demand is not None or len(terms) <= ALTERNATIVES.wide_sum:
+        """Whether a sum of these is one value to rules; if these are a user's own, or alone, unless there is time."""
+        if len(terms) <= ALTERNATIVES.wide_sum:
             return False
-        if not self.has_own_rules:
+        if self.demand is None and not self.has_own_rules:
             return True
         # a rule that matches every two terms makes a sum of the others of each
         is_late = self.is_late(LIMITS.seconds_per_pair * len(terms) ** 3)

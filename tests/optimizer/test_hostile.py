@@ -825,6 +825,16 @@ def overdue(is_over: bool) -> bool:
     return False
 
 
+def test_rules_alone_do_not_begin_to_match_a_sum_that_takes_longer_than_there_is_time():
+    quotients = [(var(f"x{n % 7}", 0, 999) * (n + 2) + var(f"y{n % 5}", 0, 999)) // (n % 19 + 2) for n in range(300)]
+    optimize("x//4*4 + x%4", x=(0, 9), theory=False)
+    start = time.process_time()
+    result = optimize(sum(quotients, start=const(0)), theory=False, budget=Budget(seconds=3.0))
+    assert result.stop == "time"
+    # one round of egglog over all pairs of terms took 6 s more
+    assert time.process_time() - start < 4.5
+
+
 def test_stores_to_different_arrays_are_not_compared():
     def work(count: int) -> int:
         stores = [Store(buffer(f"B{n}", "i32", (100,))[V], n, [V]) for n in range(count)]
