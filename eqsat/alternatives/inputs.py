@@ -106,15 +106,13 @@ class InputNodes(KindNodes):
         ops = [term.op for term in self._input]
         self._has_few = sum([op in FLOORS for op in ops]) < LIMITS.input_divisions
         self.classes.truncates |= "tdiv" in ops
-        parts = long_partial_chains(self._input, LIMITS.wide_sum) if self.theory.is_canonical else set()
+        parts = long_partial_chains(self._input, LIMITS.wide_sum) if self.theory.is_canonical else ()
         for place, (term, op) in enumerate(zip(self._input, ops, strict=True)):
             if place % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but the input
                 self.theory.late_or_raise()
             is_wanted = op in _WORTH_ADDING or (all_terms and op == "not")
-            # a long minimum would need its parts as classes, sums are written flat
-            is_part = term in parts or (op not in SUMS and not parts.isdisjoint(term.args))
-            value = self.classes.value_of(term) if is_wanted and not is_part else None
+            value = self.classes.value_of(term) if is_wanted and term not in parts else None
             if value is not None and self._is_worth_adding(term, value):
                 self._originals.setdefault(value, []).append(term)
                 for product in dict.fromkeys([of(term)[1] for of in _MULTIPLES]) if all_terms and op == "mul" else ():

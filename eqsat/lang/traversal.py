@@ -21,8 +21,8 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 WIDE = 1 << 1000
 #: The name of a bound index: its level and its range, unlike any name a user can give.
 _INDEX = re.compile(r"\$(\d+):")
-#: Operators whose operands, with those of operands with the same operator, are a chain.
-_CHAINS = frozenset({"add", "and", "or", "min", "max"})
+#: Operators of which each operand but the first is one of a chain.
+_CHAINS = frozenset({"add", "and", "or"})
 
 
 class Term:
@@ -174,12 +174,15 @@ def use_counts[T: Term](roots: Sequence[T]) -> dict[T, int]:
 
 
 def is_long_chain(term: Term, beyond: int) -> bool:
-    """Whether a term is a sum, a junction, a minimum or a maximum of more than ``beyond`` operands."""
-    return term.op in _CHAINS and len(chain_members(term, term.op, beyond + 1)) > beyond
+    """Whether a term is a sum, a conjunction or a disjunction of more than ``beyond`` operands."""
+    op, length = term.op, 1
+    while op in _CHAINS and term.op == op and length <= beyond:
+        term, length = term.args[0], length + 1
+    return length > beyond
 
 
 def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
-    """The chains of more than ``beyond`` operands that are only parts of others; ``order`` has operands first.
+    """The sums and junctions of more than ``beyond`` operands that only start others; ``order`` has operands first.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
@@ -187,16 +190,17 @@ def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
     {Expr('x + y + x*2')}
     """
     lengths: dict[T, int] = {}
-    parts: dict[T, None] = {}
+    firsts: dict[T, None] = {}
     for term in order:
         if term.op in _CHAINS:
-            inner = [a for a in term.args if a.op == term.op]
-            lengths[term] = len(term.args) - len(inner) + sum([lengths.get(a, 1) for a in inner])
-            parts.update(dict.fromkeys([a for a in inner if lengths.get(a, 1) > beyond]))
-    if not parts:
+            first = term.args[0]
+            lengths[term] = 2 if first.op != term.op else lengths.get(first, 1) + 1
+            if lengths[term] > beyond + 1:
+                firsts[first] = None
+    if not firsts:
         return set()
     uses = Counter(chain.from_iterable([term.args for term in order]))
-    return {part for part in parts if uses[part] == 1}
+    return {first for first in firsts if uses[first] == 1}
 
 
 def variables[T: Term](roots: Iterable[T]) -> list[T]:

@@ -19,7 +19,7 @@ over parts and over digits of a range). So have :mod:`eqsat.theory.refutation` (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from math import gcd
 from typing import Self
 
@@ -167,12 +167,11 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         if op in JOINS and JOINS[op] in [a.op for a in args] and (whole := as_one_range(self, term)) is not None:
             return self.form(whole)
         if op == "add":
-            first, *others = _operands(term, forms)
-            return first.plus_all(others)
+            return self._sum(term)
         if (step := _INTEGER_STEPS.get(op)) is not None:
-            if (written := _decided_by_bounds(op, *args)) is not None and written[0] in forms:
+            if (written := _decided_by_bounds(op, *args)) is not None:
                 return forms[written[0]].shifted(written[1])
-            return step(self, *_operands(term, forms))
+            return step(self, forms[args[0]], forms[args[1]])
         if op == "var":
             return self._variable(term)
         if op == "where":
@@ -187,6 +186,22 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         # nothing is known of a rounded value
         return atom_form(term) if term.element else self._variable(self._loaded(term))
 
+    def _sum(self, term: Expr) -> LinearForm:
+        """The form of an addition, whose first operands may be additions that have none: each would copy the last."""
+        addends = []
+        while term.op == "add" and term not in self.forms:
+            addends.append(self.forms[term.args[1]])
+            term = term.args[0]
+        return self.forms[term].plus_all(addends[::-1])
+
+    def _joined_by(self, term: Expr) -> list[Expr]:
+        """The conditions that a junction joins, whose first operands may be junctions that have none, as of sums."""
+        op, joined = term.op, []
+        while term.op == op and term not in self.conditions:
+            joined.append(self.conditions[term.args[1]])
+            term = term.args[0]
+        return [self.conditions[term], *joined[::-1]]
+
     def _condition(self, term: Expr) -> Expr:
         if term.vmin == term.vmax:
             return TRUE if term.vmin else FALSE
@@ -199,7 +214,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         """A junction, a complement, a selection or a comparison, by the normal forms of its operands."""
         op, args = term.op, term.args
         if op in ("and", "or"):
-            return self.junction(op, _operands(term, self.conditions))
+            return self.junction(op, self._joined_by(term))
         if op == "not":
             return self.negate(self.conditions[args[0]])
         if op == "where" or args[0].is_bool:
@@ -234,7 +249,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return self.condition(term) if term.is_bool else to_expr(self.form(term))
 
 
-_INTEGER_STEPS: dict[str, Callable[..., LinearForm]] = {
+_INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], LinearForm]] = {
     "sub": lambda theory, x, y: x.plus(y, -1),
     "mul": LinearArithmetic.times,
     "floordiv": LinearArithmetic.quotient,
@@ -246,21 +261,9 @@ _INTEGER_STEPS: dict[str, Callable[..., LinearForm]] = {
     "bitand": lambda theory, x, y: bitwise(theory, "bitand", x, y),
     "bitor": lambda theory, x, y: bitwise(theory, "bitor", x, y),
     "bitxor": lambda theory, x, y: bitwise(theory, "bitxor", x, y),
-    "min": lambda theory, *operands: theory.extreme("min", operands),
-    "max": lambda theory, *operands: theory.extreme("max", operands),
+    "min": lambda theory, x, y: theory.extreme("min", [x, y]),
+    "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }
-
-
-def _operands[Value](term: Expr, values: Mapping[Expr, Value]) -> list[Value]:
-    """The values of the operands of a term, and of those of operands without one: what is part of a long chain."""
-    found, stack = [], [*term.args]
-    while stack:
-        part = stack.pop()
-        if part.op == term.op and part not in values:
-            stack += part.args
-        else:
-            found.append(values[part])
-    return found[::-1]
 
 
 def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:

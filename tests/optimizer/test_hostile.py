@@ -856,16 +856,6 @@ def test_conditions_of_selections_in_selections_are_looked_through_once():
     assert work(80) < 3.2 * work(40)
 
 
-@pytest.mark.parametrize("step", [maximum, lambda x, y: maximum(y, x)], ids=["first", "last"])
-def test_long_maxima_have_one_normal_form_however_they_are_nested(step):
-    def work(count: int) -> int:
-        terms = [var(f"x{n}", 0, 999) % (n % 37 + 3) for n in range(count)]
-        return calls(partial(LinearArithmetic().form, reduce(step, terms)))
-
-    # each part of one copies the last, and compares all operands anew: it was 7.7
-    assert work(160) < 2 * work(80)
-
-
 def test_digits_that_share_variables_take_no_longer_than_others():
     xs = [var(f"x{n}", 0, 63) for n in range(401)]
 
