@@ -315,20 +315,26 @@ class _Pairing:
             self._count(index, list(terms), terms)
             self.products.update((c, abs(k)) for c, k in terms.items())
         # what is extracted makes products that others may use
-        while not self.stopped and (heap := [(-saving, p) for p in self.where if (saving := self.saving(p)) > 0]):
+        while not self.stopped and (heap := [self._ranked(p, saving) for p in self.where if (saving := self.saving(p)) > 0]):
             heapify(heap)
             while heap and not self._is_late(1):
-                estimate, pair = heappop(heap)
+                estimate, _, pair = heappop(heap)
                 saving = self.saving(pair)
                 if saving <= 0:
                     continue
                 if -estimate > saving:
-                    heappush(heap, (-saving, pair))
+                    heappush(heap, self._ranked(pair, saving))
                     continue
                 for touched in self._extract(pair):
                     saving = self.saving(touched)
                     if saving > 0:
-                        heappush(heap, (-saving, touched))
+                        heappush(heap, self._ranked(touched, saving))
+
+    @staticmethod
+    def _ranked(pair: Pair, saving: int) -> tuple[int, int, Pair]:
+        """What comes first saves most; of pairs that save the same, small products are of use to others."""
+        _, j, _, k = pair
+        return -saving, abs(j) + abs(k), pair
 
     def _extract(self, pair: Pair) -> list[Pair]:
         a, j, b, k = pair

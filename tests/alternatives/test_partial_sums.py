@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,13 @@ def test_a_program_computes_its_sum_at_its_price(coefficients: list[int], model:
 )
 def test_sums_are_computed_by_their_programs(text: str, answer: str) -> None:
     assert str(optimize(text, x=(0, 99), y=(0, 15)).expr) == answer
+
+
+def test_of_equal_savings_small_products_are_shared_whatever_the_names() -> None:
+    # the indices of attention: to share head*96 + d first spares as much, and leaves nothing more to share
+    for head, query, key, d in permutations("abcd"):
+        indices = [f"{head}*144 + {query}*12 + {key}", f"{head}*96 + {query}*8 + {d}", f"{head}*96 + {key}*8 + {d}"]
+        assert optimize(indices, **{head: (0, 7), query: (0, 11), key: (0, 11), d: (0, 7)}).cost == 13
 
 
 def test_no_part_is_wider_than_its_sum() -> None:
