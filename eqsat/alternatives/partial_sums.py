@@ -315,7 +315,10 @@ class _Pairing:
             self._count(index, list(terms), terms)
             self.products.update((c, abs(k)) for c, k in terms.items())
         # what is extracted makes products that others may use
-        while not self.stopped and (heap := [self._ranked(p, saving) for p in self.where if (saving := self.saving(p)) > 0]):
+        while not self.stopped:
+            heap = [self._ranked(pair, saving) for pair in self.where if (saving := self.saving(pair)) > 0]
+            if not heap:
+                break
             heapify(heap)
             while heap and not self._is_late(1):
                 estimate, _, pair = heappop(heap)
