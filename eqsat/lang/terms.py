@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import FALSE, TRUE, Expr, buffers, const, is_wide, make, named_variable, shift_amount, variables
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
+
+#: By operator the literal that changes nothing, of a difference on the right.
+UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}
 
 
 def terms_of(
@@ -20,11 +23,23 @@ def terms_of(
     """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
-        terms[c] = term_of_node(choice[c], [terms[a] for a in choice[c][2]], leaves)
+        operands = [terms[a] for a in choice[c][2]]
+        # a class is found to be a unit where a rule says so, and what uses it keeps its nodes
+        kept = _without_unit(choice[c][0], operands)
+        terms[c] = term_of_node(choice[c], operands, leaves) if kept is None else kept
         if is_wide(terms[c]):
             found = narrower(c)
             terms[c] = terms[c] if found is None else found
     return terms
+
+
+def _without_unit(op: str, operands: Sequence[Expr]) -> Expr | None:
+    """The other of two operands if one is a literal that changes nothing; ``None`` if neither is."""
+    unit = UNITS.get(op)
+    if unit is None or len(operands) != 2:
+        return None
+    left, right = operands
+    return left if right is unit else right if left is unit and op != "sub" else None
 
 
 def term_of_node(node: Node, operands: list[Expr], leaves: Mapping[str, Expr]) -> Expr:

@@ -1111,3 +1111,10 @@ def test_variables_and_numbers_need_no_e_graph():
     assert result.prove().equal
     # what costs something is chosen in an e-graph, all roots together
     assert "build" in optimize([*texts, "i + j"], i=(0, 63), j=(0, 31)).trace.phases
+
+
+def test_conditions_that_rules_decide_are_no_part_of_the_answer():
+    condition = "not i < 2 and i < 22"
+    result = optimize([f"not 3*where({condition}, i - 1, 0)//30 != 0", condition], i=(0, 24))
+    assert "True" not in str(result.exprs)
+    assert result.check().equal
