@@ -11,7 +11,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, buffers, const, is_wide, make, na
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 
 #: By operator the literal that changes nothing, of a difference on the right.
-UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}
+_UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}
 
 
 def terms_of(
@@ -35,7 +35,7 @@ def terms_of(
 
 def _without_unit(op: str, operands: Sequence[Expr]) -> Expr | None:
     """The other of two operands if one is a literal that changes nothing; ``None`` if neither is."""
-    unit = UNITS.get(op)
+    unit = _UNITS.get(op)
     if unit is None or len(operands) != 2:
         return None
     left, right = operands
