@@ -50,8 +50,9 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     Returns
     -------
     list of dict of int to Node, or None
-        Alternatives, by class, that may pay only together: wider remainders, remainders for quotients, and those that
-        use the same sum which the answer so far does without; ``None`` if nothing new was found.
+        Alternatives, by class, that may pay only together: wider remainders, remainders for quotients, multiples of
+        dividends, and those that use the same sum which the answer so far does without; ``None`` if nothing new was
+        found.
     """
     values = [(c, builder.values[c]) for c in needed]
     # what divides, or has an extreme
@@ -70,17 +71,17 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
     intervals = list(as_intervals(builder, conditions, sorted(needed))) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
-    has_dividends = _add_by_dividends(builder, forms)
+    by_dividends = _add_by_dividends(builder, forms)
     builder.grow()
     found += [*intervals, *_in_time(builder, _by_sums(builder, needed, compared))]
     for c, node in found:
         builder.add_node(c, node)
     has_more = _add_beside(builder, needed, forms)
-    if not found and not has_more and not has_dividends:
+    if not found and not has_more and not by_dividends:
         return None
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
-    return [dict(wider), dict(whole), *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
+    return [dict(wider), dict(whole), by_dividends, *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
 
 
 def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tuple[int, LinearForm]]) -> bool:
@@ -443,15 +444,15 @@ def _merged(builder: Builder, conditions: Sequence[tuple[int, Expr]]) -> Iterato
             yield c, node
 
 
-def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> bool:
-    """Add sums as multiples of a dividend and of its quotient; whether there are any.
+def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> dict[int, Node]:
+    """Add sums as multiples of a dividend and of its quotient; the shortest of each class, with its quotient.
 
     ``7*x - 524*y - 1259*((x - 75*y)//180)`` needs one ``x + 105*y``: a normal form has the smallest coefficients below
     ``//``, so a sum beside it that was a multiple of what is divided is none any more. Which multiple of 180 the
     dividend has lost is what makes both one again: of ``a*S + c*(S//n)`` the normal form is ``R + c*(D//n)``, where
     ``S`` is ``D + n*w`` and ``R - a*D`` is ``(c + a*n)*w``.
     """
-    found = False
+    found: dict[int, Node] = {}
     for c, form in forms:
         if builder.theory.late_or_raise():
             break
@@ -462,9 +463,12 @@ def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
                 for whole, left, a in _dividends(builder, form, atom, coefficient, dividend, n):
                     base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
                     divided = builder.add_class(quotient, expand=False)
-                    builder.add_node(divided, ("floordiv", None, (base, builder.add_class(number(n)))))
-                    builder.add_node(c, builder.sum_node([(whole, a), (quotient, coefficient)], left))
-                    found = True
+                    division: Node = ("floordiv", None, (base, builder.add_class(number(n))))
+                    multiples = builder.sum_node([(whole, a), (quotient, coefficient)], left)
+                    builder.add_node(divided, division)
+                    builder.add_node(c, multiples)
+                    if c not in found or len(multiples[2]) < len(found[c][2]):
+                        found |= {divided: division, c: multiples}
     return found
 
 

@@ -94,6 +94,12 @@ def test_what_is_there_is_reused(texts, wanted):
 COSTS = [
     # a multiple of a dividend, and its quotient, of which normal forms have other dividends
     (["x + y*15", "(29 + y*15 - x)%12 + (29 + y*15 - x)//12*9"], {"x": (0, 14), "y": (0, 6)}, 13),
+    # the same, where it pays only with its quotient, and once both share parts with another sum
+    (
+        ["x*16 + y*4 + z", "(x*16 - y*4 - z)//3*3 - (x*16 - y*4 - z)%3 + 17"],
+        {"x": (0, 2), "y": (0, 3), "z": (0, 3)},
+        17,
+    ),
     # a quotient of a sum that is there, and a selection for a multiple of another
     (["x + y*10", "(y*2 + x//5)//3%3*5 + x%5"], {"x": (0, 9), "y": (0, 8)}, 18),
     # like terms of a sum and of what is written into it
