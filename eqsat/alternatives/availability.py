@@ -445,7 +445,7 @@ def _merged(builder: Builder, conditions: Sequence[tuple[int, Expr]]) -> Iterato
 
 
 def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> dict[int, Node]:
-    """Add sums as multiples of a dividend and of its quotient; the shortest of each class, with its quotient.
+    """Add sums as multiples of a dividend and of its quotient; those with nothing besides, and the quotients.
 
     ``7*x - 524*y - 1259*((x - 75*y)//180)`` needs one ``x + 105*y``: a normal form has the smallest coefficients below
     ``//``, so a sum beside it that was a multiple of what is divided is none any more. Which multiple of 180 the
@@ -467,7 +467,7 @@ def _add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
                     multiples = builder.sum_node([(whole, a), (quotient, coefficient)], left)
                     builder.add_node(divided, division)
                     builder.add_node(c, multiples)
-                    if c not in found or len(multiples[2]) < len(found[c][2]):
+                    if not left.terms:
                         found |= {divided: division, c: multiples}
     return found
 
