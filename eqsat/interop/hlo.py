@@ -260,7 +260,7 @@ def integers(text: str) -> tuple[int, ...]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines of the text, those that open brackets, end in a comma or end before an operation joined with the next."""
+    """Numbered lines of the text, joined where one opens brackets, or ends in a comma or before an operation."""
     bare = _SKIPPED.sub(lambda m: '""' if m[0][0] == '"' else "\n" * m[0].count("\n"), text)
     bare = _STACK_FRAMES.sub(lambda m: "\n" * m[0].count("\n"), bare)
     parts: list[str] = []

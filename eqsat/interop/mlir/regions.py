@@ -13,7 +13,7 @@ from eqsat.interop.mlir.tensors import INTEGER, TYPE, is_condition
 from eqsat.interop.mlir.terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
 from eqsat.interop.mlir.text import Block, Statement, Value
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, const
+from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import Bounds
 from eqsat.lang.text import split_list
