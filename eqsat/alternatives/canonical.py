@@ -12,9 +12,9 @@ from math import prod
 from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
-from eqsat.extract.graph import Bounds, EGraph, Node, Payload, sum_payload
+from eqsat.extract.graph import Bounds, EGraph, Node, sum_payload
 from eqsat.lang.expr import Expr, topological
-from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in
 from eqsat.theory.arithmetic import Arithmetic
@@ -199,8 +199,13 @@ class CanonicalGraph:
         """Bounds of a class by those of a node: of the sum that it is, the sign or the end is often not seen."""
         bounds = self.graph.bounds
         low, high = bounds[c]
-        operands = [bounds[a] for a in node[2]]
-        least, most = _sum_bounds(node[1], operands) if node[0] == "sum" else OPS[node[0]].bounds(*operands)
+        op, payload, inner = node
+        operands = [bounds[a] for a in inner]
+        if op == "sum":
+            constant, coefficients = sum_payload(payload)
+            least, most = linear_bounds(constant, zip(operands, coefficients, strict=True))
+        else:
+            least, most = OPS[op].bounds(*operands)
         if low < least <= high or low <= most < high:
             bounds[c] = max(low, least), min(high, most)
 
@@ -254,14 +259,6 @@ def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
     if not pairs:
         return "const", constant, ()
     return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
-
-
-def _sum_bounds(payload: Payload, operands: Iterable[Bounds]) -> Bounds:
-    constant, coefficients = sum_payload(payload)
-    low = high = constant
-    for (least, most), k in zip(operands, coefficients, strict=True):
-        low, high = (low + least * k, high + most * k) if k > 0 else (low + most * k, high + least * k)
-    return low, high
 
 
 class KindNodes:

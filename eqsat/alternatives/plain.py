@@ -17,6 +17,7 @@ from eqsat.extract.cost import trips
 from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
+from eqsat.lang.ops import linear_bounds
 from eqsat.lang.traversal import free_in
 from eqsat.theory.forms import LinearForm, Value, atom_form, combination, number
 
@@ -164,8 +165,4 @@ def bind_indices(graph: EGraph) -> None:
 
 def _bounds(form: LinearForm) -> Bounds:
     """What the bounds of its atoms say of a sum."""
-    low = high = form.constant
-    for atom, k in form.terms.items():
-        ends = (atom.vmin * k, atom.vmax * k)
-        low, high = low + min(ends), high + max(ends)
-    return low, high
+    return linear_bounds(form.constant, [((atom.vmin, atom.vmax), k) for atom, k in form.terms.items()])

@@ -93,9 +93,9 @@ class LeftSide:
             yield query.letter(letter, at)
         elif term.op == "var" and is_index(term):
             yield query.letter(f"i{index_level(term)}", at)
-        elif term.op == "const" or is_literal_letter(term):
-            yield self.number_at(query, term, at)
-        elif is_number(term):
+        elif term.op == "const":
+            yield query.fact(f"(= {term.value} (lit {at}))")
+        elif is_number(term) and not is_literal_letter(term):
             number, query = query.number(term)
             yield query.fact(f"(= {number} (lit {at}))")
         elif term.op == "bool":
@@ -107,26 +107,20 @@ class LeftSide:
             yield again.fact("(at {} {} {at} {})".format(*query.places[at], at=at)) if at in query.places else again
         else:
             for matched in self.part(query, term, at):
+                # equal literals are one class too, which is quicker to join by than their numbers
                 yield replace(matched, parts={**matched.parts, term: at})
 
     def part(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
-        """A part of the pattern with an operator, which is matched for the first time, against the class ``at``."""
-        if is_sum(term):
+        """A letter of a literal or a part with an operator, matched for the first time, against the class ``at``."""
+        if is_literal_letter(term):
+            yield query.literal(str(term.value), f"(lit {at})")
+        elif is_sum(term):
             yield from self.sum(query, term, at)
         elif term.op in CONTAINERS:
             for matched, rest in self.container(query, term, at, at_top=False):
                 yield matched.fact(f"(= 0 (multiset-length {rest}))") if rest else matched
         else:
             yield from self.plain(query, term, at)
-
-    def number_at(self, query: Query, term: Expr, at: str) -> Query:
-        """A literal, or a letter for one, that the class ``at`` is."""
-        if term.op == "const":
-            return query.fact(f"(= {term.value} (lit {at}))")
-        if term in query.parts:
-            # equal literals are one class, which is quicker to join by than their numbers
-            return query.fact(f"(= {query.parts[term]} {at})")
-        return replace(query.literal(str(term.value), f"(lit {at})"), parts={**query.parts, term: at})
 
     def plain(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """A node with a fixed number of operands."""

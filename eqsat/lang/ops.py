@@ -9,7 +9,7 @@ Everything that walks expressions (printer, evaluator, rule compiler, lowering) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf, prod
 from typing import Any, cast
@@ -311,6 +311,14 @@ REDUCTIONS: dict[str, Reduction] = {
 
 #: A product that could have more bits than this is refused: bounds are exact, so repeated squaring must end somewhere.
 MOST_BITS = 10_000
+
+
+def linear_bounds(constant: int, terms: Iterable[tuple[Bounds, int]]) -> Bounds:
+    """The bounds of a constant and multiples of values that depend on nothing in common."""
+    low = high = constant
+    for (least, most), k in terms:
+        low, high = (low + k * least, high + k * most) if k > 0 else (low + k * most, high + k * least)
+    return low, high
 
 
 def trip_bounds(low: Bounds, high: Bounds) -> Bounds:

@@ -60,8 +60,8 @@ def grid(names: Sequence[Expr]) -> Points:
     return points
 
 
-def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any]) -> Points:
-    """The points that a mask or an array of indices chooses."""
+def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any] | slice) -> Points:
+    """The points that a mask, an array of indices or a slice chooses."""
     return {name: values[chosen] for name, values in points.items()}
 
 

@@ -344,5 +344,5 @@ def _pieces(batch: Points) -> Iterator[Points]:
     """The points of a batch, in pieces of which each is twice as long as the last: some take seconds for hundreds."""
     count, start, size = len(next(iter(batch.values()))), 0, FIRST_PIECE
     while start < count:
-        yield {name: values[start : start + size] for name, values in batch.items()}
+        yield select(batch, slice(start, start + size))
         start, size = start + size, 2 * size

@@ -33,7 +33,7 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
     """The normal form of the minimum of forms."""
     late = theory.late_or_raise()
     # once the time is up what is nested stays so
-    members = _least_of_like(operands if late else _members(theory, operands))
+    members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
     if len(kept) == 1:
         return kept[0]
@@ -46,16 +46,6 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
             found = _through_selection(theory, kept, found) or found
         theory.minima[key] = found
     return found
-
-
-def _least_of_like(operands: Iterable[LinearForm]) -> list[LinearForm]:
-    """Of operands that differ by a constant the least."""
-    found: dict[LinearForm, LinearForm] = {}
-    for form in operands:
-        terms = form.shifted(-form.constant)
-        if terms not in found or form.constant < found[terms].constant:
-            found[terms] = form
-    return [*found.values()]
 
 
 def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearForm]:

@@ -11,7 +11,7 @@ from itertools import chain
 from math import gcd
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import BITWISE, OPS, Bounds
+from eqsat.lang.ops import BITWISE, OPS, Bounds, linear_bounds
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, scale_of, without
@@ -89,16 +89,8 @@ class Intervals(Arithmetic):
         return found
 
     def _independent_bounds(self, form: LinearForm) -> Bounds:
-        low = high = form.constant
-        for atom, coefficient in form.terms.items():
-            least, most = self._ranges.get(atom) or self.range(atom)
-            if coefficient > 0:
-                low += coefficient * least
-                high += coefficient * most
-            else:
-                low += coefficient * most
-                high += coefficient * least
-        return low, high
+        terms = [(self._ranges.get(atom) or self.range(atom), k) for atom, k in form.terms.items()]
+        return linear_bounds(form.constant, terms)
 
     def bounds(self, form: LinearForm, depth: int = LIMITS.correlations) -> Bounds:
         """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
