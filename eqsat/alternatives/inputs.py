@@ -29,6 +29,7 @@ from eqsat.lang.traversal import long_partial_chains, mentions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.bits import digits_of, known_bits
 from eqsat.theory.forms import (
+    ZERO,
     LinearForm,
     Value,
     as_term,
@@ -441,7 +442,7 @@ class HiddenLaws:
         """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, where ``y//f`` is as good as free or ``m`` a power of two."""
         for f in common_divisors(dividend, n) if not is_power_of_two(n) else ():
             multiples, rest = partition(dividend, f)
-            if 1 < f < n and rest.terms and multiples.terms:
+            if 1 < f < n and rest != ZERO and multiples.terms:
                 low, high = self.theory.bounds(rest)
                 if is_power_of_two(n // f) or high // f - low // f < 2:
                     inside = make("add", to_expr(multiples), make("floordiv", to_expr(rest), const(f)))

@@ -20,14 +20,16 @@ from eqsat.lang.text import split_list
 from eqsat.lang.validation import require
 
 _NAME = r"%?([\w.\-]+)"
-_ARRAY = r"[a-z]\w*\[[\d,\s]*\](?:\s*\{[^}]*\})?"
-_SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s]*)\](?:\s*\{([^}]*)\})?")
+_ARRAY = r"[a-z]\w*\[[\d,\s<=]*\](?:\s*\{[^}]*\})?"
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s<=]*)\](?:\s*\{([^}]*)\})?")
+#: What stands before a size of which only the bound is known.
+_BOUND = re.compile(r"(?<![^,\s])<=")
 #: What follows the dimensions of a layout: tiles and a memory space, as in T(8,128)(2,1)S(1).
 _PLACEMENT = re.compile(r"(?:[A-Z#*]+(?:\([^()]*\))+)*")
 _TILES = re.compile(r"T((?:\([^()]*\))+)")
 #: The first arrow is as good as any: no other is tried.
 _HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:(?>\(.*?\)\s*->).*)?\{{")
-_OUTPUT = rf"({_ARRAY}|\((?:{_ARRAY}|[,\s])*\))"
+_OUTPUT = rf"({_ARRAY}|\((?:{_ARRAY}|[(),\s])*\))"
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}\s*([a-z][\w\-]*)\((.*)")
 #: A line behind which the operation follows.
 _BEGUN = re.compile(rf"(?:ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}?|{_OUTPUT}")
@@ -76,7 +78,7 @@ class Shape:
     def parse(cls, text: str) -> Shape:
         """The shape in ``text``; the last dimension is the fastest unless it says otherwise.
 
-        A memory space behind the layout is skipped.
+        A memory space behind the layout is skipped. A size of which only the bound is known, ``<=10``, is its bound.
 
         Raises
         ------
@@ -86,7 +88,7 @@ class Shape:
         require(text, str, "a shape")
         if not (found := _SHAPE.fullmatch(text.strip())):
             raise ValueError(f"cannot parse the shape {text[:60]!r}: write it as f32[10,20]{{1,0}}")
-        sizes = integers(found[2])
+        sizes = integers(_BOUND.sub("", found[2]))
         order, _, placement = (found[3] or "").partition(":")
         if not _PLACEMENT.fullmatch(placement.strip()):
             raise ValueError(
@@ -102,6 +104,10 @@ class Shape:
         return f"{self.element}[{','.join(map(str, self.sizes))}]"
 
 
+#: What stands for the type of a tuple that is an element of a tuple.
+NESTED = Shape("tuple", (), ())
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Instruction:
     """One operation."""
@@ -109,7 +115,7 @@ class Instruction:
     name: str
     #: The operation, as ``dynamic-slice``.
     opcode: str
-    #: Of its outputs: one, unless it gives a tuple.
+    #: Of its outputs: one, unless it gives a tuple, whose elements may be ``NESTED``.
     shapes: tuple[Shape, ...]
     #: Earlier instructions of the same computation.
     operands: tuple[Instruction, ...] = ()
@@ -300,13 +306,18 @@ def _instruction(
     return bool(is_root), Instruction(
         name=name,
         opcode=opcode,
-        shapes=tuple(map(Shape.parse, split_list(shape[1:-1]) if shape[0] == "(" else [shape])),
+        shapes=tuple(map(_element, split_list(shape[1:-1]) if shape[0] == "(" else [shape])),
         operands=tuple(_operand(text, earlier, name) for text in texts),
         attributes=attributes,
         called=known.get(called),
         number=number,
         text=line.removeprefix("ROOT").strip(),
     )
+
+
+def _element(text: str) -> Shape:
+    """The type of an element of a tuple."""
+    return NESTED if text.startswith("(") else Shape.parse(text)
 
 
 def _arguments(rest: str) -> tuple[str, dict[str, str]]:

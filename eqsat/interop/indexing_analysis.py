@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from typing import Literal, cast
 
 from eqsat.interop import relations
-from eqsat.interop.hlo import Computation, Instruction, integers
+from eqsat.interop.hlo import NESTED, Computation, Instruction, integers
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
@@ -146,7 +146,7 @@ class _Analysis:
                     key = user.operands[position], operand_output
                     maps[key] = self._merged(maps.get(key, ()), composed)
         for parameter in computation.parameters:
-            if len(parameter.shapes) != 1:
+            if len(parameter.shapes) != 1 or NESTED in parameter.shapes:
                 raise ValueError(f"{parameter!r} is a tuple: give its elements as parameters")
         return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
 
@@ -197,9 +197,16 @@ def _selected(user: Instruction) -> int:
     if user.opcode != "get-tuple-element":
         return 0
     index = user.dimension("index")
-    if not 0 <= index < len(user.operands[0].shapes):
+    shapes = user.operands[0].shapes
+    if not 0 <= index < len(shapes):
         raise ValueError(f"{user.operands[0]!r} has no output {index}")
+    if shapes[index] == NESTED:
+        raise _tuple_in_tuple(user)
     return index
+
+
+def _tuple_in_tuple(instruction: Instruction) -> ValueError:
+    return ValueError(f"{instruction!r} has a tuple in a tuple: analyse the instructions behind it on their own")
 
 
 def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
@@ -245,15 +252,21 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shapes[output]
     if opcode in NULLARY:
         return []
+    if shape == NESTED:
+        raise _tuple_in_tuple(instruction)
     if opcode == "tuple":
-        if [[s.sizes for s in operand.shapes] for operand in operands] != [[s.sizes] for s in instruction.shapes]:
+        given = [[s.sizes for s in operand.shapes] for operand in operands]
+        arrays = {n: [s.sizes] for n, s in enumerate(instruction.shapes) if s != NESTED}
+        if len(given) != len(instruction.shapes) or any(given[n] != sizes for n, sizes in arrays.items()):
             raise ValueError(f"{instruction!r}: its operands do not have the shapes of its result")
         return [relations.identity(shape.sizes) if n == output else None for n in range(len(operands))]
     if opcode not in OPERATIONS:
         raise ValueError(
             f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
         )
-    if opcode != "get-tuple-element" and any(len(operand.shapes) != 1 for operand in operands):
+    if opcode != "get-tuple-element" and any(
+        len(operand.shapes) != 1 or NESTED in operand.shapes for operand in operands
+    ):
         raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
     count, relations_of = OPERATIONS[opcode]
     if (len(operands) != count) if count >= 0 else (len(operands) < -count):

@@ -40,6 +40,8 @@ LAWS = [
     ("x%(n*2)//n", "x//n%2"),
     ("x%(n*4)//4", "x//4%n"),
     # a factor of the divisor divides first
+    ("(x%7*5 + 2)//15", "x%7//3"),
+    ("(x%6*2 + 1)//8", "x%6//4"),
     # what is rounded down is subtracted: a mask of the same dividend
     ("(x + y*16)//24 - (x + y*16)//24//4*4", "(x + y*16)//24%4"),
     # near misses: each is as it was

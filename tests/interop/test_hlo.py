@@ -6,6 +6,7 @@ import pytest
 
 from eqsat.interop import hlo
 from eqsat.interop.hlo import Shape
+from eqsat.interop.indexing_analysis import indexing_maps
 
 PRINTED = """
 HloModule jit_f, entry_computation_layout={(f32[4,8]{1,0})->f32[32]{0}}
@@ -118,6 +119,42 @@ def test_tiles_and_memory_spaces(text: str, layout: tuple[int, ...], tiles: str)
     assert module.entry.root.shapes == (shape, shape)
 
 
+def test_a_tuple_may_hold_tuples() -> None:
+    """As the operations that start another do: the others of the module can be analysed."""
+    module = hlo.parse("""
+%copied (p: f32[4,8]) -> f32[4,8] {
+  %p = f32[4,8]{1,0} parameter(0)
+  ROOT %c = f32[4,8]{0,1} copy(%p)
+}
+
+ENTRY %main (x: f32[4,8], y: ((f32[2], s32[]), f32[8])) -> f32[8,4] {
+  %x = f32[4,8]{1,0} parameter(0)
+  %y = ((f32[2]{0}, s32[]), f32[8]{0}) parameter(1)
+  %start = ((f32[4,8]{1,0}), f32[4,8]{0,1}, /*index=2*/u32[]) async-start(f32[4,8]{1,0} %x), calls=%copied
+  %done = f32[4,8]{0,1} async-done(((f32[4,8]{1,0}), f32[4,8]{0,1}, u32[]) %start)
+  %first = (f32[2]{0}, s32[]) get-tuple-element(((f32[2]{0}, s32[]), f32[8]{0}) %y), index=0
+  %second = f32[8]{0} get-tuple-element(%y), index=1
+  %made = ((f32[2]{0}, s32[]), f32[8]{0}) tuple(%first, %second)
+  ROOT %t = f32[8,4]{1,0} transpose(%x), dimensions={1,0}
+}""")
+    by_name = {i.name: i for i in module.entry.instructions}
+    assert list(map(str, by_name["start"].shapes)) == ["tuple[]", "f32[4,8]", "u32[]"]
+    assert by_name["done"].operands == (by_name["start"],)
+    assert str(indexing_maps(by_name["t"])[0][0]).startswith("(d0, d1) -> (d1, d0)")
+    for name, index, reads in (("second", 0, {0: 1}), ("made", 1, {0: 0, 1: 1})):
+        assert {n: len(maps) for n, maps in indexing_maps(by_name[name], output=index).items()} == reads
+    for name, output in (("first", 0), ("first", 1), ("made", 0)):
+        with pytest.raises(ValueError, match=rf"'{name}' has a tuple in a tuple: analyse"):
+            indexing_maps(by_name[name], output=output)
+    with pytest.raises(ValueError, match="'y' is a tuple: give its elements as parameters"):
+        indexing_maps(module.entry)
+
+
+def test_of_a_bounded_size_the_bound_is_read() -> None:
+    module = hlo.parse("ENTRY e {\n p = f32[<=4, 8,<=3]{2,1,0} parameter(0)\n}")
+    assert module.entry.root.shapes == (Shape("f32", (4, 8, 3), (2, 1, 0)),)
+
+
 def test_the_last_instruction_is_the_root_unless_one_is_marked() -> None:
     module = hlo.parse("f {\n a = f32[] parameter(0)\n b = f32[] negate(a)\n}")
     assert module.entry.root.name == "b"
@@ -148,7 +185,9 @@ REFUSED = [
     ),
     ("ENTRY e {\n a = f32[4]{0:T(8} parameter(0)\n}", "cannot parse"),
     ("ENTRY e {\n a = f32[4]{0:tiled} parameter(0)\n}", "cannot parse the layout of 'f32.*': write tiles and memory"),
-    ("ENTRY e {\n a = f32[<=4] parameter(0)\n}", "cannot parse 'a = "),
+    ("ENTRY e {\n a = f32[<4] parameter(0)\n}", "line 2 .* '<4' is no list of integers"),
+    ("ENTRY e {\n a = f32[4<=] parameter(0)\n}", "line 2 .* '4<=' is no list of integers"),
+    ("ENTRY e {\n a = (f32[4], (f32[4]) parameter(0)\n}", "cannot parse|has no end"),
     ("ENTRY e {\n a = parameter(0)\n}", "cannot parse 'a = parameter"),
     ("ENTRY e {\n a = f32[] negate(\n}", "no end|cannot parse|has no end"),
     ("ENTRY e {\n knit purl\n}", "line 2 .* cannot parse 'knit purl'"),
