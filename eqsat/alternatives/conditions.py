@@ -69,8 +69,7 @@ class ConditionNodes(KindNodes):
         above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
         if len(above) > 3 and not alike:
             yield from self._all_below(op, members, above)
-        if alike:
-            yield from self._all_alike(op, members, above)
+        yield from self._all_merged(op, members, above, alike)
         if len(members) > LIMITS.merged_comparisons:
             return
         for (one, f), (other, g) in combinations(above, 2):
@@ -82,14 +81,23 @@ class ConditionNodes(KindNodes):
                 continue
             yield from self._as_extreme(op, members, {one: f, other: g})
 
-    def _all_alike(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
-        """``x < 5 and y < 5 and z < 5`` is ``max(x, y, z) < 5``."""
-        alike: dict[tuple[int, ...], dict[Expr, LinearForm]] = defaultdict(dict)
+    def _all_merged(
+        self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]], alike: bool
+    ) -> Iterator[Node]:
+        """``x < 5 and x < y and x < z`` is ``x < min(y, z, 5)``; ``x < 5 and y < 5 and z < 5`` is ``max(x, y, z) < 5``.
+
+        The latter if ``alike``.
+        """
+        groups: dict[tuple[Expr | int, ...], dict[Expr, LinearForm]] = defaultdict(dict)
         for member, form in above:
-            if len(form.terms) == 1:
-                alike[form.constant, *form.terms.values()][member] = form
-        for some in alike.values():
-            if len(some) > 2:
+            if not alike and len(form.terms) <= 2:
+                for shared in form.terms.items():
+                    groups[shared][member] = form
+            elif alike and len(form.terms) == 1:
+                groups[form.constant, *form.terms.values()][member] = form
+        for some in groups.values():
+            # minima of more would let rules find more than there is room for
+            if len(some) == 3 or (alike and len(some) > 3):
                 yield from self._as_extreme(op, members, some)
 
     def _as_extreme(self, op: str, members: Sequence[Expr], merged: Mapping[Expr, LinearForm]) -> Iterator[Node]:
@@ -220,8 +228,10 @@ class ConditionNodes(KindNodes):
             elif term.op in ("eq", "ne"):
                 if limit == 0:
                     yield self.node(term.op, above, below)
-            elif any(atom.op == "min" for atom in above.terms):
+            elif _has_minimum(above):
                 yield from self._with_extremes(below, above, limit, on_left)
+            elif _has_minimum(below):
+                yield from self._with_extremes(above, below, 1 - limit, not on_left)
             elif limit in (0, 1):
                 sides = (self.add_class(above), self.add_class(below))
                 strict = (limit == 1) == on_left
@@ -268,6 +278,10 @@ class ConditionNodes(KindNodes):
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
         return self.theory.difference(comparison) if comparison.op in ("lt", "le") else None
+
+
+def _has_minimum(form: LinearForm) -> bool:
+    return any(atom.op == "min" for atom in form.terms)
 
 
 def _is_at_end(member: Expr, above: bool) -> bool:

@@ -64,13 +64,13 @@ class QuotientNodes(KindNodes):
             k, left = divmod(-coefficient, quotient.args[1].vmin)
             if left or any(c % k for c in form.terms.values()):
                 continue
-            if k != 1:
-                yield self.sum_node([(LinearForm(form.terms, 0).divided(k), k)], number(form.constant))
+            if abs(k) != 1:
+                yield self.sum_node([(LinearForm(form.terms, 0).divided(abs(k)), abs(k))], number(form.constant))
                 continue
             remainder = self.classes.remainder_of(quotient)
-            rest = form.plus(remainder, -1)
+            rest = form.plus(remainder, -k)
             if len(rest.terms) == 1:
-                yield self.sum_node([(remainder, 1)], rest)
+                yield self.sum_node([(remainder, k)], rest)
 
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
         """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.

@@ -93,6 +93,29 @@ def test_order_of_constraints(text, ranges, constraints, cost):
     assert all(result.check().equal for result in results)
 
 
+#: Terms of X, Y and Z, and what they cost whatever the variables are called.
+NAMED = [
+    # a maximum on either side of a comparison
+    ("X < Y + 1 or X < Y + Z or X < Y", 3),
+    # several comparisons with one value are one
+    ("X < Y and X < Z and X < 7", 3),
+    ("X <= Y or X <= Z + 2 or X < 7", 4),
+    ("X <= min(Y, Z + 2) + 3 and X <= min(Y, 7) + 3", 5),
+    ("X - Y < 3 and X < Z and X < 12 and Z < Y", 4),
+    # a remainder of a difference, whichever of its operands is subtracted
+    ("X*5 - tdiv(X - Y, 2)*10", 7),
+    ("X*5 + tdiv(Y - X, 2)*10", 7),
+]
+
+
+@pytest.mark.parametrize(("text", "cost"), NAMED, ids=str)
+def test_names_of_variables(text, cost):
+    for names in permutations("abc"):
+        renamed = text.translate(str.maketrans("XYZ", "".join(names)))
+        result = optimize(renamed, **dict.fromkeys("abc", (-40, 40)))
+        assert (result.cost, result.check().equal) == (cost, True), renamed
+
+
 def test_shuffling_changes_terms_but_not_values():
     changed = 0
     for case in SMALL:
