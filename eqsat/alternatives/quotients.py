@@ -64,8 +64,10 @@ class QuotientNodes(KindNodes):
             k, left = divmod(-coefficient, quotient.args[1].vmin)
             if left or any(c % k for c in form.terms.values()):
                 continue
+            for scale in dict.fromkeys([k, abs(k)]):
+                if scale != 1:
+                    yield self.sum_node([(LinearForm(form.terms, 0).divided(scale), scale)], number(form.constant))
             if abs(k) != 1:
-                yield self.sum_node([(LinearForm(form.terms, 0).divided(abs(k)), abs(k))], number(form.constant))
                 continue
             remainder = self.classes.remainder_of(quotient)
             rest = form.plus(remainder, -k)
