@@ -90,14 +90,12 @@ class ConditionNodes(KindNodes):
         """
         groups: dict[tuple[Expr | int, ...], dict[Expr, LinearForm]] = defaultdict(dict)
         for member, form in above:
-            if not alike and len(form.terms) <= 2:
-                for shared in form.terms.items():
+            if len(form.terms) <= (1 if alike else 2):
+                for shared in [(form.constant, *form.terms.values())] if alike else form.terms.items():
                     groups[shared][member] = form
-            elif alike and len(form.terms) == 1:
-                groups[form.constant, *form.terms.values()][member] = form
+        most = len(members) if alike else LIMITS.merged_sides
         for some in groups.values():
-            # minima of more would let rules find more than there is room for
-            if len(some) == 3 or (alike and len(some) > 3):
+            if 2 < len(some) <= most:
                 yield from self._as_extreme(op, members, some)
 
     def _as_extreme(self, op: str, members: Sequence[Expr], merged: Mapping[Expr, LinearForm]) -> Iterator[Node]:
@@ -228,9 +226,9 @@ class ConditionNodes(KindNodes):
             elif term.op in ("eq", "ne"):
                 if limit == 0:
                     yield self.node(term.op, above, below)
-            elif _has_minimum(above):
+            elif above.has_minimum():
                 yield from self._with_extremes(below, above, limit, on_left)
-            elif _has_minimum(below):
+            elif below.has_minimum():
                 yield from self._with_extremes(above, below, 1 - limit, not on_left)
             elif limit in (0, 1):
                 sides = (self.add_class(above), self.add_class(below))
@@ -278,10 +276,6 @@ class ConditionNodes(KindNodes):
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
         return self.theory.difference(comparison) if comparison.op in ("lt", "le") else None
-
-
-def _has_minimum(form: LinearForm) -> bool:
-    return any(atom.op == "min" for atom in form.terms)
 
 
 def _is_at_end(member: Expr, above: bool) -> bool:

@@ -141,7 +141,7 @@ class QuotientNodes(KindNodes):
             rest = form.plus(atom_form(atom), -coefficient).times(n)
             dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
             # of a minimum the rest may cancel what one operand has
-            if len(dividend.terms) <= len(inner.terms) + any(a.op == "min" for a in dividend.terms):
+            if len(dividend.terms) <= len(inner.terms) + dividend.has_minimum():
                 yield from self._by_literal(dividend, n)
 
     def _absorbing_some(self, form: LinearForm, quotient: Expr, dividend: LinearForm) -> Node | None:
@@ -199,5 +199,5 @@ class QuotientNodes(KindNodes):
         # the sign of the numerator is worth knowing well: it decides the price
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.add_class(number(n)))
-        if all(k < 0 for k in dividend.terms.values()) or any(a.op == "min" for a in dividend.terms):
+        if all(k < 0 for k in dividend.terms.values()) or dividend.has_minimum():
             yield self.node("floordiv", dividend.times(-1), number(-n))

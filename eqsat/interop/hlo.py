@@ -127,6 +127,11 @@ class Instruction:
     #: The instruction as it was written.
     text: str = ""
 
+    @property
+    def is_array(self) -> bool:
+        """Whether it gives an array, or a tuple of one."""
+        return len(self.shapes) == 1 and NESTED not in self.shapes
+
     def __str__(self) -> str:
         return self.text
 

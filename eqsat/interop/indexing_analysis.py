@@ -146,7 +146,7 @@ class _Analysis:
                     key = user.operands[position], operand_output
                     maps[key] = self._merged(maps.get(key, ()), composed)
         for parameter in computation.parameters:
-            if len(parameter.shapes) != 1 or NESTED in parameter.shapes:
+            if not parameter.is_array:
                 raise ValueError(f"{parameter!r} is a tuple: give its elements as parameters")
         return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
 
@@ -264,9 +264,7 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
         raise ValueError(
             f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
         )
-    if opcode != "get-tuple-element" and any(
-        len(operand.shapes) != 1 or NESTED in operand.shapes for operand in operands
-    ):
+    if opcode != "get-tuple-element" and not all(operand.is_array for operand in operands):
         raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
     count, relations_of = OPERATIONS[opcode]
     if (len(operands) != count) if count >= 0 else (len(operands) < -count):

@@ -197,7 +197,7 @@ def _with_fewer(theory: Arithmetic, form: LinearForm, inside: bool = False) -> I
     for index, case in enumerate(cases):
         others = cases[:index] + cases[index + 1 :]
         # of two plain operands neither is known to be above the other
-        if inside or len(cases) > 2 or any(a.op == "min" for c in cases for a in c.terms):
+        if inside or len(cases) > 2 or any(case.has_minimum() for case in cases):
             yield _plain_extreme(theory, op, others), sign
         for fewer, change in _with_fewer(theory, case, True):
             yield _plain_extreme(theory, op, [fewer, *others]), change

@@ -109,6 +109,10 @@ class LinearForm:
         """The greatest common divisor of the coefficients; 0 for a constant."""
         return gcd(*self.terms.values())
 
+    def has_minimum(self) -> bool:
+        """Whether it adds or subtracts a minimum."""
+        return any(atom.op == "min" for atom in self.terms)
+
     def is_affine(self) -> bool:
         """Whether every atom is a variable."""
         return not [atom for atom in self.terms if atom.op != "var"]
