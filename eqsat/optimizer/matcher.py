@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from itertools import chain
+from functools import cache, cached_property
 from math import gcd
 
 from eqsat.egraph.patterns import LITERALS, is_condition_letter, moved_letter
@@ -65,14 +64,11 @@ class _Shape:
 
     def fits(self, term: Expr) -> bool:
         """Whether ``term`` can match, by its operator alone."""
-        match self.kind:
-            case "literal":
-                return term.op == "const" and (self.letter != "s" or 0 <= term.vmin <= MAX_SHIFT)
-            case "term":
-                return not term.is_bool
-            case "condition":
-                return term.is_bool
-        return term is self.fixed if self.fixed is not None else term.op == self.op
+        if not self.kind:
+            return term.op == self.op if self.fixed is None else term is self.fixed
+        if self.kind == "literal":
+            return term.op == "const" and (self.letter != "s" or 0 <= term.vmin <= MAX_SHIFT)
+        return term.is_bool is (self.kind == "condition")
 
 
 def _shape(pattern: Expr) -> _Shape:
@@ -176,7 +172,7 @@ class Matcher:
     def rewrites(self, term: Expr, only: Collection[str] | None = None) -> Iterator[tuple[str, Expr]]:
         """Names of rules, in their order, and what they make of ``term``; of all rules, or of those named."""
         for rule in self.rules.get(term.op, ()):
-            if only is not None and rule.name not in only:
+            if not self._fits(rule.left, term) or (only is not None and rule.name not in only):
                 continue
             for binding, rest in self._matches(rule.left, term):
                 result = self._apply(rule, binding, term.op, rest)
@@ -234,9 +230,7 @@ class Matcher:
         return modulus if function == "modulus" else remainder
 
     def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
-        """Every way to match ``term``; of a chain, also every two operands, with the others as rest."""
-        if not self._fits(left, term):
-            return
+        """Every way to match ``term``, which fits; of a chain, also every two operands, with the others as rest."""
         for binding in self._match(left, term, {}):
             yield binding, []
         if left.op in CHAINED:
@@ -244,10 +238,19 @@ class Matcher:
             # the operands before the last are final together: no two of them match
             if 2 < len(operands) <= LIMITS.chained_operands:
                 last = operands.pop()
-                for at, other in enumerate(operands):
-                    for pair in ((other, last), (last, other)):
-                        for binding in self._match_all(left.args, pair, {}):
-                            yield binding, operands[:at] + operands[at + 1 :]
+                for at, pair in self._pairs(left, operands, last):
+                    for binding in self._match_all(left.args, pair, {}):
+                        yield binding, operands[:at] + operands[at + 1 :]
+
+    def _pairs(self, left: _Shape, operands: Sequence[Expr], last: Expr) -> Iterator[tuple[int, tuple[Expr, Expr]]]:
+        """The pairs of ``last`` and one of ``operands``, by its place, that may be the operands of ``left``."""
+        first, second = left.args
+        may_be_first, may_be_second = self._fits(first, last), self._fits(second, last)
+        for at, other in enumerate(operands) if may_be_first or may_be_second else ():
+            if may_be_second and self._fits(first, other):
+                yield at, (other, last)
+            if may_be_first and self._fits(second, other):
+                yield at, (last, other)
 
     def _fits(self, shape: _Shape, term: Expr) -> bool:
         """Whether a term can match, by its operator and those of its operands."""
@@ -261,27 +264,28 @@ class Matcher:
             found = self._below[term] = {operand.op for operand in operands}
         return shape.below <= found
 
-    def _match(self, shape: _Shape, term: Expr, binding: Binding) -> Iterator[Binding]:
+    def _match(self, shape: _Shape, term: Expr, binding: Binding) -> list[Binding]:
         """The bindings under which ``shape``, which fits, is ``term``."""
         if shape.kind:
             known = binding.get(shape.letter)
             if known is None:
-                yield {**binding, shape.letter: term}
-            elif known is term:
-                yield binding
-        elif shape.fixed is not None:
-            yield binding
-        else:
-            for operands in self._ways(term):
-                yield from self._match_all(shape.args, operands, binding)
+                return [{**binding, shape.letter: term}]
+            return [binding] if known is term else []
+        if shape.fixed is not None:
+            return [binding]
+        return [
+            found
+            for operands in self._ways(term)
+            if all(map(self._fits, shape.args, operands))
+            for found in self._match_all(shape.args, operands, binding)
+        ]
 
-    def _match_all(self, shapes: Sequence[_Shape], terms: Sequence[Expr], binding: Binding) -> Iterator[Binding]:
-        if not all(map(self._fits, shapes, terms)):
-            return
-        bindings = iter([binding])
+    def _match_all(self, shapes: Sequence[_Shape], terms: Sequence[Expr], binding: Binding) -> list[Binding]:
+        """The bindings under which the shapes are the terms, which they fit."""
+        bindings = [binding]
         for shape, term in zip(shapes, terms, strict=True):
-            bindings = chain.from_iterable(map(partial(self._match, shape, term), bindings))
-        yield from bindings
+            bindings = [found for before in bindings for found in self._match(shape, term, before)]
+        return bindings
 
     def _ways(self, term: Expr) -> list[tuple[Expr, ...]]:
         """The operands of ``term`` in both orders if they commute; of a chain, each operand and the others."""
