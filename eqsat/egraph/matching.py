@@ -31,7 +31,6 @@ from eqsat.egraph.patterns import (
     as_sum,
     ends_in,
     has_terms,
-    is_condition_letter,
     is_literal_letter,
     is_number,
     is_sum,
@@ -40,9 +39,10 @@ from eqsat.egraph.patterns import (
     operands_of,
     reductions_of,
 )
-from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, PLAIN, container_text
+from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
 from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.rule import Rule
+from eqsat.egraph.shapes import Shape, shapes_of
 from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, const, make, substitute, topological, var, variables
 from eqsat.lang.text import to_text
 
@@ -131,7 +131,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A way to match a rule: its stages in order, and the constructors that the first one reads.
+    """A way to match a rule: its stages in order, and the shapes that the e-graph must have for it.
 
     A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
     What is done with the matches of one that has a ``query`` Python says. ``addends`` are the operators of the terms of
@@ -140,7 +140,7 @@ class Compiled:
 
     name: str
     stages: tuple[Stage, ...]
-    reads: frozenset[str]
+    needs: frozenset[Shape]
     broad: bool
     query: ReductionQuery | None = None
     addends: frozenset[str] = frozenset()
@@ -159,11 +159,11 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
         return ()
     found: list[Compiled] = []
     for one, pattern in _matched(rule, thoroughly):
-        reads, left = _constructors(pattern), LeftSide(one, pattern, thoroughly)
+        needs, left = shapes_of(pattern), LeftSide(one, pattern, thoroughly)
         if pattern.binds_index:
             queries = [*_reduction_queries(left)]
             addends = frozenset(left.addends)
-            found += [Compiled(rule.name, (stage,), reads, False, query, addends) for stage, query in queries]
+            found += [Compiled(rule.name, (stage,), needs, False, query, addends) for stage, query in queries]
             continue
         ways = [*_all_stages(left)]
         if not ways:
@@ -174,14 +174,14 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
         members = operands_of(pattern.left, pattern.left.op) if pattern.left.op in CONTAINERS else ()
         broad = bool(members) and all(letter_of(member) or is_literal_letter(member) for member in members)
         addends = frozenset(left.addends)
-        found += [Compiled(rule.name, stages, reads, broad, addends=addends) for stages in ways]
+        found += [Compiled(rule.name, stages, needs, broad, addends=addends) for stages in ways]
     return tuple(found)
 
 
 @cache
-def read_by(rule: Rule) -> frozenset[frozenset[str]]:
-    """The constructors that each way to match ``rule`` reads, which is quicker to tell than to compile it."""
-    return frozenset([_constructors(pattern) for _, pattern in _matched(rule)])
+def needed_by(rule: Rule) -> frozenset[frozenset[Shape]]:
+    """The shapes that each way to match ``rule`` needs, which is quicker to tell than to compile it."""
+    return frozenset([shapes_of(pattern) for _, pattern in _matched(rule)])
 
 
 def _matched(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:
@@ -426,26 +426,6 @@ def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[s
     for _, x, y in conjuncts:
         found.update((str(v.value), None) for v in variables([x, y]) if str(v.value) in TERMS)
     return [*found]
-
-
-def _constructors(pattern: Pattern) -> frozenset[str]:
-    """The constructors of nodes that a rule needs to match."""
-    found: set[str] = set()
-    ends = ends_in(pattern.left)
-    for term in topological(pattern.matched):
-        if term in ends or is_condition_letter(term) or not term.args or is_number(term):
-            continue
-        if is_sum(term):
-            found.add("Sum")
-            if any(
-                len([f for f in operands_of(a, "mul") if not is_number(f)]) > 1
-                for _, a in as_sum(term)[1]
-                if a.op == "mul"
-            ):
-                found.add("Prod")
-        else:
-            found.update(CONSTRUCTORS.get(term.op, ()))
-    return frozenset(found)
 
 
 def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[tuple[str, ...], str]:

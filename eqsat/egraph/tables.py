@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
-from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, read_by
+from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, needed_by
 from eqsat.egraph.program import (
     CONSTRUCTORS,
+    EQUAL,
     MOST_COLUMNS,
     NORMAL,
     PLAIN,
@@ -32,6 +33,7 @@ from eqsat.egraph.program import (
     without_terms,
 )
 from eqsat.egraph.rule import Rule
+from eqsat.egraph.shapes import FALSE, LITERAL, SUM, TRUE, VARYING, Shapes
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 2_000_000
@@ -69,7 +71,7 @@ class Tables:
         # those that are matched in all ways that there are
         self._thorough = thorough
         self._can_retire = False
-        self._schedules: dict[tuple[frozenset[str], bool], str] = {}
+        self._schedules: dict[frozenset[str], str] = {}
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
@@ -109,11 +111,34 @@ class Tables:
 
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
+        self._note(kind, row)
         table, number, width = ROWS[kind]
         self._rows[table].append((number, *row, *_ZEROS[len(row) : width]))
 
+    def note_node(self, c: int, op: str, operands: Sequence[int]) -> None:
+        """Note that rules have made a node of the class ``c``; their sums no rule matches before they are added."""
+        if op != "sum":
+            self.shapes.add_node(c, op, operands)
+        elif not operands:
+            self.shapes.add_kind(c, LITERAL)
+
+    def _note(self, kind: str, row: Sequence[int]) -> None:
+        """Note what rules match of a row."""
+        c = row[0]
+        if kind in PLAIN or kind in ("le", "ne"):
+            self.shapes.add_node(c, kind, row[1:])
+        elif kind in ("known", "atom"):
+            self.shapes.add_kind(c, VARYING)
+        elif kind == "literal":
+            self.shapes.add_kind(c, LITERAL)
+            self.shapes.add_kind(c, SUM)
+        elif kind in ("holds", "fails"):
+            self.shapes.add_kind(c, TRUE if kind == "holds" else FALSE)
+
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
         """A sum of (coefficient, class) pairs for the class ``c``; a very long one only as a normal form."""
+        if kind != EQUAL:
+            self.shapes.add_sum(c, [a for _, a in terms])
         if len(terms) <= MOST_COLUMNS:
             self.add(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
         elif kind == NORMAL:
@@ -126,6 +151,7 @@ class Tables:
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """A node over a multiset for the class ``c``; very long ones are left out, and bits if no rule reads them."""
         if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
+            self.shapes.add_node(c, op, members)
             self.add(f"{op}{len(members)}", c, *members)
 
     def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
@@ -157,9 +183,10 @@ class Tables:
         file.flush()
         return file.name
 
-    def has_broad(self, live: frozenset[str]) -> bool:
-        """Whether a broad rule reads nodes of the constructors ``live`` alone."""
-        return any(way.broad and way.reads <= live for way, _ in self._ways)
+    @property
+    def has_broad(self) -> bool:
+        """Whether a broad rule may match."""
+        return any(way.broad and way.needs <= self.shapes.found for way, _ in self._ways)
 
     def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
         """Whether a rule reads nodes of these operators alone; none that asks for two values where nothing has them."""
@@ -167,7 +194,7 @@ class Tables:
         key = live, with_two_values
         if key not in self._matchable:
             self._matchable[key] = any(
-                any(reads <= live for reads in read_by(rule))
+                any(_constructors().intersection([kind for _, kind in needs]) <= live for needs in needed_by(rule))
                 and not by_representation(rule)
                 and (with_two_values or not rule.pattern.asks_two_values)
                 for rule in self._rules
@@ -216,6 +243,7 @@ class Tables:
         """Be ready for rows, and count matches anew."""
         self.start()
         self.matches, self.seconds = Counter(), Counter()
+        self.shapes = Shapes()
 
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""
@@ -232,12 +260,20 @@ class Tables:
             self._run(f"{' '.join(self._retired)} (run gone 1)")
             self._retired.clear()
 
-    def round(self, live: frozenset[str], with_broad: bool = True) -> bool:
-        """Run the rules that read nodes of the constructors ``live`` alone; whether anything changed.
+    def round(self, with_broad: bool = True) -> bool:
+        """Run the rules that may match; whether anything changed. Broad rules may be left out."""
+        before = None
+        while (able := self._able(with_broad)) != before:
+            if self._ran(self._schedule(able)):
+                return True
+            # which classes became one when rows were inserted, egglog alone knows
+            self._note_classes(self._egraph.freeze().functions)
+            before = able
+        return False
 
-        Broad rules may be left out.
-        """
-        report = self._run(self._schedule(live, with_broad))[-1].report
+    def _ran(self, schedule: str) -> bool:
+        """Run the rules of a schedule; whether anything changed."""
+        report = self._run(schedule)[-1].report
         times = report.search_and_apply_time_per_rule
         for name, matches in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
@@ -246,12 +282,17 @@ class Tables:
                 self.seconds[rule] += times[name].total_seconds()
         return bool(report.updated)
 
-    def _schedule(self, live: frozenset[str], with_broad: bool) -> str:
-        key = live, with_broad
+    def _able(self, with_broad: bool) -> list[tuple[str, ...]]:
+        """The rulesets of the ways to match that the e-graph has all shapes for."""
+        found = self.shapes.found
+        return [names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)]
+
+    def _schedule(self, able: Sequence[tuple[str, ...]]) -> str:
+        """The schedule of a round that runs these rulesets."""
+        key = frozenset([names[0] for names in able])
         if key not in self._schedules:
             number = len(self._schedules)
             steps = []
-            able = [names for way, names in self._ways if way.reads <= live and (with_broad or not way.broad)]
             for place in range(max(map(len, able), default=0)):
                 combined = f"step{number}_{place}"
                 of_place = [names[place] for names in able if place < len(names)]
@@ -264,9 +305,21 @@ class Tables:
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
         functions = self._egraph.freeze().functions
+        self._note_classes(functions)
         # the others are not asked for theirs: each read copies them
         found = ((name, functions[name].rows) for name in self._read if name in functions)
         return {name: rows for name, rows in found if rows}
+
+    def _note_classes(self, functions: Any) -> None:
+        """Note which classes egglog has united, and what conditions are true or false."""
+        first: dict[Any, int] = {}
+        for row in functions["A"].rows:
+            c = self.integer(row.inputs[0])
+            self.shapes.unite(first.setdefault(row.output, c), c)
+        for name, kind in (("Yes", TRUE), ("No", FALSE)):
+            for row in functions[name].rows:
+                if row.output in first:
+                    self.shapes.add_kind(first[row.output], kind)
 
     def clear(self) -> None:
         """Empty every table."""
@@ -288,11 +341,6 @@ def _leave_all() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_all)
-
-
-def constructors(rows: Iterable[str]) -> frozenset[str]:
-    """Those of the tables' names that are constructors."""
-    return frozenset(_constructors().intersection(rows))
 
 
 def _constructors() -> set[str]:

@@ -11,7 +11,7 @@ rules of a user's own found atoms to equal is carried to the values in which the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from math import gcd
 from typing import Any, NamedTuple, cast
 
@@ -51,8 +51,6 @@ class Insertion:
     ----------
     demand : Demand or None
         What bounds the sums that rules match, if no normal form does.
-    live : frozenset of str
-        The constructors of what egglog has.
     count : int
         How many classes egglog has.
     normal : dict from int to Node
@@ -76,7 +74,6 @@ class Insertion:
         self.builder, self.tables, self.demand = builder, tables, demand
         self.is_late, self.has_own_rules = is_late, has_own_rules
         self.classes, self.values = builder.graph.classes, builder.values
-        self.live: frozenset[str] = frozenset({"Sum"})
         self.count = 0
         self.normal: dict[int, Node] = {}
         self.apart: set[tuple[int, Node]] = set()
@@ -108,7 +105,6 @@ class Insertion:
         self.count = len(self.values)
         any_new |= self._open_needed()
         self._retire_long()
-        live = set(self.live)
         for c, nodes in self.classes.items():
             held = self._held[c]
             if self.demand is not None and c not in self.demand.needed:
@@ -118,16 +114,15 @@ class Insertion:
                     if node not in held:
                         held.add(node)
                         any_new = True
-                        live.update(self._node(c, node))
-        any_new |= self._match_outside(live)
-        self.live = frozenset(live)
+                        self._node(c, node)
+        any_new |= self._match_outside()
         if any_new:
             self.tables.insert()
         any_new |= self._has_rows
         self._has_rows = False
         return any_new
 
-    def _match_outside(self, live: set[str]) -> bool:
+    def _match_outside(self) -> bool:
         """Let rules match the nodes that stand outside of their classes; whether that is new.
 
         Those of a user's own match all of them, shipped ones the reductions: these may get a range without the index.
@@ -140,7 +135,7 @@ class Insertion:
                 continue
             if self.has_own_rules or node[0] in REDUCTIONS:
                 self._matched_outside.add((c, node))
-                live.update(self._node(c, node))
+                self._node(c, node)
                 is_new = True
         return is_new
 
@@ -232,16 +227,16 @@ class Insertion:
                         operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
                     self.tables.retire(op, payload, operands)
 
-    def _node(self, c: int, node: Node) -> Collection[str]:
-        """Insert one node, if rules may match it: its constructors, if there are any for such nodes."""
+    def _node(self, c: int, node: Node) -> None:
+        """Insert one node, if rules may match it."""
         op, payload, operands = node
         if self.builder.classes.may_be_undefined(c) or (c, node) in self.apart:
-            return ()
+            return
         if op in DIVISIONS:
             low, high = self.builder.graph.bounds[operands[1]]
             if low <= 0 <= high and not self.builder.theory.is_nonzero(self.builder.classes.form_of(operands[1])):
                 # it counts only where the divisor is not zero, and a rule would take it out of there
-                return ()
+                return
         if op in CONTAINERS:
             operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
@@ -249,7 +244,6 @@ class Insertion:
         elif self.demand is not None and node != self.normal.get(c):
             # what else is that sum is equal to the class
             self.add_row(c, op, payload, operands, EQUAL)
-        return CONSTRUCTORS.get(op, ())
 
     def add_row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
         """A row for a node of the class ``c``; ``kind`` says what a sum is for."""

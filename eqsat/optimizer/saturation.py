@@ -27,7 +27,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.tables import Tables, constructors
+from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, OPS, Bounds
@@ -157,8 +157,8 @@ class _Run:
                 return "time"
             began, matched = time.perf_counter(), self.tables.matches.total()
             with_broad = self.has_own_rules or self.insertion.containers < LIMITS.containers
-            is_whole &= with_broad or not self.tables.has_broad(self.insertion.live)
-            changed = self.tables.round(self.insertion.live, with_broad)
+            is_whole &= with_broad or not self.tables.has_broad
+            changed = self.tables.round(with_broad)
             if changed:
                 self.read()
                 if self.is_late(0):
@@ -209,7 +209,6 @@ class _Run:
         """Add the canonical e-graph what egglog has beyond it."""
         with self.builder.adding("rules"):
             rows = self.tables.rows()
-            self.insertion.live |= constructors(rows)
             integer = self.tables.integer
             home: dict[Any, int] = {}
             for c, value in sorted((integer(row.inputs[0]), row.output) for row in rows["A"]):
@@ -255,6 +254,8 @@ class _Run:
                     c = home[output] = self.builder.add_class(value)
                     # egglog does not know yet what it has there
                     self.insertion.add_equal(c, op, payload, args)
+                else:
+                    self.tables.note_node(c, op, args)
                 self.additions.add_found(c, op, payload, args, output in known)
             waiting = [row for row, is_ready in zip(waiting, are_ready, strict=True) if not is_ready]
 

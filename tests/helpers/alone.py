@@ -67,13 +67,9 @@ class Partial(Tables):
 
     left_out: frozenset[str] = frozenset()
 
-    def _schedule(self, live: frozenset[str], with_broad: bool) -> str:
-        ways = self._ways
-        self._ways = [way for way in ways if way[0].name not in self.left_out]
-        # a name that is no constructor keeps the schedules apart
-        text = super()._schedule(live | self.left_out, with_broad)
-        self._ways = ways
-        return text
+    def _able(self, with_broad: bool) -> list[tuple[str, ...]]:
+        left_out = {names for way, names in self._ways if way.name in self.left_out}
+        return [names for names in super()._able(with_broad) if names not in left_out]
 
 
 @cache

@@ -1,0 +1,111 @@
+"""Which rules run in a round: those whose patterns have no pair of operators that the e-graph lacks."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from corpora import GATES, HAND, TESTS, cases
+
+from eqsat import Budget, Rule, optimize
+from eqsat.egraph.shapes import Shapes, shapes_of
+from eqsat.egraph.tables import Tables
+
+
+def needs(left: str, guard: str = "") -> set[tuple[str, str]]:
+    """What a left side needs, but for what stands anywhere."""
+    pattern = Rule("r", left, "0", guard, why="for its left side").pattern
+    return {(place, kind) for place, kind in shapes_of(pattern) if place}
+
+
+@pytest.mark.parametrize(
+    ("left", "guard", "expected"),
+    [
+        ("x // d", "", {("Div1", "literal")}),
+        ("x // y", "", set()),
+        ("x // y", "vmin(y) < vmax(y)", {("Div1", "varying")}),
+        # either alternative lets the rule match
+        ("x // y", "vmin(y) < vmax(y) or vmin(x) < 0", set()),
+        ("(x + y) // d", "", {("Div0", "Sum"), ("Div1", "literal")}),
+        ("(x // n + y) % d", "", {("Mod0", "Sum"), ("Mod1", "literal"), ("Sum", "Div"), ("Div1", "literal")}),
+        ("where(x < y, x, 0)", "", {("Where0", "Lt"), ("Where2", "literal")}),
+        # egglog has y <= x as not x < y
+        ("where(3 <= x, x, y)", "", {("Where0", "Not"), ("Not0", "Lt"), ("Lt1", "literal")}),
+        ("where(True, x, y)", "", {("Where0", "true")}),
+        ("min(x*y, z)", "", {("Min", "Prod")}),
+        # operands of an equality may change places
+        ("where(x == 3, x, y)", "", {("Where0", "Eq"), ("Eq", "literal")}),
+        ("x*y + x*z", "", {("Sum", "Prod")}),
+    ],
+)
+def test_the_pairs_of_a_pattern(left: str, guard: str, expected: set[tuple[str, str]]):
+    assert needs(left, guard) == expected
+
+
+def test_pairs_are_found_whichever_comes_first():
+    for order in (0, 1):
+        found = Shapes()
+        steps = [lambda s: s.add_node(0, "floordiv", (1, 2)), lambda s: s.add_node(1, "mod", (3, 2))]
+        for step in steps[::-1] if order else steps:
+            step(found)
+        assert ("Div0", "Mod") in found.found
+        assert ("Div1", "Mod") not in found.found
+
+
+def test_united_classes_stand_where_either_did():
+    found = Shapes()
+    found.add_node(0, "floordiv", (1, 2))
+    found.unite(1, 3)
+    found.unite(3, 4)
+    assert ("Div0", "Min") not in found.found
+    found.add_node(4, "min", (5, 6))
+    assert ("Div0", "Min") in found.found
+    found.add_node(7, "where", (8, 4, 9))
+    assert ("Where1", "Min") in found.found
+
+
+@contextmanager
+def _finished():
+    """Whenever a round changes nothing, run the rules that were left out too; yields what they matched."""
+    matched: list[str] = []
+    round_ = Tables.round
+
+    class Everything:
+        def __ge__(self, other: object) -> bool:
+            return True
+
+    def checked(tables: Tables, with_broad: bool = True) -> bool:
+        if round_(tables, with_broad):
+            return True
+        before = tables.matches.copy()
+        with patch.object(tables.shapes, "found", Everything()):
+            assert not tables._ran(tables._schedule(tables._able(with_broad)))
+        matched.extend((tables.matches - before).elements())
+        return False
+
+    with patch.object(Tables, "round", checked):
+        yield matched
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["default", "rules alone"])
+@pytest.mark.parametrize("corpus", [HAND, GATES, TESTS / "data" / "bits.jsonl"], ids=lambda path: path.stem)
+def test_no_rule_that_is_left_out_would_match(corpus: Path, theory: bool):
+    with _finished() as matched:
+        for case in cases(corpus):
+            optimize(
+                case.exprs, constraints=case.constraints, gates=case.gates, theory=theory, budget=Budget(seconds=10)
+            )
+    assert not matched
+
+
+def test_most_rules_are_left_out():
+    ran: list[int] = []
+    ran_ = Tables._ran
+
+    def counted(tables: Tables, schedule: str) -> bool:
+        ran.append(sum(way.needs <= tables.shapes.found for way, _ in tables._ways))
+        return ran_(tables, schedule)
+
+    with patch.object(Tables, "_ran", counted):
+        optimize("(i + 5)//7 + i%5", i=(0, 90))
+    assert 0 < max(ran) < 60
