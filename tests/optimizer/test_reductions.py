@@ -19,6 +19,7 @@ from eqsat.lang.expr import Expr, buffer, buffers, const, make, topological, var
 from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.forms import to_expr
@@ -243,6 +244,29 @@ def test_a_number_has_no_modulus(theory):
     assert counted.check().equal
     even = optimize("sum(where(r*r % 5 < n, x*4, 0), r, 0, 7) % 2", rules=[*DEFAULT, rule], n=(0, 4), x=(0, 9))
     assert even.expr is const(0)
+
+
+@pytest.mark.parametrize(
+    ("right", "guard", "text", "near_miss"),
+    [
+        ("0", "factor(x) % d == 0", "sum(r*m*2, r, 0, n) % 2", "sum(r*m*3, r, 0, n) % 2"),
+        ("0", "gcd(x, d) == d", "sum(r*m*6, r, 0, n) % 3", "sum(r*m*4, r, 0, n) % 3"),
+        ("0", "gcd(x, d) == d", "sum(r*m*8 + 4, r, 0, n) % 4", "sum(r*m*8 + 2, r, 0, n) % 4"),
+        (
+            "(v - u)*remainder(x)%d",
+            "u < v + 1 and modulus(x) == d",
+            "sum(r*m*3 + 1, r, 0, n)%3",
+            "sum(r*m*3, r, 0, n)%4",
+        ),
+    ],
+)
+def test_guards_measure_what_is_added_up(right: str, guard: str, text: str, near_miss: str):
+    rule = Rule("of multiples", "sum(x, i, u, v) % d", right, guard, why="what the terms have in common, all have")
+    names = {name: var(name, 0, 9) for name in "mn"}
+    for whole, is_left in ((text, False), (near_miss, True)):
+        found = optimize(parse(whole, names), rules=[rule], theory=False)
+        assert found.check().equal
+        assert has_reductions(found.exprs) is is_left
 
 
 @pytest.mark.parametrize(
