@@ -272,9 +272,24 @@ def test_where_nothing_is_evaluated_nothing_is_divided():
     assert (var("x", 0, 9) // var("y", 0, 9)).evaluate({"x": [], "y": []}).shape == (0,)
 
 
+@pytest.mark.parametrize("term", [TRUE, const(3), X * 0 + 3, Y < 4])
+def test_a_term_of_one_value_has_its_truth(term):
+    assert bool(term)
+    assert not bool(~term if term.is_bool else term * 0)
+
+
 def test_a_missing_value_is_named():
     with pytest.raises(KeyError, match="'y'"):
         (X + Y).evaluate({"x": 3})
+
+
+def _sums(depth: int) -> Expr:
+    """Sums within each other, each over an index of its own."""
+    found = X
+    for place in range(depth):
+        index = var(f"i{place}", 0, 3)
+        found = sum_over(found + index, index, 0, 3)
+    return found
 
 
 REFUSED = [
@@ -290,6 +305,13 @@ REFUSED = [
     (lambda: where(X, 1, 2), TypeError, "needs a condition"),
     (lambda: where(X < Y, 1, TRUE), TypeError, "condition"),
     (lambda: make("add", X), TypeError, "takes 2 operands, not 1"),
+    (lambda: make("sum_over", X, Y), TypeError, r"takes 4 operands \(body, index, low, high\), not 2"),
+    (lambda: make("fdiv", D), TypeError, "fdiv takes 2 operands, not 1"),
+    (lambda: make("fdiv", D, X < Y), TypeError, "fdiv needs a number where 'x < y' stands"),
+    (lambda: make("nope", X), ValueError, "unknown operator 'nope'"),
+    (lambda: X[0], TypeError, "'x' is not an array: only buffers are subscripted"),
+    (lambda: 1 / X, TypeError, "'x' is an integer: use // for whole quotients"),
+    (lambda: _sums(65), ValueError, "reductions nest more than 64 deep in 'sum"),
     (lambda: bool(X < Y), TypeError, "truth of 'x < y' depends"),
     (lambda: min(X, Y), TypeError, "truth of 'y < x' depends .* minimum, maximum"),
     (lambda: make("and", X, TRUE), TypeError, "and needs a condition where 'x' is an integer: for its bits write &"),
@@ -343,6 +365,7 @@ ROUNDED = [
     # a term, its type, its text
     (lambda: D * 0.1, "f64", "D[y]*0.1"),
     (lambda: 0.1 - D, "f64", "0.1 - D[y]"),
+    (lambda: 1 / D, "f64", "1.0/D[y]"),
     (lambda: D / 0.1, "f64", "D[y]/0.1"),
     (lambda: D * 1e300, "f64", "D[y]*1e+300"),
     (lambda: D + 1e-50, "f64", "D[y] + 1e-50"),

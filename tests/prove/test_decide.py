@@ -53,6 +53,10 @@ NOWHERE = [
     ("x // d * d + x % d != x", {"x": INT, "d": (1, 9)}, {*SYMBOLIC, "boxes"}),
     ("x * y % 8 // 4 != x * y // 4 % 2", {"x": INT, "y": INT}, {"isl"}),
     ("shl(x, s) // 2 != shl(x, s - 1)", {"x": INT, "s": (1, 20)}, {"cases", "boxes"}),
+    ("where(x < 0, y < 3, y < 5); x < 0; 2 < y", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
+    ("(x < y) == (y < x + 1)", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
+    ("(x < y) != (y < x); x != y; not (x < y or y < x)", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
+    ("(x < y) != (0 < y - x)", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
     # a quotient by zero may have any value, but only where it is not used
     ("where(d != 0, x // max(d, 1), 7) != where(d == 0, 7, x // d)", {"x": INT, "d": (0, 4)}, {"cases", "boxes"}),
 ]  # fmt: skip
@@ -62,6 +66,8 @@ SOMEWHERE = [
     ("x % 1000000 == 999999", {"x": WIDE}, {"isl", "z3"}),
     ("x != min(x, 1099511627775)", {"x": WIDE}, {"isl", "z3", "boxes"}),
     ("(x*n + y) // n != x; y <= n", {"x": INT, "y": (0, 20), "n": (1, 20)}, {"cases", "boxes"}),
+    ("where(x < 0, y < 3, y < 5) == (y < 3); 3 <= y; y < 5", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
+    ("(x < 4) != (y < x); y == 70000; x > 5", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
     ("x*7 + y*11 == 36893488147419103233; y < x", {"x": (0, 2**63), "y": (0, 2**63)}, {"isl"}),
 ]
 
