@@ -108,7 +108,7 @@ class ConditionNodes(KindNodes):
         yield "le", None, self.operands(comparison)
         yield from self._moved(comparison)
         if all(form.sign() < 0 for form in merged.values()):
-            yield self._negated("le", LinearForm(both.terms, 0).times(-1), -both.constant, True)
+            yield self._at_most(LinearForm(both.terms, 0).times(-1), both.constant)
 
     def _all_below(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
         """``x < z and x < w and y < z and y < w`` is ``max(x, y) < min(z, w)``; so for ``or``."""
@@ -206,37 +206,32 @@ class ConditionNodes(KindNodes):
 
     @provides("other comparisons")
     def _moved(self, term: Expr) -> Iterator[Node]:
-        """Comparisons with negative terms moved across: ``1 <= x - y`` is ``y < x``; constants of remainders too."""
-        literal = next((a for a in term.args if a.op == "const"), None)
-        if literal is None:
+        """Comparisons with a literal, negative terms moved across: ``1 <= x - y`` is ``y < x``."""
+        # in normal form the literal is on the right, but for a least value
+        is_least = term.op == "le"
+        literal, moved = term.args if is_least else term.args[::-1]
+        form = self.theory.inner(moved)
+        if literal.op != "const" or not form.terms:
             return
-        on_left = literal is term.args[0]
-        form = self.theory.inner(term.args[on_left])
-        operands = [(self.theory.inner(a), k) for a, k in form.terms.items()]
-        if operands:
-            above = below = ZERO
-            for part, k in operands:
-                above, below = (above.plus(part, k), below) if k > 0 else (above, below.plus(part, -k))
-            limit = literal.vmin - form.constant + above.constant - below.constant
-            if not below.terms:
-                sides = (self.add_class(number(limit)), self.add_class(above))
-                yield term.op, None, sides if on_left else sides[::-1]
-            elif not above.terms:
-                yield self._negated(term.op, below, limit, on_left)
-            elif term.op in ("eq", "ne"):
-                if limit == 0:
-                    yield self.node(term.op, above, below)
-            elif above.has_minimum():
-                yield from self._with_extremes(below, above, limit, on_left)
-            elif below.has_minimum():
-                yield from self._with_extremes(above, below, 1 - limit, not on_left)
-            elif limit in (0, 1):
-                sides = (self.add_class(above), self.add_class(below))
-                strict = (limit == 1) == on_left
-                yield "lt" if strict else "le", None, sides[::-1] if on_left else sides
-            elif any(part.single() is None for part, _ in operands):
-                sides = (self.add_class(below.shifted(limit)), self.add_class(above))
-                yield term.op, None, sides if on_left else sides[::-1]
+        above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
+        below = above.plus(form.shifted(-form.constant), -1)
+        limit = literal.vmin - form.constant
+        if not below.terms:
+            sides = (self.add_class(number(limit)), self.add_class(above))
+            yield term.op, None, sides if is_least else sides[::-1]
+        elif not above.terms:
+            yield self._at_most(below, -limit)
+        elif term.op in ("eq", "ne"):
+            if limit == 0:
+                yield self.node(term.op, above, below)
+        elif above.has_minimum():
+            yield from self._with_extremes(below, above, limit, is_least)
+        elif below.has_minimum():
+            yield from self._with_extremes(above, below, 1 - limit, not is_least)
+        elif limit in (0, 1):
+            sides = (self.add_class(above), self.add_class(below))
+            strict = (limit == 1) == is_least
+            yield "lt" if strict else "le", None, sides[::-1] if is_least else sides
 
     def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
         """``limit <= above - below``, or its denial, as ``x < min(y, 4)``, and as ``max(x, y + 4) < z``."""
@@ -265,13 +260,9 @@ class ConditionNodes(KindNodes):
                 if moved in self.classes and self.add_class(moved) in needed:
                     yield self.node(op, left, right)
 
-    def _negated(self, op: str, form: LinearForm, limit: int, on_left: bool) -> Node:
-        """The comparison of ``-form`` with a literal, ``limit``, as one of ``form``."""
-        if op in ("eq", "ne"):
-            return self.node(op, form, number(-limit))
-        if on_left:
-            return self.node("lt", form, number((op == "le") - limit))
-        return self.node("le", number((op == "lt") - limit), form)
+    def _at_most(self, form: LinearForm, limit: int) -> Node:
+        """The comparison that says that a form is at most a literal."""
+        return self.node("lt", form, number(limit + 1))
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""
