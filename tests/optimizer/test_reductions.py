@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from audited import unequal_nodes
@@ -20,6 +22,7 @@ from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import has_reductions
+from eqsat.optimizer.exchange import Additions
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.forms import to_expr
@@ -267,6 +270,19 @@ def test_guards_measure_what_is_added_up(right: str, guard: str, text: str, near
         found = optimize(parse(whole, names), rules=[rule], theory=False)
         assert found.check().equal
         assert has_reductions(found.exprs) is is_left
+
+
+def test_a_product_keeps_the_factors_beside_the_reductions_of_a_rule():
+    rule = Rule(
+        "one of two", "sum(x, i, u, v)*sum(y, i, u, v)", "sum(at(x, i)*sum(y, j, u, v), i, u, v)", why="distributes"
+    )
+    names = {"n": var("n", 0, 3), "m": var("m", 0, 2), "k": var("k", -2, 2)}
+    term = parse("sum((r*r*m + 1)%7, r, 0, n)*sum((r*r*k + 2)%5, r, 0, n)*k", names)
+    with patch.object(Additions, "unite", autospec=True, side_effect=Additions.unite) as united:
+        found = optimize(term, rules=[rule])
+    assert any(match.rest for match in [call.args[1] for call in united.call_args_list] if match.rule.kept == "mul")
+    assert found.check().equal
+    assert not unequal_nodes(found.graph, names)
 
 
 @pytest.mark.parametrize(
