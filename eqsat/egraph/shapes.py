@@ -29,10 +29,8 @@ from eqsat.lang.expr import Expr
 #: class that has a node of a constructor, or is of one of the kinds below.
 Shape = tuple[str, str]
 
+#: A sum that rules match, a literal, what may have several values, a condition that holds or fails.
 SUM, LITERAL, VARYING, TRUE, FALSE = "Sum", "literal", "varying", "true", "false"
-
-#: The comparisons that egglog has as negations, by the operator of what is negated.
-_NEGATED = {"le": "lt", "ne": "eq"}
 
 
 def _constructor(op: str) -> str:
@@ -46,6 +44,13 @@ def _placed[T](op: str, operands: Sequence[T]) -> Iterator[tuple[str, T]]:
     is_ordered = op in PLAIN and op != "eq"
     for i, operand in enumerate(operands):
         yield f"{constructor}{i}" if is_ordered else constructor, operand
+
+
+def _negated[T](op: str, operands: Sequence[T]) -> tuple[str, Sequence[T]] | None:
+    """What egglog negates instead of a comparison, if it does: its ``x <= y`` is not ``y < x``."""
+    if op == "le":
+        return "lt", operands[::-1]
+    return ("eq", operands) if op == "ne" else None
 
 
 def shapes_of(pattern: Pattern) -> frozenset[Shape]:
@@ -77,10 +82,9 @@ class _Needs:
             yield place, TRUE if term.value else FALSE
         elif is_sum(term):
             yield from self._node(place, SUM, [(SUM, addend) for _, addend in as_sum(term)[1]])
-        elif term.op in _NEGATED:
-            args = term.args[::-1] if term.op == "le" else term.args
+        elif (inner := _negated(term.op, term.args)) is not None:
             yield from self._node(place, "Not", ())
-            yield from self._node("Not0", _constructor(_NEGATED[term.op]), _placed(_NEGATED[term.op], args))
+            yield from self._node("Not0", _constructor(inner[0]), _placed(*inner))
         elif term.op in CONTAINERS:
             yield from self._node(place, _constructor(term.op), _placed(term.op, operands_of(term, term.op)))
         elif term.op in PLAIN:
@@ -129,17 +133,14 @@ class Shapes:
 
     def add_node(self, c: int, op: str, operands: Sequence[int]) -> None:
         """Add a node of the class ``c`` that is no sum."""
-        if op in _NEGATED:
-            self.add_kind(c, "Not")
-            self._add_operands(_NEGATED[op], operands[::-1] if op == "le" else operands)
-            inner = _constructor(_NEGATED[op])
-            self.found |= {("", inner), ("Not0", inner)}
-        else:
+        inner = _negated(op, operands)
+        if inner is None:
             self.add_kind(c, _constructor(op))
-            self._add_operands(op, operands)
-
-    def _add_operands(self, op: str, operands: Sequence[int]) -> None:
-        for place, a in _placed(op, operands):
+        else:
+            self.add_kind(c, "Not")
+            constructor = _constructor(inner[0])
+            self.found |= {("", constructor), ("Not0", constructor)}
+        for place, a in _placed(*(inner or (op, operands))):
             self._add_place(a, place)
 
     def add_sum(self, c: int, terms: Sequence[int]) -> None:
