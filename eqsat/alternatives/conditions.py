@@ -213,8 +213,7 @@ class ConditionNodes(KindNodes):
         form = self.theory.inner(moved)
         if literal.op != "const" or not form.terms:
             return
-        above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
-        below = above.plus(form.shifted(-form.constant), -1)
+        above, below = _by_sign(form)
         limit = literal.vmin - form.constant
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
@@ -252,8 +251,7 @@ class ConditionNodes(KindNodes):
         form = self._above_zero(term)
         if form is None or len(form.terms) < 2:
             return
-        above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
-        below = above.plus(LinearForm(form.terms, 0), -1)
+        above, below = _by_sign(form)
         for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
             for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
                 moved = right if right.constant else left
@@ -278,3 +276,9 @@ def _is_at_end(member: Expr, above: bool) -> bool:
         form, literal = member.args
         return form.vmin == literal.vmin - 1 if above else form.vmax == literal.vmin
     return False
+
+
+def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
+    """What a sum adds and what it subtracts, beside its constant."""
+    above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
+    return above, above.plus(LinearForm(form.terms, 0), -1)

@@ -25,7 +25,7 @@ from eqsat.egraph.patterns import (
     places_of_letters,
     reductions_of,
 )
-from eqsat.egraph.program import CONTAINERS, PLAIN
+from eqsat.egraph.program import CONTAINERS, PLAIN, negated
 from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, const, index_level, is_index, topological
@@ -124,12 +124,11 @@ class LeftSide:
 
     def plain(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """A node with a fixed number of operands."""
-        op, args, negated = term.op, list(term.args), False
-        if op in ("le", "ne"):
-            op, args, negated = ("lt", args[::-1], True) if op == "le" else ("eq", args, True)
+        inside = negated(term.op, term.args)
+        op, args = inside or (term.op, term.args)
         if op not in PLAIN:
             raise query.fail(f"{term.op!r} cannot be matched")
-        if negated:
+        if inside:
             inner, query = query.name("E")
             query = query.fact(f"(= {at} (Not {inner}))")
             at = inner

@@ -39,7 +39,7 @@ from eqsat.egraph.patterns import (
     operands_of,
     reductions_of,
 )
-from eqsat.egraph.program import CONTAINERS, PLAIN, container_text
+from eqsat.egraph.program import CONTAINERS, PLAIN, container_text, negated
 from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
@@ -488,13 +488,12 @@ def _build(query: Query, term: Expr) -> tuple[Query, str]:
         texts.append(text)
     if term.op in CONTAINERS:
         return query, container_text(term.op, f"(multiset-of {' '.join(texts)})")
-    if term.op == "le":
-        return query, f"(Not (Lt {texts[1]} {texts[0]}))"
-    if term.op == "ne":
-        return query, f"(Not (Eq {texts[0]} {texts[1]}))"
-    if term.op not in PLAIN:
+    inside = negated(term.op, texts)
+    op, operands = inside or (term.op, texts)
+    if op not in PLAIN:
         raise query.fail(f"{term.op!r} cannot be built")
-    return query, f"({PLAIN[term.op][0]} {' '.join(texts)})"
+    text = f"({PLAIN[op][0]} {' '.join(operands)})"
+    return query, f"(Not {text})" if inside else text
 
 
 def _gathered(terms: Sequence[str], members: str = "") -> str:

@@ -11,7 +11,7 @@ form, and ``lo hi fac modulus remainder`` say what the theory knows of its value
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eqsat.lang.ops import BITWISE, Op, for_each_own
 
@@ -125,6 +125,13 @@ _KEPT = [
 ]
 #: Those that read what egglog does not see change: they run after what fills it, and each row of their query once.
 _UNTRACKED = ("fill", "piece")
+
+
+def negated[T](op: str, operands: Sequence[T]) -> tuple[str, Sequence[T]] | None:
+    """What egglog negates instead of a comparison, if it does: its ``x <= y`` is not ``y < x``."""
+    if op == "le":
+        return "lt", operands[::-1]
+    return ("eq", operands) if op == "ne" else None
 
 
 def containers(with_bits: bool) -> dict[str, str]:

@@ -22,7 +22,7 @@ from eqsat.egraph.patterns import (
     letter_of,
     operands_of,
 )
-from eqsat.egraph.program import CONTAINERS, PLAIN
+from eqsat.egraph.program import CONTAINERS, PLAIN, negated
 from eqsat.lang.expr import Expr
 
 #: A place and what stands there, as ``("Where0", "Lt")``: an operand of a constructor, or ``""`` for anywhere; and a
@@ -44,13 +44,6 @@ def _placed[T](op: str, operands: Sequence[T]) -> Iterator[tuple[str, T]]:
     is_ordered = op in PLAIN and op != "eq"
     for i, operand in enumerate(operands):
         yield f"{constructor}{i}" if is_ordered else constructor, operand
-
-
-def _negated[T](op: str, operands: Sequence[T]) -> tuple[str, Sequence[T]] | None:
-    """What egglog negates instead of a comparison, if it does: its ``x <= y`` is not ``y < x``."""
-    if op == "le":
-        return "lt", operands[::-1]
-    return ("eq", operands) if op == "ne" else None
 
 
 def shapes_of(pattern: Pattern) -> frozenset[Shape]:
@@ -82,7 +75,7 @@ class _Needs:
             yield place, TRUE if term.value else FALSE
         elif is_sum(term):
             yield from self._node(place, SUM, [(SUM, addend) for _, addend in as_sum(term)[1]])
-        elif (inner := _negated(term.op, term.args)) is not None:
+        elif (inner := negated(term.op, term.args)) is not None:
             yield from self._node(place, "Not", ())
             yield from self._node("Not0", _constructor(inner[0]), _placed(*inner))
         elif term.op in CONTAINERS:
@@ -133,7 +126,7 @@ class Shapes:
 
     def add_node(self, c: int, op: str, operands: Sequence[int]) -> None:
         """Add a node of the class ``c`` that is no sum."""
-        inner = _negated(op, operands)
+        inner = negated(op, operands)
         if inner is None:
             self.add_kind(c, _constructor(op))
         else:

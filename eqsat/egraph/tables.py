@@ -12,7 +12,7 @@ import sys
 import tempfile
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
@@ -39,6 +39,8 @@ from eqsat.egraph.shapes import FALSE, LITERAL, SUM, TRUE, VARYING, Shapes
 MOST_SCRIPTS = 2_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
+#: The tables that say which classes are one, and which conditions are true or false.
+_CLASSES = ("A", "Yes", "No")
 _INDEX = "(run fill) (run index) (run ones) (run nodes)"
 
 
@@ -71,7 +73,7 @@ class Tables:
         # those that are matched in all ways that there are
         self._thorough = thorough
         self._can_retire = False
-        self._schedules: dict[frozenset[str], str] = {}
+        self._schedules: dict[tuple[tuple[str, ...], ...], str] = {}
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
@@ -191,10 +193,10 @@ class Tables:
     def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
         """Whether a rule reads nodes of these operators alone; none that asks for two values where nothing has them."""
         live = frozenset([name for op in operators for name in CONSTRUCTORS.get(op, ())])
-        key = live, with_two_values
+        key, lacking = (live, with_two_values), _constructors() - live
         if key not in self._matchable:
             self._matchable[key] = any(
-                any(_constructors().intersection([kind for _, kind in needs]) <= live for needs in needed_by(rule))
+                any(lacking.isdisjoint([kind for _, kind in needs]) for needs in needed_by(rule))
                 and not by_representation(rule)
                 and (with_two_values or not rule.pattern.asks_two_values)
                 for rule in self._rules
@@ -219,7 +221,7 @@ class Tables:
         with_bits = any(rule.pattern.has_bits for rule in self._rules)
         self._containers = containers(with_bits)
         self.queries = tuple([way.query for way in ways if way.query is not None])
-        self._read = ("A", "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
+        self._read = (*_CLASSES, "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
         # the operators of which there is a table of terms
         self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
         lines = [program(with_bits), *[terms_with(*PLAIN[op]) for op in self._of_terms]]
@@ -262,12 +264,12 @@ class Tables:
 
     def round(self, with_broad: bool = True) -> bool:
         """Run the rules that may match; whether anything changed. Broad rules may be left out."""
-        before = None
+        before: tuple[tuple[str, ...], ...] | None = None
         while (able := self._able(with_broad)) != before:
             if self._ran(self._schedule(able)):
                 return True
             # which classes became one when rows were inserted, egglog alone knows
-            self._note_classes(self._egraph.freeze().functions)
+            self._note_classes(self._rows_of(_CLASSES))
             before = able
         return False
 
@@ -282,15 +284,14 @@ class Tables:
                 self.seconds[rule] += times[name].total_seconds()
         return bool(report.updated)
 
-    def _able(self, with_broad: bool) -> list[tuple[str, ...]]:
+    def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
         """The rulesets of the ways to match that the e-graph has all shapes for."""
         found = self.shapes.found
-        return [names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)]
+        return tuple([names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)])
 
-    def _schedule(self, able: Sequence[tuple[str, ...]]) -> str:
+    def _schedule(self, able: tuple[tuple[str, ...], ...]) -> str:
         """The schedule of a round that runs these rulesets."""
-        key = frozenset([names[0] for names in able])
-        if key not in self._schedules:
+        if able not in self._schedules:
             number = len(self._schedules)
             steps = []
             for place in range(max(map(len, able), default=0)):
@@ -299,25 +300,29 @@ class Tables:
                 self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
                 asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
                 steps.append(f"{asking} (run {combined}) {_INDEX}")
-            self._schedules[key] = f"(run-schedule {' '.join(steps)})"
-        return self._schedules[key]
+            self._schedules[able] = f"(run-schedule {' '.join(steps)})"
+        return self._schedules[able]
 
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
+        found = self._rows_of(self._read)
+        self._note_classes(found)
+        return found
+
+    def _rows_of(self, tables: Iterable[str]) -> dict[str, Any]:
         functions = self._egraph.freeze().functions
-        self._note_classes(functions)
         # the others are not asked for theirs: each read copies them
-        found = ((name, functions[name].rows) for name in self._read if name in functions)
+        found = ((name, functions[name].rows) for name in tables if name in functions)
         return {name: rows for name, rows in found if rows}
 
-    def _note_classes(self, functions: Any) -> None:
+    def _note_classes(self, rows: Mapping[str, Any]) -> None:
         """Note which classes egglog has united, and what conditions are true or false."""
         first: dict[Any, int] = {}
-        for row in functions["A"].rows:
+        for row in rows.get("A", ()):
             c = self.integer(row.inputs[0])
             self.shapes.unite(first.setdefault(row.output, c), c)
         for name, kind in (("Yes", TRUE), ("No", FALSE)):
-            for row in functions[name].rows:
+            for row in rows.get(name, ()):
                 if row.output in first:
                     self.shapes.add_kind(first[row.output], kind)
 
