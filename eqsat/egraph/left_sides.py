@@ -571,7 +571,7 @@ class LeftSide:
         """The left side matched, and what is kept of the class."""
         left = self.pattern.left
         query = Query(self.rule.name).declare("e", "E")
-        if is_sum(left) and _is_one_term(left):
+        if is_sum(left) and is_one_term(left):
             yield from self.one_addend(query, left)
         elif is_sum(left):
             for matched, rest, offset, constant in self.matched_sum(query, left, "e", at_top=True):
@@ -599,7 +599,7 @@ class LeftSide:
                 yield found[0], Kept(of=f"(Sum (multiset-of {term}) 0)")
 
 
-def _is_one_term(term: Expr) -> bool:
+def is_one_term(term: Expr) -> bool:
     """Whether a sum in a pattern is a multiple of one term: with an operator, or by a literal that a letter is."""
     constant, addends = as_sum(term)
     if len(addends) != 1 or constant.op != "const" or constant.vmin:

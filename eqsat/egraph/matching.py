@@ -179,9 +179,9 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
 
 
 @cache
-def needed_by(rule: Rule) -> frozenset[frozenset[Shape]]:
-    """The shapes that each way to match ``rule`` needs, which is quicker to tell than to compile it."""
-    return frozenset([shapes_of(pattern) for _, pattern in _matched(rule)])
+def needed_by(rule: Rule) -> tuple[tuple[frozenset[Shape], Pattern], ...]:
+    """The shapes that each pattern of ``rule`` needs, which is quicker to tell than to compile it."""
+    return tuple([(shapes_of(pattern), pattern) for _, pattern in _matched(rule)])
 
 
 def _matched(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:

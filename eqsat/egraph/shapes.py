@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 
 from eqsat.egraph.patterns import (
@@ -46,6 +47,7 @@ def _placed[T](op: str, operands: Sequence[T]) -> Iterator[tuple[str, T]]:
         yield f"{constructor}{i}" if is_ordered else constructor, operand
 
 
+@cache
 def shapes_of(pattern: Pattern) -> frozenset[Shape]:
     """The shapes that an e-graph must have for the pattern to match."""
     needs = _Needs(pattern)

@@ -12,13 +12,15 @@ import sys
 import tempfile
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, needed_by
+from eqsat.egraph.prefilter import Given, left_sides
 from eqsat.egraph.program import (
     CONSTRUCTORS,
     EQUAL,
@@ -78,7 +80,10 @@ class Tables:
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
-        self._retired: list[str] = []
+        self._retired: list[tuple[str, Any, Sequence[int]]] = []
+        self._is_empty = True
+        # what egglog is given first, for as long as it does not have it
+        self._given: Given | None = None
         self.matches: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
 
@@ -111,9 +116,23 @@ class Tables:
                 os.dup2(nowhere.fileno(), file.fileno())
                 file.close()
 
+    @cached_property
+    def _containers(self) -> dict[str, str]:
+        """The constructors over multisets that rules may read."""
+        return containers(self._with_bits)
+
+    @cached_property
+    def _with_bits(self) -> bool:
+        return any(rule.pattern.has_bits for rule in self._rules)
+
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
         self._note(kind, row)
+        if self._given is not None:
+            self._given.add(kind, *row)
+        self._add_row(kind, *row)
+
+    def _add_row(self, kind: str, *row: int) -> None:
         table, number, width = ROWS[kind]
         self._rows[table].append((number, *row, *_ZEROS[len(row) : width]))
 
@@ -141,8 +160,10 @@ class Tables:
         """A sum of (coefficient, class) pairs for the class ``c``; a very long one only as a normal form."""
         if kind != EQUAL:
             self.shapes.add_sum(c, [a for _, a in terms])
+        if self._given is not None:
+            self._given.add_sum(c, constant, terms, kind)
         if len(terms) <= MOST_COLUMNS:
-            self.add(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
+            self._add_row(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
         elif kind == NORMAL:
             members = f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
             self._texts.append(
@@ -154,10 +175,16 @@ class Tables:
         """A node over a multiset for the class ``c``; very long ones are left out, and bits if no rule reads them."""
         if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
             self.shapes.add_node(c, op, members)
-            self.add(f"{op}{len(members)}", c, *members)
+            if self._given is not None:
+                self._given.add_container(op, c, members)
+            self._add_row(f"{op}{len(members)}", c, *members)
 
     def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
         """Let no rule match a node any longer."""
+        self._retired.append((op, payload, operands))
+
+    def _retiring(self, op: str, payload: Any, operands: Sequence[int]) -> Iterator[str]:
+        """What lets no rule match a node any longer."""
         names = [f"(A {a})" for a in operands]
         if op == "sum":
             constant, coefficients = payload
@@ -169,9 +196,9 @@ class Tables:
             text = f"({PLAIN[op][0]} {' '.join(names)})"
         else:
             return
-        self._retired.append(f"(subsume {text})")
+        yield f"(subsume {text})"
         if op in self._of_terms:
-            self._retired.append(f"(gone-{text[1:]}")
+            yield f"(gone-{text[1:]}"
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
@@ -196,7 +223,7 @@ class Tables:
         key, lacking = (live, with_two_values), _constructors() - live
         if key not in self._matchable:
             self._matchable[key] = any(
-                any(lacking.isdisjoint([kind for _, kind in needs]) for needs in needed_by(rule))
+                any(lacking.isdisjoint([kind for _, kind in needs]) for needs, _ in needed_by(rule))
                 and not by_representation(rule)
                 and (with_two_values or not rule.pattern.asks_two_values)
                 for rule in self._rules
@@ -218,13 +245,11 @@ class Tables:
     def _compiled(self) -> str:
         """Compile the rules; the program that egglog reads."""
         ways = [way for rule in self._rules for way in compiled(rule, rule in self._thorough)]
-        with_bits = any(rule.pattern.has_bits for rule in self._rules)
-        self._containers = containers(with_bits)
         self.queries = tuple([way.query for way in ways if way.query is not None])
         self._read = (*_CLASSES, "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
         # the operators of which there is a table of terms
         self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
-        lines = [program(with_bits), *[terms_with(*PLAIN[op]) for op in self._of_terms]]
+        lines = [program(self._with_bits), *[terms_with(*PLAIN[op]) for op in self._of_terms]]
         numbers = count()
         self._ways = []
         for way in ways:
@@ -241,14 +266,24 @@ class Tables:
             self._ways.append((way, tuple(names)))
         return "\n".join(lines)
 
-    def begin(self) -> None:
-        """Be ready for rows, and count matches anew."""
-        self.start()
+    def begin(self, filtered: bool = False) -> None:
+        """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked."""
         self.matches, self.seconds = Counter(), Counter()
         self.shapes = Shapes()
+        self._given = Given() if filtered else None
+
+    def may_match(self) -> bool:
+        """Whether a rule may match the rows of the first insertion."""
+        if self._given is None:
+            return True
+        # one that may match is found before most others are compiled
+        sides = (side for rule in self._rules for side in left_sides(rule))
+        return self._given.may_match(sides, self.shapes.found)
 
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""
+        self.start()
+        self._given, self._is_empty = None, False
         script = []
         for table, rows in self._rows.items():
             script.append(f'(input {table} "{self._written(table, rows)}")')
@@ -259,7 +294,8 @@ class Tables:
             if not self._can_retire:
                 self._can_retire = True
                 self._run(" ".join(["(ruleset gone)", *[without_terms(*PLAIN[op]) for op in self._of_terms]]))
-            self._run(f"{' '.join(self._retired)} (run gone 1)")
+            retired = [text for node in self._retired for text in self._retiring(*node)]
+            self._run(f"{' '.join(retired)} (run gone 1)")
             self._retired.clear()
 
     def round(self, with_broad: bool = True) -> bool:
@@ -331,8 +367,9 @@ class Tables:
         self._rows.clear()
         self._texts.clear()
         self._retired.clear()
-        if self._program is not None:
+        if self._program is not None and not self._is_empty:
             self._program.clear()
+        self._is_empty = True
 
 
 #: The sessions that are open, and those of the process that this one was forked from.

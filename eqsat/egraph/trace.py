@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 #: Why egglog was not entered.
-NO_MATCH = "no rule's operators occur nested as its left side needs"
+NO_MATCH = "no left side of a rule fits any e-node together with its guard"
 NO_RULES = "there are no rules to run modulo the theory"
 NO_TIME = "the time was up before"
 NO_ROOTS = "no root matters: no gate ever holds"

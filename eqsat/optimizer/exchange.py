@@ -95,8 +95,11 @@ class Insertion:
         # numbers from here on are not given to egglog
         self._largest = _LARGEST if bounded else _LARGEST_FINITE
 
-    def insert(self) -> bool:
-        """Give egglog the classes and nodes that it does not have; whether rules have anything new to match."""
+    def insert(self, wait: bool = False) -> bool:
+        """Give egglog the classes and nodes that it does not have; whether rules have anything new to match.
+
+        If they are to ``wait``, their rows are read with the next insertion.
+        """
         any_new = self.count < len(self.values) or self._has_links
         self._has_links = False
         for c in range(self.count, len(self.values)):
@@ -116,7 +119,7 @@ class Insertion:
                         any_new = True
                         self._node(c, node)
         any_new |= self._match_outside()
-        if any_new:
+        if any_new and not wait:
             self.tables.insert()
         any_new |= self._has_rows
         self._has_rows = False

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from math import gcd, inf
 from operator import itemgetter
 from typing import Any
@@ -80,33 +80,42 @@ def run_rules(
                 builder.grow()
             spent.skip(NO_MATCH if rules else NO_RULES)
             return Saturated("saturated", ())
-        with spent.off_the_clock(builder.theory.work):
-            tables.start()
         with spent.during("saturate"):
             # half of the time that is left is for choosing
             ends = spent.seconds() + min(spent.left(budget.seconds) / 2, seconds)
-            found = saturate(builder, tables, budget, lambda more: spent.seconds() + more >= ends, has_own_rules)
-            if found.rounds:
-                spent.not_entered = None
+            starting = partial(spent.off_the_clock, builder.theory.work)
+            found = saturate(
+                builder, tables, budget, lambda more: spent.seconds() + more >= ends, has_own_rules, starting
+            )
+        if found.rounds:
+            spent.not_entered = None
+        elif found.stop == "saturated":
+            spent.skip(NO_MATCH)
+            return found
         spent.rounds += sum(r.number > 0 for r in found.rounds)
         spent.count(tables.matches, tables.seconds, found.rounds)
     return found
 
 
 def saturate(
-    builder: Builder, tables: Tables, budget: Budget, is_late: Callable[[float], bool], has_own_rules: bool = False
+    builder: Builder,
+    tables: Tables,
+    budget: Budget,
+    is_late: Callable[[float], bool],
+    has_own_rules: bool = False,
+    starting: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Saturated:
     """Let the rules of ``tables`` match all that a canonical e-graph has, until nothing changes; it gains what they
     find.
 
     ``is_late`` says whether there is no time for what takes a number of seconds. What keeps the graph small for the
     shipped rules does not hold where a caller ``has_own_rules``: they match wide sums and sums that rules have made,
-    and rules of letters under one operator match always.
+    and rules of letters under one operator match always. In ``starting`` egglog reads the rules, once they may match.
     """
     run = _Run(builder, tables, is_late, has_own_rules)
-    tables.begin()
+    tables.begin(filtered=builder.theory.is_canonical and not has_own_rules)
     try:
-        stop = run.steps(budget)
+        stop = run.steps(budget, starting)
         run.derived.decided_conditions()
         run.derived.shared_terms()
         run.derived.moved_terms()
@@ -139,14 +148,11 @@ class _Run:
         #: The classes up to this number are there before rules match.
         self.given = 0
 
-    def steps(self, budget: Budget) -> str:
+    def steps(self, budget: Budget, starting: Callable[[], AbstractContextManager[None]]) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
         if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
-        began = time.perf_counter()
-        is_new = self.insert()
-        self.given = len(self.values)
-        self.note(0, 0, began)
+        is_new = self.enter(starting)
         # whether every rule was run
         is_whole, waited = True, 0
         for turn in range(1, budget.rounds + 1):
@@ -189,8 +195,23 @@ class _Run:
             return "time"
         return "saturated" if is_whole and not self.reductions.is_cut else "nodes"
 
-    def insert(self) -> bool:
-        """Give egglog what the graph has beyond it; whether rules have anything new to match."""
+    def enter(self, starting: Callable[[], AbstractContextManager[None]]) -> bool:
+        """Give egglog the graph as it is, if rules may match that; whether they may."""
+        began = time.perf_counter()
+        is_new = self.insert(wait=True)
+        self.given = len(self.values)
+        if not is_new or not self.tables.may_match():
+            return False
+        taken = time.perf_counter() - began
+        with starting():
+            self.tables.start()
+        began = time.perf_counter() - taken
+        self.tables.insert()
+        self.note(0, 0, began)
+        return True
+
+    def insert(self, wait: bool = False) -> bool:
+        """Give egglog what the graph has beyond it, or let that ``wait``; whether rules have anything new to match."""
         self.builder.grow()
         if self.congruent is not None:
             self.congruent.add()
@@ -203,7 +224,7 @@ class _Run:
             self.demand.update()
             if self.derived.flat_sums(self.demand):
                 self.demand.update()
-        return self.insertion.insert()
+        return self.insertion.insert(wait)
 
     def read(self) -> None:
         """Add the canonical e-graph what egglog has beyond it."""

@@ -1,0 +1,543 @@
+"""Whether a rule may match what egglog is about to be given: told in less time than egglog takes to read it.
+
+Many small inputs have no match. Here the left sides of rules are looked for among the rows themselves, and guards are
+computed from what is known of classes. A letter that may stand for several terms or members counts as unknown, and
+what is computed from it as possible. So the answer "no" is certain: it holds as long as no two classes are one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Protocol, cast
+
+from eqsat.egraph.left_sides import is_one_term
+from eqsat.egraph.matching import by_representation, needed_by
+from eqsat.egraph.patterns import (
+    MEASURES,
+    Conjunct,
+    Pattern,
+    alternatives,
+    as_sum,
+    has_terms,
+    is_literal_letter,
+    is_number,
+    is_sum,
+    letter_of,
+    operands_of,
+)
+from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, PLAIN, negated
+from eqsat.egraph.rule import Rule
+from eqsat.egraph.shapes import Shape
+from eqsat.lang.expr import Expr, const, make, variables
+from eqsat.lang.ops import DIVISIONS
+
+#: More rows than this have a match nearly always, and are not looked at.
+MOST_ROWS = 200
+
+#: What letters stand for: a class, or the number that a literal is; ``None`` where that is not known.
+Bound = dict[str, int | None]
+#: A coefficient and the class that it multiplies.
+Term = tuple[int, int]
+
+
+class Given:
+    """What egglog is about to be given.
+
+    Attributes
+    ----------
+    nodes : dict from str to list of (int, tuple of int)
+        By constructor the classes that have nodes of it, and their operands.
+    sums : dict from int to list of (int, list of Term)
+        The constants and terms of the sums of a class that rules match.
+    normal : dict from int to list of Term
+        The terms of the normal form of a class.
+    numbers, truths : dict
+        The classes that are a number, or a condition that is decided.
+    measures : dict from int to dict from str to int
+        What a guard may ask of a class.
+    is_apart : bool
+        Whether no two classes are one: egglog unites those that have a node in common.
+    size : int
+        How many rows there are.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+        self.sums: dict[int, list[tuple[int, list[Term]]]] = defaultdict(list)
+        self.normal: dict[int, list[Term]] = {}
+        self.numbers: dict[int, int] = {}
+        self.truths: dict[int, bool] = {}
+        self.measures: dict[int, dict[str, int]] = defaultdict(dict)
+        self.is_apart = True
+        self.size = 0
+        self._operands: dict[tuple[int, str], list[tuple[int, ...]]] = defaultdict(list)
+        self._class_of: dict[object, int] = {}
+
+    def operands(self, c: int, constructor: str) -> Sequence[tuple[int, ...]]:
+        """The operands of the nodes that a class has of a constructor."""
+        return self._operands.get((c, constructor), ())
+
+    def add(self, kind: str, c: int, *numbers: int) -> None:
+        """Add a row that is no sum, as :meth:`eqsat.egraph.tables.Tables.add` takes it."""
+        self.size += 1
+        if kind in PLAIN or kind in ("le", "ne"):
+            self._add_plain(kind, c, numbers)
+        elif kind in ("known", "atom"):
+            self.measures[c].update(zip(("vmin", "vmax", "factor"), numbers, strict=True))
+        elif kind == "aligned":
+            self.measures[c].update(zip(("modulus", "remainder"), numbers, strict=True))
+        elif kind == "literal":
+            (number,) = numbers
+            self.numbers[c] = number
+            self.measures[c].update(vmin=number, vmax=number, factor=max(1, abs(number)))
+            self.sums[c].append((number, []))
+        elif kind in ("holds", "fails"):
+            self.truths[c] = kind == "holds"
+
+    def _add_plain(self, op: str, c: int, operands: tuple[int, ...]) -> None:
+        inner = negated(op, operands)
+        if inner is None:
+            self._add_node(c, PLAIN[op][0], operands)
+            return
+        node = PLAIN[inner[0]][0], tuple(inner[1])
+        if node not in self._class_of:
+            # it has no name of its own
+            self._add_node(-1 - self.size, *node)
+        self._add_node(c, "Not", (self._class_of[node],))
+
+    def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
+        """Add a node over a multiset."""
+        self.size += 1
+        # a conjunction, or minimum, of one and the same is that
+        self.is_apart &= len(set(members)) > 1 or op in ("mul", "bitxor")
+        self._add_node(c, CONTAINERS[op], tuple(sorted(members)))
+
+    def add_sum(self, c: int, constant: int, terms: Sequence[Term], kind: str) -> None:
+        """Add a sum."""
+        self.size += 1
+        if not constant and len(terms) == 1 and terms[0][0] == 1:
+            self.is_apart &= terms[0][1] == c
+        self._note(c, (constant, tuple(sorted(terms))))
+        if kind != EQUAL:
+            self.sums[c].append((constant, [*terms]))
+        if kind == NORMAL:
+            self.normal[c] = [*terms]
+
+    def _add_node(self, c: int, constructor: str, operands: tuple[int, ...]) -> None:
+        self._note(c, (constructor, operands))
+        self.nodes[constructor].append((c, operands))
+        self._operands[c, constructor].append(operands)
+
+    def _note(self, c: int, node: object) -> None:
+        self.is_apart &= self._class_of.setdefault(node, c) == c
+
+    def may_match(self, sides: Iterable[LeftSide], found: set[Shape]) -> bool:
+        """Whether one of the left sides may match; those that need a shape that is not ``found`` do not."""
+        if not self.is_apart or self.size > MOST_ROWS:
+            return True
+        return any(side.needs <= found and side.may_match(self) for side in sides)
+
+
+class _NoNumberError(Exception):
+    """A guard asks for a number that there is not, as where it divides by zero."""
+
+
+def _number(term: Expr, given: Given, bound: Bound) -> int | None:
+    """A number that a pattern or guard computes; ``None`` if it is not known."""
+    if term.op == "const":
+        return term.vmin
+    if term.op == "var":
+        return _measure(str(term.value), given, bound)
+    numbers = [_number(operand, given, bound) for operand in term.args]
+    if None in numbers:
+        return None
+    if term.op in DIVISIONS and not numbers[1]:
+        raise _NoNumberError
+    try:
+        # an operator on literals has one value
+        return make(term.op, *[const(cast(int, number)) for number in numbers]).vmin
+    except ValueError:
+        raise _NoNumberError from None
+
+
+def _measure(name: str, given: Given, bound: Bound) -> int | None:
+    """What a letter of a literal stands for, or what is known of the class that a letter stands for."""
+    if name not in MEASURES:
+        return bound.get(name)
+    measure, letter, *_ = name.split("_")
+    c = bound.get(letter)
+    if c is None or measure == "gcd":
+        return None
+    if measure not in given.measures[c]:
+        raise _NoNumberError
+    return given.measures[c][measure]
+
+
+def _as_number(term: Expr, number: int, given: Given, bound: Bound) -> Iterator[Bound]:
+    """A number of a pattern as one that is there."""
+    name = str(term.value)
+    if is_literal_letter(term) and bound.get(name) is None:
+        yield {**bound, name: number}
+        return
+    try:
+        if _number(term, given, bound) in (None, number):
+            yield bound
+    except _NoNumberError:
+        return
+
+
+@cache
+def _literal_letters(term: Expr) -> tuple[str, ...]:
+    return tuple([str(v.value) for v in variables([term]) if is_literal_letter(v)])
+
+
+def _open_letters(term: Expr, bound: Bound) -> list[str]:
+    """The letters of literals that are not bound."""
+    return [name for name in _literal_letters(term) if name not in bound]
+
+
+_COMPARED = {
+    "lt": int.__lt__,
+    "le": int.__le__,
+    "eq": int.__eq__,
+    "ne": int.__ne__,
+    "ge": int.__ge__,
+    "gt": int.__gt__,
+}
+
+
+def _may_hold(conjuncts: Sequence[Conjunct], given: Given, bound: Bound) -> bool:
+    """Whether comparisons of numbers may hold."""
+    for op, left, right in conjuncts:
+        try:
+            one, other = _number(left, given, bound), _number(right, given, bound)
+        except _NoNumberError:
+            return False
+        if one is not None and other is not None and not _COMPARED[op](one, other):
+            return False
+    return True
+
+
+class _Part(Protocol):
+    """A part of a pattern."""
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        """The ways to match a class."""
+
+
+class _Whole(_Part, Protocol):
+    """A part that has an operator, as left sides have."""
+
+    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
+        """The ways to match any class, or a part of it."""
+
+
+@dataclass(frozen=True)
+class _Letter:
+    name: str
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        if bound.get(self.name) in (None, c):
+            yield {**bound, self.name: c}
+
+
+@dataclass(frozen=True)
+class _Literal:
+    number: Expr
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        if c in given.numbers:
+            yield from _as_number(self.number, given.numbers[c], given, bound)
+
+
+@dataclass(frozen=True)
+class _Truth:
+    value: bool
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        if given.truths.get(c) is self.value:
+            yield bound
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node with a fixed number of operands, which are matched in ``order``."""
+
+    constructor: str
+    operands: tuple[_Part, ...]
+    order: tuple[int, ...]
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        for operands in given.operands(c, self.constructor):
+            yield from self._with(operands, given, bound)
+
+    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
+        for _, operands in given.nodes[self.constructor]:
+            yield from self._with(operands, given, bound)
+
+    def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+        for ordered in (operands, operands[::-1]) if self.constructor == "Eq" else (operands,):
+            yield from self._from(0, ordered, given, bound)
+
+    def _from(self, step: int, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+        if step == len(self.order):
+            yield bound
+            return
+        place = self.order[step]
+        for found in self.operands[place].at(operands[place], given, bound):
+            yield from self._from(step + 1, operands, given, found)
+
+
+@dataclass(frozen=True)
+class _Container:
+    """A node over a multiset: its members that are written out, and letters; at the ``top`` others may be left."""
+
+    constructor: str
+    written: tuple[_Part, ...]
+    letters: tuple[str, ...]
+    top: bool
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        for members in given.operands(c, self.constructor):
+            yield from self._with(members, given, bound)
+
+    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
+        for _, members in given.nodes[self.constructor]:
+            yield from self._with(members, given, bound)
+
+    def _with(self, members: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+        # further down a letter may be all that is left
+        letters = [_Letter(name) for name in self.letters] if self.top else []
+        for found in _chosen([*self.written, *letters], members, given, bound):
+            yield found if self.top else {**dict.fromkeys(self.letters), **found}
+
+
+def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+    """The ways to match each part with a member of its own."""
+    if not parts:
+        yield bound
+        return
+    for place, member in enumerate(members):
+        for found in parts[0].at(member, given, bound):
+            yield from _chosen(parts[1:], members[:place] + members[place + 1 :], given, found)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum: its constant, what it adds with coefficients, and letters with theirs; at the ``top`` others may be left.
+
+    The coefficient of a ``product`` may be part of one of its letters.
+    """
+
+    constant: Expr
+    written: tuple[tuple[Expr, _Part, bool], ...]
+    letters: tuple[tuple[Expr, str], ...]
+    top: bool
+
+    @cached_property
+    def _has_taker(self) -> bool:
+        """Whether further down a letter may be all that is left."""
+        return any(k.op == "const" and abs(k.vmin) == 1 for k, _ in self.letters)
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        for constant, terms in given.sums.get(c, ()):
+            yield from self._with(constant, terms, given, bound)
+
+    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
+        for c in given.sums:
+            yield from self.at(c, given, bound)
+
+    def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
+        if len(terms) < len(self.written):
+            return
+        # at the top all may be multiplied by one factor
+        for found, left, factor in self._written(self.written, terms, None if self.top else 1, given, bound):
+            known = [c for _, name in self.letters if (c := found.get(name)) is not None]
+            if not all(_contains(left, c, given) for c in known):
+                continue
+            # a letter that is a sum itself may be several terms, and a part of the constant
+            several = not given.normal.keys().isdisjoint(known)
+            for end in self._lettered(left, factor, several, found):
+                yield from self._offset(constant, factor, several, given, end)
+
+    def _written(
+        self,
+        addends: Sequence[tuple[Expr, _Part, bool]],
+        terms: Sequence[Term],
+        factor: int | None,
+        given: Given,
+        bound: Bound,
+    ) -> Iterator[tuple[Bound, Sequence[Term], int | None]]:
+        """The ways to match what is written out: the terms that are left, and the factor if it is known."""
+        if not addends:
+            yield bound, terms, factor
+            return
+        (coefficient, part, is_product), *others = addends
+        for place, (scale, c) in enumerate(terms):
+            left = [*terms[:place], *terms[place + 1 :]]
+            for found in part.at(c, given, bound):
+                for end, known in _scaled(coefficient, scale, factor, is_product, given, found):
+                    yield from self._written(others, left, known, given, end)
+
+    def _lettered(self, left: Sequence[Term], factor: int | None, several: bool, bound: Bound) -> Iterator[Bound]:
+        """The ways to match the letters with what is left."""
+        if not self.top and not self._has_taker and not several and len(left) != len(self.letters):
+            return
+        if len(self.letters) == 1 and factor in (None, 1):
+            [(coefficient, name)] = self.letters
+            if is_literal_letter(coefficient) and _open_letters(coefficient, bound):
+                for scale, c in left:
+                    if bound.get(name) in (None, c):
+                        yield {**bound, name: c, str(coefficient.value): scale}
+                if not several:
+                    return
+        names = [name for _, name in self.letters]
+        names += [letter for k, _ in self.letters for letter in _open_letters(k, bound)]
+        yield {**dict.fromkeys(names), **bound}
+
+    def _offset(self, constant: int, factor: int | None, several: bool, given: Given, bound: Bound) -> Iterator[Bound]:
+        """The ways to match the constant."""
+        wanted = self.constant
+        if several:
+            yield {**dict.fromkeys(_open_letters(wanted, bound)), **bound}
+        elif is_literal_letter(wanted) and str(wanted.value) not in bound:
+            if constant and factor in (None, 1):
+                yield {**bound, str(wanted.value): constant}
+        elif wanted.op == "const" and not wanted.vmin:
+            # a letter may take it
+            if self.top or not constant or self._has_taker:
+                yield bound
+        elif factor == 1:
+            yield from _as_number(wanted, constant, given, {**dict.fromkeys(_open_letters(wanted, bound)), **bound})
+        else:
+            yield {**dict.fromkeys(_open_letters(wanted, bound)), **bound}
+
+
+def _scaled(
+    coefficient: Expr, scale: int, factor: int | None, is_product: bool, given: Given, bound: Bound
+) -> Iterator[tuple[Bound, int | None]]:
+    """A coefficient of a pattern as one that is there, up to the factor, and the factor if it is known then."""
+    if is_product:
+        yield {**dict.fromkeys(_open_letters(coefficient, bound)), **bound}, factor
+    elif _open_letters(coefficient, bound):
+        if factor in (None, 1):
+            for found in _as_number(coefficient, scale, given, bound):
+                yield {**dict.fromkeys(_open_letters(coefficient, found)), **found}, 1
+    else:
+        try:
+            number = _number(coefficient, given, bound)
+        except _NoNumberError:
+            return
+        if number is None:
+            yield bound, factor
+        elif factor is None and number and scale % number == 0:
+            yield bound, scale // number
+        elif factor is not None and number * factor == scale:
+            yield bound, factor
+
+
+def _contains(terms: Sequence[Term], c: int, given: Given) -> bool:
+    """Whether a class is one of the terms, or all atoms of its normal form are."""
+    classes = {a for _, a in terms}
+    return c in classes or (c in given.normal and all(a in classes for _, a in given.normal[c]))
+
+
+@dataclass(frozen=True)
+class _AnyTerm:
+    """A left side that is a multiple of one term: it matches each term of any sum."""
+
+    coefficient: Expr
+    part: _Part
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        for _, terms in given.sums.get(c, ()):
+            for scale, a in terms:
+                for found in self.part.at(a, given, bound):
+                    yield from _as_number(self.coefficient, scale, given, found)
+
+    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
+        for c in given.sums:
+            yield from self.at(c, given, bound)
+
+
+def _part(term: Expr) -> _Part:
+    """A part of a pattern below the top."""
+    letter = letter_of(term)
+    if letter is not None:
+        return _Letter(letter)
+    if is_number(term):
+        return _Literal(term)
+    return _Truth(bool(term.value)) if term.op == "bool" else _whole(term)
+
+
+def _whole(term: Expr, top: bool = False) -> _Whole:
+    """A part with an operator, or at the ``top`` the left side."""
+    if is_sum(term):
+        return _sum(term, top)
+    if term.op in CONTAINERS:
+        members = operands_of(term, term.op)
+        written = sorted([m for m in members if letter_of(m) is None], key=_turn)
+        letters = [name for m in members if (name := letter_of(m)) is not None]
+        return _Container(CONTAINERS[term.op], tuple(map(_part, written)), tuple(letters), top)
+    inner = negated(term.op, term.args)
+    op, operands = inner or (term.op, term.args)
+    order = sorted(range(len(operands)), key=lambda place: _turn(operands[place]))
+    node = _Node(PLAIN[op][0], tuple(map(_part, operands)), tuple(order))
+    return node if inner is None else _Node("Not", (node,), (0,))
+
+
+def _sum(term: Expr, top: bool) -> _Whole:
+    constant, addends = as_sum(term)
+    if top and is_one_term(term):
+        [(coefficient, addend)] = addends
+        return _AnyTerm(coefficient, _part(addend))
+    written = [(k, _part(a), a.op == "mul") for k, a in addends if letter_of(a) is None]
+    letters = [(k, name) for k, a in addends if (name := letter_of(a)) is not None]
+    return _Sum(constant, tuple(written), tuple(letters), top)
+
+
+def _turn(operand: Expr) -> int:
+    """When an operand is matched: literals first, since others are computed of them, and letters last."""
+    return 0 if is_literal_letter(operand) else 2 if letter_of(operand) else 1
+
+
+@dataclass(frozen=True)
+class LeftSide:
+    """What a shipped rule matches, and the shapes that this needs."""
+
+    needs: frozenset[Shape]
+    pattern: Pattern
+
+    def may_match(self, given: Given) -> bool:
+        """Whether it may match; the left sides of rules about reductions may wherever their shapes are."""
+        return self.pattern.binds_index or any(
+            any(_may_hold(conjuncts, given, bound) for conjuncts in self._guards)
+            for bound in self._bound(self._parts, given, {})
+        )
+
+    @cached_property
+    def _parts(self) -> list[_Whole]:
+        first, *others = self.pattern.matched
+        return [_whole(first, top=True), *map(_whole, others)]
+
+    @cached_property
+    def _guards(self) -> list[list[Conjunct]]:
+        """The ways in which the guard may hold; comparisons of terms are facts, which others may know."""
+        ways = alternatives(self.pattern.when)
+        return [[(op, x, y) for op, x, y in way if not has_terms(x) and not has_terms(y)] for way in ways]
+
+    def _bound(self, parts: Sequence[_Whole], given: Given, bound: Bound) -> Iterator[Bound]:
+        if not parts:
+            yield bound
+            return
+        for found in parts[0].anywhere(given, bound):
+            yield from self._bound(parts[1:], given, found)
+
+
+@cache
+def left_sides(rule: Rule) -> tuple[LeftSide, ...]:
+    """What a shipped rule matches, in each direction that it has."""
+    return () if by_representation(rule) else tuple([LeftSide(*needed) for needed in needed_by(rule)])
