@@ -3,7 +3,8 @@
 :func:`check_equal` evaluates both: at all points of a small domain, at chosen points of a large one.
 :func:`prove_equal` leaves no point out: what it cannot evaluate everywhere it asks of the procedures in
 :mod:`eqsat.prove.decide`. A point counts only where all constraints hold, and for a gated root only where its gate
-holds. Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
+holds. It does not count where the root before divides by zero; a root after that divides by zero elsewhere is wrong.
+Buffers hold arbitrary fixed elements; for a proof reductions are written out, and the elements are unknown.
 Constraints are taken to be satisfiable: those that share no variable and no array with a root do not matter to it.
 """
 
@@ -21,12 +22,13 @@ from typing import Literal
 import numpy as np
 
 from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, most_steps
-from eqsat.lang.expr import Expr, buffers, extent, variables
+from eqsat.lang.expr import TRUE, Expr, buffers, extent, variables
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.validation import list_of, refuse_seconds, require
 from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide
+from eqsat.prove.defined import has_value
 from eqsat.prove.smt import unrolled
 
 #: Domains with up to this number of points are swept.
@@ -60,7 +62,7 @@ class Check:
     points : int
         How many points were compared; 0 for roots that are one and the same term.
     counterexample : dict or None
-        A value for each variable that matters, at which some root differs.
+        A value for each variable that matters, at which some root differs, or divides by zero where it did not before.
     proof : str
         Of a proof what decided, of one that was asked for and not found ``"undecided"`` and why; else empty.
     """
@@ -273,8 +275,16 @@ def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[
     found: dict[Expr, None] = {}
     for old, new, gate in zip(before, after, gates, strict=True):
         if old is not new:
-            found[old.ne(new) if gate is None else gate & old.ne(new)] = None
+            wrong = _wrong(old, new)
+            found[wrong if gate is None else gate & wrong] = None
     return list(found)
+
+
+def _wrong(old: Expr, new: Expr) -> Expr:
+    """Where ``new`` does not have the value of ``old``, which has one."""
+    before, after = has_value(old), has_value(new)
+    wrong = old.ne(new) if after is before or after is TRUE else ~after | old.ne(new)
+    return wrong if before is TRUE else before & wrong
 
 
 def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[list[_Group], list[_Group]]:

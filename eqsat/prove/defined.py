@@ -1,0 +1,61 @@
+"""Where a term has a value: the points at which evaluating it divides by nothing that is zero.
+
+Terms are read as :func:`eqsat.lang.evaluation.evaluate` reads them: a branch of a selection is needed where it is
+chosen, a member of ``and`` or ``or`` where no other decides, a body where its index is in range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from eqsat.lang.expr import FALSE, TRUE, Expr, make, may_divide_by_zero, topological
+from eqsat.lang.functions import where
+from eqsat.lang.ops import REDUCTIONS
+
+
+def has_value(term: Expr) -> Expr:
+    """The condition under which no quotient by zero is needed for ``term``; true if no divisor has a range with 0.
+
+    >>> from eqsat import var
+    >>> x, d = var("x", 0, 9), var("d", 0, 3)
+    >>> has_value(where(d > 1, x // d, x // (d + 1))), has_value(x % d + x // d)
+    (Expr('where(1 < d, d != 0, True)'), Expr('d != 0'))
+    """
+    found: dict[Expr, Expr] = {}
+    for part in topological([term]):
+        found[part] = _has_value(part, [found[a] for a in part.args])
+    return found[term]
+
+
+def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
+    """The condition of ``term``, given those of its operands."""
+    if may_divide_by_zero(term):
+        return _all([*operands, term.args[1].ne(0)])
+    if all(operand is TRUE for operand in operands):
+        return TRUE
+    match term.op:
+        case "where":
+            condition, x, y = operands
+            return _all([condition, x if x is y else where(term.args[0], x, y)])
+        case "and" | "or":
+            alone = [~a if term.op == "and" else a for a in term.args]
+            return reduce(_either, [_all(operands), *map(_both, operands, alone)], FALSE)
+        case op if op in REDUCTIONS:
+            body, _, low, high = operands
+            _, index, *ends = term.args
+            steps = TRUE if body is TRUE else make("min_over", where(body, 1, 0), index, *ends) > 0
+            return _all([low, high, steps])
+    return _all(operands)
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    return reduce(_both, dict.fromkeys(conditions), TRUE)
+
+
+def _both(x: Expr, y: Expr) -> Expr:
+    return y if x is TRUE else x if y is TRUE else x & y
+
+
+def _either(x: Expr, y: Expr) -> Expr:
+    return y if x is FALSE else x if y is FALSE else TRUE if TRUE in (x, y) else x | y
