@@ -100,7 +100,13 @@ _KEPT = [
         "(ask m x s)",
     ),
     ("ask1", "ask", "(ask m x s) (nf x p k) (< 0 (multiset-length p))", "(covers m x s p k)"),
-    ("ask2", "touched", "(covers m x s p k) (at p t a c) (at m u a d)", "(set (touched m p s u) ())"),
+    (
+        "ask2",
+        "touched",
+        # what is left is a number that egglog holds, as `left` has it unless it is zero
+        "(covers m x s p k) (at p t a c) (at m u a d) (= e (- d (* s c)))",
+        "(set (touched m p s u) ())",
+    ),
     (
         "ask2",
         "left",

@@ -309,3 +309,11 @@ def test_literals_that_are_computed_from_bound_ones_are_taken(left, right, when,
     rule = Rule("own", left, right, when)
     term = parse(text, {"A": buffer("A"), "i": var("i", -9, 9), "j": var("j", 0, 9), "r": var("r", 0, 3)})
     assert optimize(term, rules=[rule], theory=theory).check().equal
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}])
+def test_a_term_of_which_more_is_left_than_egglog_holds_is_not_taken_for_gone(options):
+    # 4*10**9 times what the selection else is leaves i*(5 - 12*10**18)
+    text = "j*4000000000 + i*5 - where(p < 1, k, i*3000000000 + j)*4000000000"
+    result = optimize(text, i=(0, 9), j=(0, 9), k=(0, 9), p=(0, 3), **options)
+    assert result.check().equal
