@@ -226,6 +226,8 @@ class Insertion:
                 if node[2] and not self.demand.is_short(c, node) and (c, node) not in self._retired:
                     self._retired.add((c, node))
                     op, payload, operands = node
+                    if op == "sum" and not self._is_held_whole(payload):
+                        continue
                     if op in CONTAINERS:
                         operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
                     self.tables.retire(op, payload, operands)
@@ -251,14 +253,19 @@ class Insertion:
     def add_row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
         """A row for a node of the class ``c``; ``kind`` says what a sum is for."""
         if op == "sum":
-            constant, coefficients = payload
-            if max(map(abs, (constant, *coefficients))) < self._largest:
+            if self._is_held_whole(payload):
+                constant, coefficients = payload
                 self.tables.add_sum(c, constant, list(zip(coefficients, operands, strict=True)), kind)
         elif op in CONTAINERS:
             self.containers += 1
             self.tables.add_container(op, c, operands)
         elif op in CONSTRUCTORS:
             self.tables.add(op, c, *operands)
+
+    def _is_held_whole(self, payload: Any) -> bool:
+        """Whether the numbers of a sum are small enough for egglog; a sum of others it does not get."""
+        constant, coefficients = payload
+        return max(map(abs, (constant, *coefficients))) < self._largest
 
     def _is_atom(self, c: int) -> bool:
         value = self.values[c]

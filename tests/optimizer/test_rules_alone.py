@@ -313,3 +313,9 @@ def test_rules_see_what_a_negation_is_of(text: str, answer: str) -> None:
 def test_equations_that_bound_the_terms_of_each_other_end():
     facts = ["p == n*m", "n + m == p"]
     assert str(optimize("p", constraints=facts, theory=False, p=(1, 4), n=(1, 6), m=(1, 2)).expr) == "p"
+
+
+def test_a_sum_with_a_number_beyond_64_bits_is_not_taken_from_the_rules():
+    # they never had it, as it is no number of egglog's
+    term = "(k - j*4294967296)//2*17179869184 + (k - j*4294967296)*8589934592"
+    assert optimize(term, j=(0, 3), k=(-3, 2), theory=False).check().equal
