@@ -264,7 +264,7 @@ class Insertion:
 
     def _is_held_whole(self, payload: Any) -> bool:
         """Whether the numbers of a sum are small enough for egglog; a sum of others it does not get."""
-        constant, coefficients = payload
+        constant, coefficients = sum_payload(payload)
         return max(map(abs, (constant, *coefficients))) < self._largest
 
     def _is_atom(self, c: int) -> bool:
