@@ -25,7 +25,7 @@ from eqsat.interop.mlir import rewriting
 from eqsat.interop.mlir.regions import MOST_PROGRAMS, KnownTerms
 from eqsat.interop.mlir.tensors import TYPE, axis_of
 from eqsat.interop.mlir.terms import fits
-from eqsat.interop.mlir.text import Statement, Value, parse
+from eqsat.interop.mlir.text import Statement, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr, variables
 from eqsat.lang.ops import FLOORS, Bounds
@@ -236,8 +236,7 @@ def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
         module = parse(text)
         terms = KnownTerms(module, ranges=ranges)
         terms.read(module.statements)
-        taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
-        name = next(numbered("%offset", taken))
+        name = next(numbered("%offset", module.names))
         if not any(_joins_offsets(statement, terms, name) for statement in module.statements):
             return text
         text = str(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.egraph.budget import Budget
@@ -21,11 +21,8 @@ from eqsat.lang.traversal import facts_on, reached
 from eqsat.optimizer.front import optimize
 
 
-def resolved(value: Value) -> Value:
-    """What stands in the place of a value."""
-    while value.same_as is not None:
-        value = value.same_as
-    return value
+def _resolved(values: Iterable[Value]) -> list[Value]:
+    return [value.resolved for value in values]
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,7 @@ class Program:
         self.budget = budget
         self.terms = KnownTerms(module, ranges=ranges, atoms=atoms)
         self.terms.read(module.statements)
-        taken = {piece.name for s in module.statements for piece in s.pieces if isinstance(piece, Value)}
-        self.names: Iterator[str] = numbered("%e", taken)
+        self.names = numbered("%e", module.names)
         self.gone: set[Value] = set()
         #: Of each block, the values that terms have in it.
         self.by_term: dict[Block, dict[Typed, list[Value]]] = {}
@@ -104,21 +100,24 @@ class Program:
     def price(self, statement: Statement) -> int:
         """What an operation costs: the nodes of its term that its operands do not have, or at least 1 if it has any."""
         term = self.terms.known[statement.results[0]]
-        operands = [self.terms.known[o] for o in map(resolved, statement.operands) if o in self.terms.known]
+        operands = [self.terms.known[o] for o in _resolved(statement.operands) if o in self.terms.known]
         return max(sum(prices(own_terms(term, operands), self.model)), bool(operands))
 
-    def proposal(self, emitted: dict[Statement, Emitted], dead: list[Statement], saving: int) -> Proposal:
-        """A proposal that saves so much, and what is dead."""
+    def proposal(self, emitted: dict[Statement, Emitted], lost: Iterable[Value], saving: int) -> Proposal:
+        """A proposal that saves so much, and what is dead once the reads ``lost`` are gone."""
+        used = [v for e in emitted.values() for v in e.used]
+        used += [e.same_as for s, e in emitted.items() if e.same_as is not None for _ in s.results[0].users]
+        dead = self.dead(emitted, lost, used)
         blocks = {s.block for s in emitted}
         here = sum(self.price(s) for s in dead if s.block in blocks)
         return Proposal(emitted, dead, (saving + here, sum(map(self.price, dead)) - here))
 
     def dead(self, replaced: Iterable[Statement], lost: Iterable[Value], used: Iterable[Value]) -> list[Statement]:
         """What nothing reads any more, once ``replaced`` and the reads ``lost`` are gone and ``used`` are read."""
-        gained, fewer = Counter(map(resolved, used)), Counter[Value]()
+        gained, fewer = Counter(_resolved(used)), Counter[Value]()
         replaced = set(replaced)
         found: dict[Statement, None] = {}
-        queue = list(map(resolved, lost))
+        queue = _resolved(lost)
         while queue:
             value = queue.pop()
             fewer[value] += 1
@@ -128,7 +127,7 @@ class Program:
             is_free = is_free and value in self.terms.computed
             if is_free and statement.replacement is None and statement not in replaced and statement not in found:
                 found[statement] = None
-                queue += map(resolved, statement.operands)
+                queue += _resolved(statement.operands)
         return list(found)
 
     def remove(self, statements: Iterable[Statement]) -> None:
@@ -140,10 +139,10 @@ class Program:
 
     def reads(self, statement: Statement, operands: Sequence[Value]) -> None:
         """Give a statement other operands."""
-        for value in map(resolved, statement.operands):
+        for value in _resolved(statement.operands):
             value.users.remove(statement)
         statement.operands = list(operands)
-        for value in map(resolved, operands):
+        for value in _resolved(operands):
             value.users.append(statement)
 
     def apply_best(self, proposals: Iterable[Proposal | None]) -> None:
@@ -159,7 +158,7 @@ class Program:
             for value in (piece for line in emitted.lines for piece in line if isinstance(piece, Value)):
                 value.name = value.name or next(self.names)
             if emitted.same_as is not None:
-                result, same = statement.results[0], resolved(emitted.same_as)
+                result, same = statement.results[0], emitted.same_as.resolved
                 result.same_as = same
                 same.users += result.users
         self.remove(proposal.dead)
@@ -170,7 +169,7 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
     inside = {v: None for s in block.statements if (v := _arithmetic(program, s)) is not None}
     roots = [v for v in inside if any(_arithmetic(program, u) is None or u.block is not block for u in v.users)]
     proposals = [_proposal(program, block, list(inside), roots, program.terms)]
-    operands = {resolved(o) for v in inside for o in v.statement.operands} - inside.keys()
+    operands = {o.resolved for v in inside for o in v.statement.operands} - inside.keys()
     if any(program.terms.known[o].args for o in operands if o in program.terms.computed):
         # what other blocks compute may be better read than seen through
         terms = KnownTerms(program.module, program.terms, lambda value: value.block is not block)
@@ -244,14 +243,10 @@ def _emitted(
             emitted[value.statement] = emitter.emit(answer, value, terms.types[value])
         except NotReadError:
             return value
-    used = [v for e in emitted.values() for v in e.used]
-    used += [e.same_as for s, e in emitted.items() if e.same_as is not None for _ in s.results[0].users]
-    lost = [o for s in emitted for o in s.operands]
-    dead = program.dead(emitted, lost, used)
     saving = sum(map(program.price, emitted)) - sum(e.price for e in emitted.values())
-    return program.proposal(emitted, dead, saving)
+    return program.proposal(emitted, [o for s in emitted for o in s.operands], saving)
 
 
 def _closure(values: Iterable[Value], within: set[Value]) -> set[Value]:
     """The values, and those among ``within`` from which they are computed."""
-    return within & reached(values, lambda v: map(resolved, v.statement.operands) if v in within else ()).keys()
+    return within & reached(values, lambda v: _resolved(v.statement.operands) if v in within else ()).keys()

@@ -91,12 +91,24 @@ class KnownTerms(Terms):
         return low, high
 
     def _range_of_result(self, value: Value, type_: str) -> Bounds:
+        """The range of what an operation computes that has no term."""
         text, values = value.statement.normalised
         if (found := SPREAD.fullmatch(text)) and not is_condition(type_):
             operand = self.of(values[1], found[3])
             return operand.vmin, operand.vmax
-        said = [ends for start, ends in self.ranges.items() if text.startswith(f"%0 = {start} ")]
-        return said[0] if said else _range_of_result(text, type_)
+        if said := [ends for start, ends in self.ranges.items() if text.startswith(f"%0 = {start} ")]:
+            return said[0]
+        if _DIM.fullmatch(text):
+            return 0, limits("index")[1]
+        if found := _PROGRAMS.fullmatch(text):
+            return (0, MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, MOST_PROGRAMS)
+        if found := _GPU.fullmatch(text):
+            most = int(found[2]) if found[2] else _MOST_THREADS
+            if found[1] in ("block_dim", "grid_dim", "cluster_dim", "subgroup_size", "num_subgroups"):
+                return 1, most
+            if found[1] in ("thread_id", "block_id", "cluster_id", "lane_id", "subgroup_id") or found[2]:
+                return 0, most - 1
+        return limits(type_)
 
     def _assumed_range(self, value: Value, type_: str) -> Bounds:
         """What a kernel promises of a value, compared with literals, where it is defined."""
@@ -214,19 +226,3 @@ def assumed(statement: Statement) -> bool:
 
 def _literal(step: Expr) -> int:
     return step.vmin if step.op == "const" else 0
-
-
-def _range_of_result(text: str, type_: str) -> tuple[int, int]:
-    """The range of what an operation computes that has no term."""
-    if _DIM.fullmatch(text):
-        return 0, limits("index")[1]
-    if found := _PROGRAMS.fullmatch(text):
-        return (0, MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, MOST_PROGRAMS)
-    if not (found := _GPU.fullmatch(text)):
-        return limits(type_)
-    most = int(found[2]) if found[2] else _MOST_THREADS
-    if found[1] in ("block_dim", "grid_dim", "cluster_dim", "subgroup_size", "num_subgroups"):
-        return 1, most
-    if found[1] in ("thread_id", "block_id", "cluster_id", "lane_id", "subgroup_id") or found[2]:
-        return 0, most - 1
-    return limits(type_)

@@ -90,15 +90,11 @@ class Sites:
         self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
     ) -> Proposal:
         """A proposal; of equal prices fewer operators win, and no operation one that ``is_needless``."""
-        used = list(emitted.used)
-        if emitted.same_as is not None:
-            used += [emitted.same_as] * len(statement.results[0].users)
-        dead = self.program.dead([statement], lost, used)
         kind, own = _expressions(statement, self.own)
         before = [reduce(minimum, own)] if kind in ("min", "max") else own
         old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, answers))
         saving = old - new or int(is_needless or term_count(before) > term_count(answers))
-        return self.program.proposal({statement: emitted}, dead, saving)
+        return self.program.proposal({statement: emitted}, lost, saving)
 
     def _applied(
         self, statement: Statement, kind: str, parts: Sequence[Expr], symbols: set[Value], terms: Terms

@@ -195,8 +195,7 @@ class Terms:
 
     def of(self, value: Value, type_: str) -> Expr:
         """The term of a value of the given type; for ``i1`` a condition."""
-        while value.same_as is not None:
-            value = value.same_as
+        value = value.resolved
         if value not in self.known:
             if value in self._being_read:
                 # as a loop whose bound is its own index, or a name that nothing defines

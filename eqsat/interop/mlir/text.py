@@ -45,8 +45,16 @@ class Value:
     #: What stands in its place since it was found to be equal.
     same_as: Value | None = None
 
+    @property
+    def resolved(self) -> Value:
+        """What stands in its place: itself, if nothing else does."""
+        value = self
+        while value.same_as is not None:
+            value = value.same_as
+        return value
+
     def __str__(self) -> str:
-        return self.name if self.same_as is None else str(self.same_as)
+        return self.resolved.name
 
 
 @dataclass(eq=False)
@@ -125,6 +133,11 @@ class Module:
 
     def __str__(self) -> str:
         return "".join(map(str, self.statements))
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all values."""
+        return {piece.name for s in self.statements for piece in s.pieces if isinstance(piece, Value)}
 
 
 def parse(text: str) -> Module:
