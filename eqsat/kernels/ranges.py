@@ -482,7 +482,7 @@ def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
         for _ in range(LIMITS.changes):
             changed = []
             for equation in space.candidates(nest):
-                if len(space) > LIMITS.classes or space.theory.late_or_raise():
+                if len(space.builder.values) > LIMITS.classes or space.theory.late_or_raise():
                     break
                 changed.append(space.changed(nest, equation))
             # what one adds to the graph, another may use
@@ -513,10 +513,6 @@ class _Space:
         #: By the axes of a nest, the classes of the roots in its variables.
         self.roots: dict[tuple[Axis, ...], list[int]] = {}
         self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
-
-    def __len__(self) -> int:
-        """How many classes there are before any are united."""
-        return len(self.builder.values)
 
     def add(self, nest: Nest) -> None:
         """Write the roots in the variables of a nest, and unite them with what they are in those of the others."""

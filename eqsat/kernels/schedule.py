@@ -10,7 +10,6 @@ floating-point sum counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from eqsat.kernels.kernel import Kernel, Store, equal_store, fresh
@@ -78,10 +77,9 @@ def arranged(kernel: Kernel) -> Kernel:
     taken = kernel.names
     stores: list[Store] = []
     for together in sharing_loops(kernel.stores):
-        if len(together) > 1 or not writes_once(together[0]):
-            stores += together
-            continue
-        stores += _tiled(_merged(_in_output_order(together[0]), taken), taken)
+        if len(together) == 1 and writes_once(together[0]):
+            together = _tiled(_merged(_in_output_order(together[0]), taken), taken)
+        stores += together
     return Kernel(kernel.name, tuple(stores))
 
 
@@ -247,25 +245,13 @@ def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
     return sum([digit * weight for digit, weight in digits], const(0))
 
 
-@dataclass(frozen=True)
-class _Accesses:
+def _addresses(store: Store) -> tuple[list[LinearForm], set[Expr]]:
     """The addresses of a store as linear forms, the target's first; and the variables that are used outside of them."""
-
-    forms: list[LinearForm]
-    elsewhere: frozenset[Expr]
-
-    @classmethod
-    def of(cls, store: Store) -> _Accesses:
-        theory = LinearArithmetic()
-        loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
-        forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
-        atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
-        elsewhere = [t for t in outside_addresses([store.value, store.when]) if t.op == "var"]
-        return cls(forms, frozenset([*atoms, *elsewhere]))
-
-    def strides(self, variable: Expr) -> list[int]:
-        """How far each address moves with ``variable``."""
-        return [form.terms.get(variable, 0) for form in self.forms]
+    theory = LinearArithmetic()
+    loads = [t for t in topological([store.value, store.when]) if t.op == "load"]
+    forms = [theory.form(t.args[1]) for t in (store.target, *loads)]
+    atoms = variables([a for f in forms for a in f.terms if a.op != "var"])
+    return forms, {*atoms, *[t for t in outside_addresses([store.value, store.when]) if t.op == "var"]}
 
 
 def _in_output_order(store: Store) -> Store:
@@ -282,10 +268,9 @@ def _merged(store: Store, taken: set[str]) -> Store:
     place, form = 0, LinearArithmetic().form
     while place + 1 < len(store.over):
         outer, inner = store.over[place : place + 2]
-        accesses = _Accesses.of(store)
-        steps = zip(accesses.strides(outer), accesses.strides(inner), strict=True)
-        goes_on = all(x == y * extent(inner) for x, y in steps)
-        if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & accesses.elsewhere:
+        forms, elsewhere = _addresses(store)
+        goes_on = all(f.terms.get(outer, 0) == f.terms.get(inner, 0) * extent(inner) for f in forms)
+        if goes_on and outer.vmin == inner.vmin == 0 and not {outer, inner} & elsewhere:
             name = _name_of_both(str(outer.value), str(inner.value))
             both = fresh(name, taken, extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
@@ -339,7 +324,7 @@ def _column_and_row(store: Store) -> list[Expr]:
     if has_reductions([store.value, store.when]) or len(store.over) < 2:
         return []
     row = store.over[-1]
-    far = [f for f in _Accesses.of(store).forms[1:] if abs(f.terms.get(row, 0)) > NEAR]
+    far = [f for f in _addresses(store)[0][1:] if abs(f.terms.get(row, 0)) > NEAR]
     columns = [v for v in store.over[:-1] if any(abs(f.terms.get(v, 0)) == 1 for f in far)]
     loops = [*columns[:1], row]
     return loops if columns and all(extent(v) >= TILE and not v.vmin for v in loops) else []

@@ -298,15 +298,13 @@ class _Pieces:
         for term in self.order[::-1]:
             if term in self.contexts:
                 self._visit(term, self.contexts[term])
-        for term in self.order:
-            if term.op == "var" and is_index(term):
-                self.images[term] = as_free(term)
+        self.images |= {t: as_free(t) for t in self.order if t.op == "var" and is_index(t)}
         self.terms = substitute(self.pieces, self.images)
         conditions = dict.fromkeys(c for piece in self.pieces for c in self.contexts[piece])
         rounded = with_floats(conditions)
         known = [c for c in conditions if c not in rounded]
-        self.known = dict(zip(known, substitute(known, self.images), strict=True))
-        around = [[self.known[c] for c in self.contexts[piece] if c in self.known] for piece in self.pieces]
+        facts = dict(zip(known, substitute(known, self.images), strict=True))
+        around = [[facts[c] for c in self.contexts[piece] if c in facts] for piece in self.pieces]
         self.gates = [reduce(and_, conditions) if conditions else None for conditions in around]
 
     def loops(self) -> dict[str, int]:
