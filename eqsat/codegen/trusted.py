@@ -71,9 +71,9 @@ def shortened(kernel: Kernel) -> Kernel | None:
             now = shorter.get(v, v)
             steps = steps // extent(v) * extent(now)
             if steps > CODE_LIMITS.run_steps:
-                count = max(2, extent(now) * CODE_LIMITS.run_steps // steps)
-                steps = steps // extent(now) * min(count, extent(now))
-                shorter[v] = any_var(str(v.value), now.vmin, now.vmin + min(count, extent(now)) - 1)
+                count = min(extent(now), max(2, extent(now) * CODE_LIMITS.run_steps // steps))
+                steps = steps // extent(now) * count
+                shorter[v] = any_var(str(v.value), now.vmin, now.vmin + count - 1)
         if steps > CODE_LIMITS.run_steps:
             return None
     if not shorter:

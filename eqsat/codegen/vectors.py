@@ -88,8 +88,13 @@ class Vectors:
         self._loaded: dict[str, str] = {}
 
     def types(self) -> list[str]:
-        """The declarations of the vectors that were used."""
-        return [_declaration(element, length) for element, length in sorted(self._types)]
+        """The declarations of the vectors that were used, which may stand anywhere in an array."""
+        found = []
+        for element, length in sorted(self._types):
+            kind = C_TYPES[element]
+            layout = f"vector_size({length} * sizeof({kind})), aligned(sizeof({kind})), may_alias"
+            found.append(f"typedef {kind} {element}x{length} __attribute__(({layout}));")
+        return found
 
     def can_write(self, store: Store) -> bool:
         """Whether an innermost loop has at least ``lanes`` elements, none of them a condition or a reduction."""
@@ -158,10 +163,3 @@ class Vectors:
         """The name of the type of ``length`` elements."""
         self._types.add((array.element, length))
         return f"{array.element}x{length}"
-
-
-def _declaration(element: str, length: int) -> str:
-    """The declaration of a vector that may stand anywhere in an array."""
-    kind = C_TYPES[element]
-    layout = f"vector_size({length} * sizeof({kind})), aligned(sizeof({kind})), may_alias"
-    return f"typedef {kind} {element}x{length} __attribute__(({layout}));"

@@ -258,8 +258,7 @@ def _computation(name: str, lines: Iterator[tuple[int, str]], known: Mapping[str
     parameters = sorted((i for i in body.values() if i.number is not None), key=lambda i: cast(int, i.number))
     if [i.number for i in parameters] != list(range(len(parameters))):
         raise ValueError(f"the parameters of {_brief(name)} must be numbered from 0, each once")
-    last = next(reversed(body.values()))
-    return Computation(name, tuple(body.values()), root or last, tuple(parameters))
+    return Computation(name, tuple(body.values()), root or [*body.values()][-1], tuple(parameters))
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -306,23 +305,19 @@ def _instruction(
         if not _INTEGER.fullmatch(arguments.strip()) or int(arguments) < 0:
             raise ValueError(f"parameter {_brief(name)} has no number: write parameter(0)")
         number = int(arguments)
+    parts = split_list(shape[1:-1]) if shape[0] == "(" else [shape]
     # what a constant holds is no operand
     texts = [] if opcode in ("parameter", "constant") else split_list(arguments)
     return bool(is_root), Instruction(
         name=name,
         opcode=opcode,
-        shapes=tuple(map(_element, split_list(shape[1:-1]) if shape[0] == "(" else [shape])),
+        shapes=tuple([NESTED if part.startswith("(") else Shape.parse(part) for part in parts]),
         operands=tuple(_operand(text, earlier, name) for text in texts),
         attributes=attributes,
         called=known.get(called),
         number=number,
         text=line.removeprefix("ROOT").strip(),
     )
-
-
-def _element(text: str) -> Shape:
-    """The type of an element of a tuple."""
-    return NESTED if text.startswith("(") else Shape.parse(text)
 
 
 def _arguments(rest: str) -> tuple[str, dict[str, str]]:

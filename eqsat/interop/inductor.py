@@ -236,15 +236,9 @@ def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem
     outer = used.union(*[limits[variable].free_symbols for variable in inner]) - set(inner)
     outer_sorted = sorted(outer, key=lambda symbol: str(symbol.name))
     numbered = {s: sympy.Symbol(f"v{n}", **s.assumptions0) for n, s in enumerate([*inner, *outer_sorted])}
-    ranges: dict[Any, tuple[int | None, int | None]] = {}
-    facts = []
-    for variable in inner:
-        size = limits[variable]
-        ranges[variable] = (0, int(size) - 1 if size.is_Integer else None)
-        if not size.is_Integer:
-            facts.append(sympy.StrictLessThan(variable, size, evaluate=False))
     known, axioms = _of_sizes(outer_sorted)
-    ranges |= known
+    ranges = {v: (0, int(limits[v]) - 1 if limits[v].is_Integer else None) for v in inner} | known
+    facts = [sympy.StrictLessThan(v, limits[v], evaluate=False) for v in inner if not limits[v].is_Integer]
     facts += [axiom for axiom in axioms if axiom.free_symbols <= outer]
     problem = _Problem(
         tuple(index.xreplace(numbered) for index in indices),

@@ -44,11 +44,6 @@ class Relation:
         """The shape of the output."""
         return tuple(d.vmax + 1 for d in self.to_operand.dims)
 
-    @property
-    def inverse(self) -> Relation:
-        """Output and operand with their parts exchanged."""
-        return Relation(self.to_output, self.to_operand)
-
     def then(self, following: Relation) -> Relation:
         """The relation of the operand to the output of an operation on the output of this one.
 
@@ -317,7 +312,8 @@ def bitcast(sizes: Sizes, layout: Sizes, output: Sizes, output_layout: Sizes) ->
     """
     here = transposed(sizes, layout[::-1])
     there = transposed(output, output_layout[::-1])
-    return here.then(reshaped(here.output_sizes, there.output_sizes)).then(there.inverse)
+    back = Relation(there.to_output, there.to_operand)
+    return here.then(reshaped(here.output_sizes, there.output_sizes)).then(back)
 
 
 @_of_integers

@@ -585,10 +585,8 @@ def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], written: dict
         raise ValueError(f"{tree.op} is no index expression")
     if tree.text == "Invalid":
         return INVALID
-    names = {}
-    for word in _WORD.findall(tree.text):
-        if word not in OPS and word not in ("True", "False"):
-            names[word] = var(word, *ranges.get(word, LIMITS[32]))
+    words = [word for word in _WORD.findall(tree.text) if word not in ("True", "False", *OPS)]
+    names = {word: var(word, *ranges.get(word, LIMITS[32])) for word in words}
     term = parse(tree.text, names)
     if any(part.element for part in topological([term])):
         raise ValueError(f"{tree.text} has a floating-point value")

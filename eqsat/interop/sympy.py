@@ -211,7 +211,7 @@ def _sympy() -> Any:
 class _Reader:
     """Reads expressions that share symbols; everything is read once."""
 
-    def __init__(self, sympy: Any, assume: list[Any], ranges: Mapping[Any, Ends], exprs: Sequence[Any] = ()) -> None:
+    def __init__(self, sympy: Any, assume: list[Any], ranges: Mapping[Any, Ends], exprs: Sequence[Any]) -> None:
         self.sympy = sympy
         #: What is evaluated whatever conditions choose.
         self._always = reached([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)], _evaluated_operands)

@@ -412,8 +412,7 @@ class _Kernel:
         if (leaf := self._condition(term)) is not None:
             return leaf
         operands = [self._written[a] for a in term.args]
-        name = {"max": "OR"}.get(term.op) if term.is_bool else None
-        return self._uop(getattr(self._ops, name or _WRITTEN[term.op]), src=tuple(operands))
+        return self._uop(getattr(self._ops, _WRITTEN[term.op]), src=tuple(operands))
 
     def _condition(self, term: Expr) -> Any:
         """What compares a condition, as 0 or 1, with a literal, is that condition or its opposite."""

@@ -413,14 +413,11 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     # of floating-point values, and of conditions that compare them, the integers that they are computed from
     rounded = with_floats([body])
     parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
-    nest = Nest(axes, map(_without_indices, dict.fromkeys(parts) if rounded else [body]))
+    roots = dict.fromkeys(parts) if rounded else [body]
+    # free variables for the indices of reductions around
+    nest = Nest(axes, [substitute([t], {index: as_free(index) for index in indices_around(t)})[0] for t in roots])
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
-
-
-def _without_indices(term: Expr) -> Expr:
-    """``term`` with free variables for the indices of reductions around it."""
-    return substitute([term], {t: as_free(t) for t in indices_around(term)})[0]
 
 
 def with_floats(terms: Iterable[Expr]) -> set[Expr]:

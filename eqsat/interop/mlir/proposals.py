@@ -193,8 +193,7 @@ def _proposal(
     """What the optimiser makes of ``roots``."""
     wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(assumed, v.users))}
     if wanted and program.answers(list(wanted.values()), terms, block, program.model) is None:
-        alone = {v: program.answers([term], terms, block, program.model) for v, term in wanted.items()}
-        wanted = {v: term for v, term in wanted.items() if alone[v] is not None}
+        wanted = {v: t for v, t in wanted.items() if program.answers([t], terms, block, program.model) is not None}
     while wanted:
         if (answers := program.answers(list(wanted.values()), terms, block, program.model)) is None:
             return None

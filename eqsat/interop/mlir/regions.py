@@ -176,9 +176,12 @@ class KnownTerms(Terms):
 
     def _owned(self, owner: Statement, branch: int) -> Iterator[Expr]:
         """What holds in a region of ``owner``."""
+        text, values = owner.normalised
         try:
             yield from self._condition(owner, branch)
-            yield from self._divisible(owner)
+            # what Triton has seen divide the arguments of a function
+            for place, type_, divisor in _DIVISIBLE.findall(text):
+                yield (self.of(values[int(place)], type_) % int(divisor)).eq(0)
             for loop in self.loops(owner) if branch == 0 else []:
                 if loop.range():
                     index = self.of(loop.index, loop.type_)
@@ -192,12 +195,6 @@ class KnownTerms(Terms):
         except (NotReadError, ValueError, TypeError):
             # what cannot be read is not known
             return
-
-    def _divisible(self, owner: Statement) -> Iterator[Expr]:
-        """What Triton has seen divide the arguments of a function."""
-        text, values = owner.normalised
-        for place, type_, divisor in _DIVISIBLE.findall(text):
-            yield (self.of(values[int(place)], type_) % int(divisor)).eq(0)
 
     def _condition(self, owner: Statement, branch: int) -> list[Expr]:
         text, values = owner.normalised
