@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from eqsat.extract.cost import CostModel, PriceError
@@ -100,14 +100,22 @@ class Sites:
         self, statement: Statement, kind: str, parts: Sequence[Expr], symbols: set[Value], terms: Terms
     ) -> Emitted:
         """An applied map with other expressions; a variable or a literal if it is one."""
-        result = statement.results[0]
-        if len(parts) == 1 and not parts[0].args:
-            if parts[0].op == "var":
-                return Emitted(same_as=terms.values[parts[0]])
-            line: list[str | Value] = [statement.indentation, result, f" = arith.constant {parts[0].vmin} : index\n"]
-            return Emitted([line])
-        line = [statement.indentation, result, f" = affine.{kind} ", *_map(parts, symbols, terms), "\n"]
-        return Emitted([line], [terms.values[x] for x in variables(parts)])
+        if len(parts) == 1 and parts[0].op == "var":
+            return Emitted(same_as=terms.values[parts[0]])
+        if len(parts) == 1 and parts[0].op == "const":
+            line: list[str | Value] = [f" = arith.constant {parts[0].vmin} : index\n"]
+        else:
+            line = [f" = affine.{kind} ", *_map(parts, symbols, terms), "\n"]
+        return _replacing(statement, [statement.indentation, statement.results[0], *line])
+
+
+def _values(pieces: Iterable[str | Value]) -> list[Value]:
+    return [piece for piece in pieces if isinstance(piece, Value)]
+
+
+def _replacing(statement: Statement, line: list[str | Value]) -> Emitted:
+    """A line in the place of a statement: its results, the index of a loop, and what that carries are its own."""
+    return Emitted([line], [value for value in _values(line) if value.statement is not statement])
 
 
 def _map(parts: Sequence[Expr], symbols: set[Value], terms: Terms) -> list[str | Value]:
@@ -135,14 +143,12 @@ def _looped(statement: Statement, bounds: Sequence[Sequence[Expr] | None], terms
         if bound is None:
             line += old
         else:
-            lost += [piece for piece in old if isinstance(piece, Value)]
+            lost += _values(old)
             line += _bound(bound, word, terms)
         if place == 2:
             line.append(" to ")
     line += [*_pieces(text[found.end(3) :], values), "\n"]
-    # the index and what the loop carries are its own
-    own = [v for v in values if v in statement.results or (v.statement is statement and not v.is_result)]
-    return Emitted([line], [piece for piece in line if isinstance(piece, Value) and piece not in own]), lost
+    return _replacing(statement, line), lost
 
 
 def _bound(parts: Sequence[Expr], word: str, terms: Terms) -> list[str | Value]:
@@ -166,9 +172,10 @@ def _expressions(statement: Statement, terms: KnownTerms) -> tuple[str, list[Exp
     """``apply``, ``min`` or ``max`` and the terms of a map; the bounds of a loop; or no name, and subscripts."""
     if subscripts := terms.subscripts(statement):
         return "", subscripts
-    if APPLY.fullmatch(statement.normalised[0]):
-        return terms.applied(statement)
-    if AFFINE_FOR.fullmatch(statement.normalised[0]):
+    text, values = statement.normalised
+    if found := APPLY.fullmatch(text):
+        return found[1], terms.function(found[2], found[3], found[4], values)
+    if AFFINE_FOR.fullmatch(text):
         return _LOOP, [bound for loop in terms.loops(statement) for bound in (loop.first, loop.last)]
     return "", []
 
@@ -225,9 +232,5 @@ def _subscripted(
             written += ["symbol(", leaves[text], ")"]
         else:
             written.append(leaves[text])
-    lost = [piece for piece in pieces[start:end] if isinstance(piece, Value)]
-    kept = [piece for piece in (*pieces[:start], *pieces[end:]) if isinstance(piece, Value)]
-    kept = [piece for piece in kept if piece not in statement.results]
-    read = [piece for piece in written if isinstance(piece, Value)]
     line = [*pieces[:start], f"{head}[", *written, f"]{tail}", *pieces[end + 1 :]]
-    return Emitted([line], [*kept, *read]), lost
+    return _replacing(statement, line), _values(pieces[start:end])

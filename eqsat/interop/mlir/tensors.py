@@ -88,12 +88,8 @@ def expanded(term: Expr, new: int) -> Expr:
     >>> expanded(axis(0, 64) * 8, 0)
     Expr('axis1_64*8')
     """
-    moved = {}
-    for variable in variables([term]):
-        position = axis_of(variable)
-        if position is not None and position >= new:
-            moved[variable] = axis(position + 1, variable.vmax + 1)
-    return substitute([term], moved)[0] if moved else term
+    moved = {v: place + 1 for v in variables([term]) if (place := axis_of(v)) is not None and place >= new}
+    return substitute([term], {v: axis(place, v.vmax + 1) for v, place in moved.items()})[0]
 
 
 def least_type(term: Expr, type_: str, type_of: Callable[[Expr], str]) -> str:

@@ -290,9 +290,9 @@ class Terms:
                 return term
             is_moved = all(axis_of(v) is not None or not is_tensor(self.type_of_variable(v)) for v in variables([term]))
             return expanded(term, int(found[2])) if is_moved else None
-        if APPLY.fullmatch(text):
-            kind, terms = self.applied(value.statement)
-            return reduce({"min": minimum, "max": maximum}.get(kind, minimum), terms)
+        if found := APPLY.fullmatch(text):
+            terms = self.function(found[2], found[3], found[4], values)
+            return reduce(maximum if found[1] == "max" else minimum, terms)
         return self._of_digits(value)
 
     def _of_digits(self, value: Value) -> Expr | None:
@@ -332,18 +332,11 @@ class Terms:
                 raise NotReadError
         return term
 
-    def applied(self, statement: Statement) -> tuple[str, list[Expr]]:
-        """Which of ``apply``, ``min`` and ``max`` a statement is, and the terms of its map.
-
-        Raises ``NotReadError`` if it is none, or may wrap.
-        """
-        text, values = statement.normalised
-        if not (found := APPLY.fullmatch(text)):
-            raise NotReadError
-        return found[1], self.function(found[2], found[3], found[4], values)
-
     def function(self, text: str, dims: str, symbols: str | None, values: Sequence[Value]) -> list[Expr]:
-        """The results of a map or set at its operands."""
+        """The results of a map or set at its operands.
+
+        Raises ``NotReadError`` if one may wrap.
+        """
         function = AffineFunction.parse(self.module.aliases.get(text, text))
         operands = [[self.operand(name, values) for name in split_list(part or "")] for part in (dims, symbols)]
         return [
