@@ -44,6 +44,13 @@ def test_regions_as_deep_as_the_limit_are_read():
     assert mlir.rewrite(text) == text
 
 
+def test_loops_as_deep_as_the_limit_are_rewritten():
+    count = DEEP - 1
+    heads = "".join(f"affine.for %i{k} = 0 to 8 {{\n" for k in range(count))
+    text = heads + '%x = arith.remsi %i0, %i1 : index\n"use"(%x) : (index) -> ()\n' + "}\n" * count
+    assert mlir.rewrite(text) == text
+
+
 def test_composed_maps_are_not_looked_through_at_each_step():
     once = IndexingMap.parse("(d0, d1) -> (d1, (d0 + d1 * 3) mod 64), domain: d0 in [0, 63], d1 in [0, 63]")
 

@@ -165,14 +165,17 @@ class KnownTerms(Terms):
 
         Raises ``ContradictionError`` if it never runs, as far as that is plain.
         """
-        if block not in self._facts:
-            inherited = self.facts(block.parent) if block.parent is not None else []
-            own = list(self._owned(block.owner, block.branch)) if block.owner is not None else []
-            own += [self.of(condition, "i1") for condition in assumptions(block)]
-            if any(fact.vmax == 0 for fact in own):
-                raise ContradictionError("the region never runs")
-            self._facts[block] = [*inherited, *(fact for fact in own if fact.vmin == 0)]
-        return self._facts[block]
+        known: list[Expr] = []
+        # from the outside in: regions may nest deep
+        for inner in reversed([*block.enclosing()]):
+            if inner not in self._facts:
+                own = list(self._owned(inner.owner, inner.branch)) if inner.owner is not None else []
+                own += [self.of(condition, "i1") for condition in assumptions(inner)]
+                if any(fact.vmax == 0 for fact in own):
+                    raise ContradictionError("the region never runs")
+                self._facts[inner] = [*known, *(fact for fact in own if fact.vmin == 0)]
+            known = self._facts[inner]
+        return known
 
     def _owned(self, owner: Statement, branch: int) -> Iterator[Expr]:
         """What holds in a region of ``owner``."""
