@@ -44,11 +44,13 @@ def test_regions_as_deep_as_the_limit_are_read():
     assert mlir.rewrite(text) == text
 
 
-def test_loops_as_deep_as_the_limit_are_rewritten():
+@pytest.mark.parametrize("end", ["8", "%i{outer}"])
+def test_loops_as_deep_as_the_limit_are_rewritten(end):
     count = DEEP - 1
-    heads = "".join(f"affine.for %i{k} = 0 to 8 {{\n" for k in range(count))
-    text = heads + '%x = arith.remsi %i0, %i1 : index\n"use"(%x) : (index) -> ()\n' + "}\n" * count
-    assert mlir.rewrite(text) == text
+    ends = ["8", *[end.format(outer=k) for k in range(count - 1)]]
+    heads = "".join(f"affine.for %i{k} = 0 to {ends[k]} {{\n" for k in range(count))
+    text = heads + f'%x = arith.remsi %i0, %i{count - 1} : index\n"use"(%x) : (index) -> ()\n' + "}\n" * count
+    assert mlir.rewrite(text).count("affine.for") == count
 
 
 def test_composed_maps_are_not_looked_through_at_each_step():

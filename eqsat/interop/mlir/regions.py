@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from math import inf
@@ -78,6 +79,15 @@ class KnownTerms(Terms):
 
     ranges: Mapping[str, Bounds] = MappingProxyType({})
     _facts: dict[Block, list[Expr]] = field(default_factory=dict, init=False)
+
+    def read(self, statements: Iterable[Statement]) -> None:
+        for statement in statements:
+            super().read([statement])
+            # those of a base are variables already
+            if self.base is None:
+                with suppress(NotReadError, ValueError, TypeError):
+                    for loop in self.loops(statement):
+                        self.of(loop.index, loop.type_)
 
     def range_of(self, value: Value, type_: str) -> tuple[int, int]:
         low, high = self._assumed_range(value, type_)

@@ -188,7 +188,7 @@ class Terms:
             self.atoms = self.atoms or self.base.atoms
 
     def read(self, statements: Iterable[Statement]) -> None:
-        """Read what statements compute, so that no later term is deep."""
+        """Read what statements compute, and the indices of loops, so that no later term is deep."""
         for statement in statements:
             if len(statement.results) == 1 and (type_ := _result_type(statement.normalised[0])):
                 self.of(statement.results[0], type_)
