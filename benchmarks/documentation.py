@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from runpy import run_path
@@ -17,9 +16,9 @@ from griffe import Extension, Object
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
+from eqsat.cli.rulesets import LISTED
 from eqsat.egraph.rule import Rule
 from eqsat.prove.proof import instance, prove_rule
-from eqsat.rules import FAMILIES, REDUCE
 
 ROOT = Path(__file__).parent.parent
 #: Where the code lies as it is installed, for what reads it without importing it.
@@ -49,14 +48,14 @@ def on_config(config: Any) -> Any:
         if not (link := LAYOUT / path.name).is_symlink():
             link.symlink_to(path)
     reference = next(part["Reference"] for part in config.nav if "Reference" in part)
-    reference += [{"Modules": sorted(module_pages())}, {"Rules": [f"rules/{name}.md" for name in families()]}]
+    reference += [{"Modules": sorted(module_pages())}, {"Rules": [f"rules/{name}.md" for name in LISTED]}]
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the README as the first page, the pages of modules and families, and the files that pages link to."""
     made = {"index.md": (ROOT / "README.md").read_text(encoding="utf-8"), **module_pages()}
-    made |= {f"rules/{name}.md": family_page(name, config.extra["whole"]) for name in families()}
+    made |= {f"rules/{name}.md": family_page(name, config.extra["whole"]) for name in LISTED}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     pages = [(ROOT / "README.md").read_text(encoding="utf-8"), *[f.content_string for f in files.documentation_pages()]]
@@ -93,12 +92,11 @@ def module_pages() -> dict[str, str]:
     pages: dict[str, str] = {}
     homes: set[str] = set()
     for module, names in table:
+        exported = [getattr(importlib.import_module(module), name) for name in re.findall(r"`(\w+)`", names)]
+        # what else there is has no docstring
+        defined = [f"{each.__module__}.{each.__qualname__}" for each in exported if callable(each)]
         # a name that several modules export is on the page of the first
-        documented = [
-            home
-            for name in re.findall(r"`(\w+)`", names)
-            if _has_docstring(module, name) and (home := _home(module, name)) not in homes
-        ]
+        documented = [home for home in defined if home not in homes]
         homes.update(documented)
         if not documented:
             continue
@@ -107,29 +105,14 @@ def module_pages() -> dict[str, str]:
     return pages
 
 
-def _has_docstring(module: str, name: str) -> bool:
-    return callable(getattr(importlib.import_module(module), name))
-
-
-def _home(module: str, name: str) -> str:
-    """Where a name is defined."""
-    found = getattr(importlib.import_module(module), name)
-    return f"{found.__module__}.{found.__qualname__}"
-
-
-def families() -> dict[str, Sequence[Rule]]:
-    """The families of rules by name."""
-    return {**FAMILIES, "reduce": REDUCE}
-
-
 def family_page(name: str, prove: bool) -> str:
     """The page of a family: what its rules say, when, why, how they are proved, and an input that needs each."""
     firing = run_path(str(ROOT / "tests/rules/firing.py"))["FIRING"]
     module = importlib.import_module(f"eqsat.rules.{name}")
     examples = {row.rule: row for row in firing}
     title, _, about = (module.__doc__ or name).partition("\n")
-    lines = [f"# Rules: {name}", title, about.strip(), f"{len(families()[name])} rules."]
-    for rule in families()[name]:
+    lines = [f"# Rules: {name}", title, about.strip(), f"{len(LISTED[name])} rules."]
+    for rule in LISTED[name]:
         arrow = "<->" if rule.both_ways else "->"
         lines += [f"## {rule.name}", f"    {rule.left}  {arrow}  {rule.right}"]
         said = {"when": rule.when and f"`{rule.when}`", "why": rule.why, "implements": rule.source}

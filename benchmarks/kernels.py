@@ -72,33 +72,25 @@ def stated(name: str, case: Im2col | Permute | Slice) -> Kernel:
     name = "".join(character if character.isalnum() else "_" for character in name)
     x = buffer("X", "f32", case.shape)
 
-    def permuted(k: Expr) -> Expr:
-        assert isinstance(case, Permute)
-        there = flat_indices(k, [case.parts[axis] for axis in case.axes])
-        here = row_major([there[case.axes.index(axis)] for axis in range(len(case.axes))], case.parts)
-        return x[flat_indices(here, case.shape)]
-
-    def sliced(k: Expr) -> Expr:
-        assert isinstance(case, Slice)
-        places = flat_indices(k, case.result)
-        return x[tuple(a + i * s for i, a, s in zip(places, case.starts, case.steps, strict=True))]
-
-    def pooled(k: Expr) -> Expr:
-        assert isinstance(case, Pool)
-        c, row, column = flat_indices(k, case.result)
-        a, b = var("a", 0, case.size - 1), var("b", 0, case.size - 1)
-        element = windows(case, c, row * case.stride + a, column * case.stride + b, -inf)
-        return max_over(max_over(element, b, 0, case.size), a, 0, case.size)
-
-    def columns(k: Expr) -> Expr:
-        assert isinstance(case, Im2col)
+    def value(k: Expr) -> Expr:
+        if isinstance(case, Permute):
+            there = flat_indices(k, [case.parts[axis] for axis in case.axes])
+            here = row_major([there[case.axes.index(axis)] for axis in range(len(case.axes))], case.parts)
+            return x[flat_indices(here, case.shape)]
+        if isinstance(case, Slice):
+            places = flat_indices(k, case.result)
+            return x[tuple(a + i * s for i, a, s in zip(places, case.starts, case.steps, strict=True))]
+        if isinstance(case, Pool):
+            c, row, column = flat_indices(k, case.result)
+            a, b = var("a", 0, case.size - 1), var("b", 0, case.size - 1)
+            element = windows(case, c, row * case.stride + a, column * case.stride + b, -inf)
+            return max_over(max_over(element, b, 0, case.size), a, 0, case.size)
         place, window = flat_indices(k, case.result)
         c, a, b = flat_indices(place, (case.shape[0], case.size, case.size))
         row, column = flat_indices(window, case.outputs)
         return windows(case, c, row * case.stride + a, column * case.stride + b, 0.0)
 
-    kinds = {Permute: permuted, Slice: sliced, Pool: pooled, Im2col: columns}
-    return elementwise(name, case.result, kinds[type(case)])
+    return elementwise(name, case.result, value)
 
 
 def caller(kernel: Kernel, arrays: dict[str, np.ndarray], **options: Any) -> tuple[Callable[[], Any], np.ndarray]:

@@ -21,9 +21,9 @@ DPI, WIDTH, HEIGHT = 90, 7.2, 3.6
 def draw(rows: Sequence[Row], orders: Sequence[Row], directory: Path) -> dict[str, Path]:
     """All plots that the rows allow, by name, written to ``directory``."""
     directory.mkdir(parents=True, exist_ok=True)
-    figures = {"cost": cost_profile(rows), "time": time_profile(rows)}
+    figures = {"cost": cost_profile(rows), "time": profile_over_ours(rows, "ms", "time to simplify, times eqsat's")}
     if timed := [row for row in rows if all("ns" in answer for answer in row["answers"].values())]:
-        figures["compiled"] = compiled_profile(timed)
+        figures["compiled"] = profile_over_ours(timed, "ns", "run time compiled, times eqsat's")
     if orders:
         figures["orders"] = order_spread(orders)
     paths = {name: directory / f"{name}.png" for name in figures}
@@ -43,20 +43,13 @@ def cost_profile(rows: Sequence[Row]) -> Figure:
     return _profile(rows, list(rows[0]["answers"]), excess, "cost, times the least of all")
 
 
-def time_profile(rows: Sequence[Row]) -> Figure:
-    """Per solver its time over eqsat's, case by case, the cases in order of that."""
-    names = [name for name in rows[0]["answers"] if name != EQSAT]
-    return _profile(rows, names, lambda row, name: _over_ours(row, name, "ms"), "time to simplify, times eqsat's")
+def profile_over_ours(rows: Sequence[Row], key: str, label: str) -> Figure:
+    """Per solver a time of its answers, which all have it, over that of eqsat's, case by case, in order of that."""
 
+    def ratio(row: Row, name: str) -> float:
+        return float(row["answers"][name][key] / row["answers"][EQSAT][key])
 
-def compiled_profile(rows: Sequence[Row]) -> Figure:
-    """Per solver the run time of its compiled answers over that of eqsat's; all of them have been measured."""
-    names = [name for name in rows[0]["answers"] if name != EQSAT]
-    return _profile(rows, names, lambda row, name: _over_ours(row, name, "ns"), "run time compiled, times eqsat's")
-
-
-def _over_ours(row: Row, name: str, key: str) -> float:
-    return float(row["answers"][name][key] / row["answers"][EQSAT][key])
+    return _profile(rows, [name for name in rows[0]["answers"] if name != EQSAT], ratio, label)
 
 
 def _profile(rows: Sequence[Row], names: Sequence[str], measure: Callable[[Row, str], float], label: str) -> Figure:

@@ -22,7 +22,6 @@ from comparison.summary import (
     BEST,
     LEAST_NS,
     SLOWER,
-    Standing,
     alone,
     beaten,
     cheapest_peers,
@@ -208,22 +207,13 @@ def headline(run: Run) -> str:
     for name in names:
         line = standing(rows, name)
         title = f"**{name}**" if name == EQSAT else f"{name} {run.head['versions'].get(name, '')}".strip()
-        lines.append([title, line.divisions, line.cost, *_against(name, line), *_compiled_cells(line), *_trouble(line)])
+        outcome = ["", "", ""] if name == EQSAT else [line.wins, line.ties, line.losses]
+        times = [f"{ratio:.2f}" for ratio in (line.median, line.p95, line.total)]
+        compiled = ["" if value is None else f"{value:.3f}" for value in (line.compiled, line.speedup)]
+        trouble = [line.wrong or "", line.failed or ""]
+        lines.append([title, line.divisions, line.cost, *outcome, *times, *compiled, *trouble])
     head = ["", "div+mod", "cost", "eqsat wins", "ties", "loses", "median", "p95", "total", "compiled", "over eqsat"]
     return table([*head, "wrong", "unfinished"], lines)
-
-
-def _against(name: str, line: Standing) -> list[object]:
-    outcome = ["", "", ""] if name == EQSAT else [line.wins, line.ties, line.losses]
-    return [*outcome, *[f"{ratio:.2f}" for ratio in (line.median, line.p95, line.total)]]
-
-
-def _compiled_cells(line: Standing) -> list[str]:
-    return ["" if value is None else f"{value:.3f}" for value in (line.compiled, line.speedup)]
-
-
-def _trouble(line: Standing) -> list[object]:
-    return [line.wrong or "", line.failed or ""]
 
 
 def _inputs(rows: Sequence[Row]) -> list[str]:
@@ -281,16 +271,15 @@ def _compiled(run: Run) -> str:
         losses = slower(run.rows)
         beyond = f"faster by more than {SLOWER - 1:.0%} and {LEAST_NS} ns"
         lines.append(f"On {len(losses) or 'none'} of the cases some peer's answer is {beyond}{':' if losses else '.'}")
-        cells = [[f"`{row['id']}`", name, f"{ratio:.2f}", *_costs(row, name)] for row, name, ratio in losses]
+        cells = [
+            [f"`{row['id']}`", name, f"{ratio:.2f}", *[row["answers"][of]["cost"] for of in (EQSAT, name)]]
+            for row, name, ratio in losses
+        ]
         if losses:
             head = ["case", "fastest peer", "eqsat's time over its", "cost, eqsat", "cost, peer"]
             lines.append(table(head, cells[:MOST_LINES], words=2))
         lines += _more(cells)
     return "## Compiled\n\n" + "\n\n".join(lines)
-
-
-def _costs(row: Row, name: str) -> list[int]:
-    return [row["answers"][EQSAT]["cost"], row["answers"][name]["cost"]]
 
 
 def _more(lines: Sequence[object]) -> list[str]:
@@ -336,22 +325,14 @@ def _short(answer: Row) -> str:
 
 def _order_study(study: Sequence[Row]) -> str:
     found = orders.summary(study)
-    lines = []
-    for name, line in found.items():
-        totals = line["orders"]
-        lines.append(
-            [name, line["vary"], line["least"], line["given"], line["most"], f"{min(totals)} to {max(totals)}"]
-        )
-    text = ORDERS.format(kernels=found[EQSAT]["kernels"], orders=len(study))
-    head = [
-        "",
-        "kernels whose cost depends on the order",
-        "cheapest",
-        "as given",
-        "most expensive",
-        "one order for all",
+    columns = ("vary", "least", "given", "most")
+    lines = [
+        [name, *[line[key] for key in columns], f"{min(line['orders'])} to {max(line['orders'])}"]
+        for name, line in found.items()
     ]
-    return f"{text}\n\n{table(head, lines)}"
+    text = ORDERS.format(kernels=found[EQSAT]["kernels"], orders=len(study))
+    head = ["kernels whose cost depends on the order", "cheapest", "as given", "most expensive", "one order for all"]
+    return f"{text}\n\n{table(['', *head], lines)}"
 
 
 def _steps(walkthroughs: Sequence[Walkthrough]) -> str:

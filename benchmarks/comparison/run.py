@@ -24,7 +24,7 @@ import eqsat.extract
 import eqsat.rules
 from comparison.solvers import Solver
 from eqsat.cli.calibrate import processor
-from eqsat.cli.cases import Case, case_of, kind_of, load
+from eqsat.cli.cases import Case, case_of, kind_of, load, numbered_lines
 from eqsat.cli.experiment import MOST_TERMS, measure
 from eqsat.cli.experiment import Row as Measurement
 from eqsat.cli.settings import Row
@@ -64,9 +64,9 @@ def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[It
     """
     items = []
     for path in paths:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in numbered_lines(path.read_text(encoding="utf-8").splitlines()):
             try:
-                record = load(line) if line.strip() else {"kind": "blank"}
+                record = load(line)
                 if kind_of(record) == "plain":
                     case = case_of(record, f"line {number}")
                     items.append(Item(path.stem, number, tuple(dict.fromkeys([path.stem, *case.tags])), case))

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 
 from eqsat.cli.cases import Case
 from eqsat.cli.settings import Row
-from eqsat.extract.cost import CostModel, Latency
-from eqsat.lang.costs import cost_of
+from eqsat.extract.cost import CostModel
+from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr, division_count, topological
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import to_program
 from eqsat.prove.verify import check_equal
 from peers.session import Reply
 from peers.spelling import from_nodes
-
-LATENCY = Latency()
 
 
 @dataclass(frozen=True)

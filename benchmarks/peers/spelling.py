@@ -171,18 +171,16 @@ def _not(x: Expr) -> Expr:
     return make(_NEGATION[x.op], *(x.args[::-1] if x.op in ("lt", "le") else x.args))
 
 
-def _eq(x: Expr, y: Expr) -> Expr:
-    for condition, literal in ((x, y), (y, x)):
-        if literal is TRUE or literal is FALSE:
-            return condition if literal is TRUE else _not(condition)
-    return x.eq(y)
+def _equality(operator: str, plain: Expr) -> Callable[[Expr, Expr], Expr]:
+    """A comparison of conditions, which is one of them where the other is the literal ``plain``."""
 
+    def compare(x: Expr, y: Expr) -> Expr:
+        for condition, literal in ((x, y), (y, x)):
+            if literal is TRUE or literal is FALSE:
+                return condition if literal is plain else _not(condition)
+        return make(operator, x, y)
 
-def _ne(x: Expr, y: Expr) -> Expr:
-    for condition, literal in ((x, y), (y, x)):
-        if literal is TRUE or literal is FALSE:
-            return _not(condition) if literal is TRUE else condition
-    return x.ne(y)
+    return compare
 
 
 def _complemented(x: Expr) -> Expr | None:
@@ -217,8 +215,8 @@ SPELLINGS: dict[str, Callable[..., Expr]] = {
     "ult": _unsigned("lt"),
     "ule": _unsigned("le"),
     "not": _not,
-    "eq": _eq,
-    "ne": _ne,
+    "eq": _equality("eq", TRUE),
+    "ne": _equality("ne", FALSE),
     "max": _max,
     "where": _where,
 }

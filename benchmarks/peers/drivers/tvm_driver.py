@@ -109,14 +109,6 @@ def _integer(value: int) -> Any:
 Step = Callable[[Any, Any], Any]
 
 
-def _rewrite(analyzer: Any, term: Any) -> Any:
-    return _fixpoint(analyzer.rewrite_simplify, term)
-
-
-def _canonicalize(analyzer: Any, term: Any) -> Any:
-    return _fixpoint(analyzer.canonical_simplify, term)
-
-
 def _both(analyzer: Any, term: Any) -> Any:
     return _fixpoint(lambda x: analyzer.simplify(x, 2), term)
 
@@ -143,8 +135,8 @@ def _fixpoint(step: Callable[[Any], Any], term: Any) -> Any:
 
 
 MODES: dict[str, Step] = {
-    "rewrite": _rewrite,
-    "canonical": _canonicalize,
+    "rewrite": lambda analyzer, term: _fixpoint(analyzer.rewrite_simplify, term),
+    "canonical": lambda analyzer, term: _fixpoint(analyzer.canonical_simplify, term),
     "both": _both,
     "extended": _extended,
     "proving": _proving,
