@@ -9,9 +9,9 @@ from eqsat.cli.cases import Case
 from eqsat.cli.settings import Row
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, cost_of
-from eqsat.lang.expr import Expr, division_count, topological
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.expr import Expr, division_count
 from eqsat.lang.text import to_program
+from eqsat.lang.traversal import divisors
 from eqsat.prove.verify import check_equal
 from peers.session import Reply
 from peers.spelling import from_nodes
@@ -107,11 +107,11 @@ class Examiner:
 
 
 def _counterexample(case: Case, gates: bool, exprs: Sequence[Expr]) -> dict[str, int] | None:
-    divisors = dict.fromkeys(term.args[1] for term in topological(case.exprs) if term.op in DIVISIONS)
+    nonzero = [d.ne(0) for d in dict.fromkeys(divisors(case.exprs)) if d.vmin <= 0 <= d.vmax]
     check = check_equal(
         case.exprs,
         exprs,
-        constraints=[*case.constraints, *[d.ne(0) for d in divisors if d.vmin <= 0 <= d.vmax]],
+        constraints=[*case.constraints, *nonzero],
         gates=case.gates if gates else (),
         most=20_000,
         samples=2_000,

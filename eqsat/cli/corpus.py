@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from eqsat.cli.cases import Case, Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason
+from eqsat.cli.cases import Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.libraries import interrupts_held
 from eqsat.lang.expr import Expr
@@ -65,23 +65,16 @@ def id_of_line(line: str | bytes, number: int) -> Id:
         return name
 
 
-def run_record(record: Record, name: str, settings: Settings) -> Row:
+def run_record(given: Record, name: str, settings: Settings) -> Row:
     """Answer one case, given as a JSON object; ``name`` is its id if it has none.
 
     Raises ``ValueError`` if it is no case, cannot be optimised, or the result fails its check.
     """
     from eqsat.cli.kinds import ANSWERS
 
-    if (answer := ANSWERS.get(kind_of(record))) is None:
-        return run_case(case_of(record, name), settings)
-    return {"id": id_of(record, name), **answer(record, settings)}
-
-
-def run_case(case: Case, settings: Settings) -> Row:
-    """Optimise and check one case.
-
-    Raises ``ValueError`` if the case cannot be optimised, or the result fails its check.
-    """
+    if (answer := ANSWERS.get(kind_of(given))) is not None:
+        return {"id": id_of(given, name), **answer(given, settings)}
+    case = case_of(given, name)
     gates = case.gates if settings.gates else ()
     result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)
     check = result.check(**settings.checking)

@@ -32,9 +32,6 @@ EXPLAINING, MATCHING = 2.0, 0.5
 #: The places that are shown of each rule.
 MOST_PLACES = 5
 
-#: A part of a node's text: words, or the number of a class.
-Part = str | int
-
 
 def to_html(result: Result) -> str:
     """The page of a result; see :meth:`eqsat.optimizer.result.Result.to_html`."""
@@ -127,12 +124,12 @@ def _places(result: Result) -> dict[str, list[tuple[int, str, str]]]:
     return found
 
 
-def _parts(node: Node) -> list[Part]:
-    """The text of a node over the numbers of its operands' classes."""
+def _parts(node: Node) -> list[str | int]:
+    """The text of a node, and among it the numbers of its operands' classes."""
     op, payload, operands = node
     if isinstance(payload, tuple):
         constant, coefficients = payload
-        parts: list[Part] = []
+        parts: list[str | int] = []
         for k, a in zip(coefficients, operands, strict=True):
             signs = (" + ", " - ") if parts else ("", "-")
             parts += [signs[k < 0] + (f"{abs(k)}*" if abs(k) != 1 else ""), a]

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import combinations, islice, permutations, product
-from operator import and_
 from typing import Any
 
 import numpy as np
@@ -21,9 +19,9 @@ from eqsat.egraph.patterns import MEASURES, is_condition_letter
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import reached
+from eqsat.lang.traversal import divisors, reached
 from eqsat.prove.proof import Proof, prove_rule
 
 #: Letters for literals, and how many literals may differ.
@@ -250,22 +248,22 @@ class _Points:
         """The values of a term; of one without a value, some number."""
         return np.broadcast_to(evaluate([term], self.values, total=True)[0], len(self.values["p"]))
 
-    def hold(self, facts: Sequence[Expr]) -> NDArray[np.bool_]:
+    def hold(self, facts: Sequence[Expr]) -> Bits:
         """A row for each fact: where it holds, and has a value."""
         rows = [self.value(fact) & self.defined(fact) for fact in facts]
         return np.array(rows, dtype=bool).reshape(len(facts), len(self.values["p"]))
 
     def defined(self, term: Expr) -> Bits:
         """Where no divisor is zero."""
-        divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
-        return reduce(and_, [self.value(divisor) != 0 for divisor in divisors], np.ones(len(self.values["p"]), bool))
+        defined = all_hold([divisor.ne(0) for divisor in divisors([term])], self.values)
+        return np.broadcast_to(defined, len(self.values["p"]))
 
 
-def _all(holds: NDArray[np.bool_], chosen: Sequence[int]) -> Bits:
+def _all(holds: Bits, chosen: Sequence[int]) -> Bits:
     return np.logical_and.reduce(holds[list(chosen)], axis=0) if chosen else np.ones(holds.shape[1], dtype=bool)
 
 
-def _weakest(holds: NDArray[np.bool_], bad: Bits) -> tuple[int, ...] | None:
+def _weakest(holds: Bits, bad: Bits) -> tuple[int, ...] | None:
     """The facts, few and true at many points, of which one at least fails wherever ``bad`` holds."""
     if not bad.any():
         return ()

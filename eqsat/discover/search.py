@@ -263,7 +263,7 @@ class Pools:
 
     def _last_steps(self) -> Iterator[tuple[int, Expr]]:
         pool = self.pools[self.is_bool]
-        for at in pool.meeting(self.target)[:3]:
+        for at in pool.meeting(self.target):
             yield pool.costs[at], pool.term(at, self.pools)
         yield from self._last_condition() if self.is_bool else self._last_integer(self.target, self.budget)
 

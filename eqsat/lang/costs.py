@@ -117,11 +117,11 @@ class StrengthReduced:
         return self.model.price(op, operands, result)
 
     def best(self, op: str, of: Bounds, by: int) -> tuple[int, Expr | None]:
-        """What the cheapest form costs, and that form of :func:`_operand`; ``None`` if that is the node as it is."""
+        """What the cheapest form costs, and that form of a variable ``x``; ``None`` if that is the node as it is."""
         key = (op, of, by)
         found = self._best.get(key)
         if found is None:
-            found = self._best[key] = self._cheapest(op, _operand(of), by)
+            found = self._best[key] = self._cheapest(op, var("x", *of), by)
         return found
 
     def _cheapest(self, op: str, x: Expr, by: int) -> tuple[int, Expr | None]:
@@ -167,15 +167,11 @@ def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
     def form_of(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op not in _REDUCIBLE or args[1].op != "const" or args[0].op == "const":
             return None
-        form = inner.best(term.op, (args[0].vmin, args[0].vmax), args[1].vmin)[1]
-        return None if form is None else substitute([form], {_operand((args[0].vmin, args[0].vmax)): args[0]})[0]
+        bounds = args[0].vmin, args[0].vmax
+        form = inner.best(term.op, bounds, args[1].vmin)[1]
+        return None if form is None else substitute([form], {var("x", *bounds): args[0]})[0]
 
     return rebuild(roots, form_of)
-
-
-def _operand(of: Bounds) -> Expr:
-    """What forms are written of, with the bounds ``of``."""
-    return var("x", *[end if is_finite(end, end) else None for end in of])
 
 
 def _form(op: str, x: Expr, by: int) -> tuple[Expr | None, bool]:

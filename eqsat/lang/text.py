@@ -588,7 +588,7 @@ def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
         if term.op == "var" and is_index(term):
             levels.add(index_level(term))
         elif term.op in ("var", "buffer"):
-            used.add(pieces(term)[0][0])  # type: ignore[arg-type]
+            used.add(str(term))
     return {level: free_name(f"r{level}", used) for level in sorted(levels)}
 
 

@@ -288,6 +288,11 @@ def divides_by_zero(term: Term) -> bool:
     return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
 
 
+def divisors[T: Term](roots: Iterable[T]) -> list[T]:
+    """What the divisions and remainders below ``roots`` divide by, one for each."""
+    return [term.args[1] for term in topological(roots) if term.op in DIVISIONS]
+
+
 def buffers[T: Term](roots: Iterable[T]) -> list[T]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 
@@ -327,7 +332,7 @@ def term_count(roots: Iterable[Term]) -> int:
 
 def division_count(roots: Iterable[Term]) -> int:
     """How many distinct divisions and remainders there are below ``roots``."""
-    return sum(term.op in DIVISIONS for term in topological(roots))
+    return len(divisors(roots))
 
 
 def tree_size(term: Term) -> int:

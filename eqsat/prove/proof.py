@@ -30,6 +30,8 @@ from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, make, substitute, topological, var, variables
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
+from eqsat.lang.sampling import all_hold
+from eqsat.lang.traversal import divisors
 from eqsat.lang.validation import require
 from eqsat.prove import binding
 from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3
@@ -160,7 +162,7 @@ def _holds_on_bits(pattern: Pattern) -> int | None:
     size = _BITS_DIVIDED if divides else _BITS
     narrow = {v: var(str(v.value), -(2 ** (size - 1)), 2 ** (size - 1) - 1) for v in letters}
     left, right, when = substitute([pattern.left, pattern.right, pattern.when], narrow)
-    safe, unsafe = _divisors(left) + _divisors(when), _divisors(right)
+    safe, unsafe = divisors([left]) + divisors([when]), divisors([right])
     context = z3.Context()
     encoded = to_bit_vectors([left, right, when], context)
     solver = limited(z3.Solver(ctx=context), _BITS_STEPS)
@@ -252,8 +254,8 @@ def _search(name: str, pattern: Pattern) -> Counterexample | None:
     pattern = _widened(pattern)
     values, allowed = _grid(pattern)
     left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values, total=True)
-    defined = _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
-    unsafe = ~_nonzero_divisors(pattern.right, values)
+    defined = _is_defined([pattern.left, pattern.when], values)
+    unsafe = ~_is_defined([pattern.right], values)
     bad = allowed & holds & defined & (unsafe | (left != right))
     if (at := _smallest(values, bad, allowed.shape)) is None:
         return None
@@ -282,7 +284,7 @@ def instance(rule: Rule) -> Instance | None:
     for pattern in map(_widened, _claims(rule)):
         values, allowed = _grid(pattern)
         left, holds = evaluate([pattern.left, pattern.when], values, total=True)
-        applies = allowed & holds & _nonzero_divisors(pattern.left, values) & _nonzero_divisors(pattern.when, values)
+        applies = allowed & holds & _is_defined([pattern.left, pattern.when], values)
         # numbers other than 0 and 1 show more
         for telling in ([v > 1 for v in values.values()], [np.abs(v) > 1 for v in values.values()], ()):
             at = _smallest(values, reduce(np.logical_and, telling, applies), allowed.shape)
@@ -354,16 +356,9 @@ def _values(name: str, count: int, further: Iterable[int] = ()) -> Array:
     return np.array(found, dtype=np.int64 if max(map(abs, found)) < 2**62 else object)
 
 
-def _nonzero_divisors(term: Expr, values: Mapping[str, Array]) -> Array:
-    """Where no divisor in ``term`` is zero."""
-    result = np.asarray(True)
-    for value in evaluate(_divisors(term), values, total=True):
-        result = result & (value != 0)
-    return result
-
-
-def _divisors(term: Expr) -> list[Expr]:
-    return [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
+def _is_defined(terms: Iterable[Expr], values: Mapping[str, Array]) -> Array:
+    """Where no divisor in ``terms`` is zero."""
+    return all_hold([divisor.ne(0) for divisor in divisors(terms)], values)
 
 
 @dataclass(frozen=True)
@@ -384,10 +379,10 @@ class _Claim:
         quotients = Quotients()
         encoded = to_z3([pattern.left, pattern.right, pattern.when], quotients, letters, context)
         facts = [encoded[pattern.when], *(fact for name in letters for fact in _facts_of(name, letters, quotients))]
-        facts += [encoded[d] != 0 for side in (pattern.left, pattern.when) for d in _divisors(side)]
+        facts += [encoded[d] != 0 for side in (pattern.left, pattern.when) for d in divisors([side])]
         facts += [quotient.definition() for quotient in quotients.found]
         goals = [encoded[pattern.left] == encoded[pattern.right]]
-        goals += [encoded[divisor] != 0 for divisor in _divisors(pattern.right)]
+        goals += [encoded[divisor] != 0 for divisor in divisors([pattern.right])]
         return cls(letters, facts, goals, quotients.found)
 
     def decide(self, steps: int, lemmas: Iterable[Any] = ()) -> bool | dict[str, int] | None:
