@@ -94,7 +94,7 @@ def sources() -> str:
     """A digest of eqsat's sources, without which a run would go on with the answers of others."""
     digest = blake2b(digest_size=8)
     for package in (eqsat, eqsat.rules, eqsat.extract):
-        for path in sorted(Path(cast(str, package.__file__)).parent.glob("*.py")):
+        for path in sorted(Path(cast(str, package.__file__)).parent.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

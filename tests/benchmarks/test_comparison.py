@@ -11,7 +11,7 @@ from comparison import orders
 from comparison.greedy_steps import walkthrough
 from comparison.plots import draw
 from comparison.report import OPENING, Run, headline, html, insert, markdown, table
-from comparison.run import Item, Log, compare, read_corpora
+from comparison.run import Item, Log, compare, read_corpora, sources
 from comparison.shuffle import reordered
 from comparison.solvers import EQSAT, OURS, ours, peer, start
 from comparison.summary import BEST, alone, beaten, families, parts_of, slower, slowest, standing, with_best
@@ -20,11 +20,15 @@ from peers.environment import UnavailableError
 from peers.judge import Examiner
 from peers.session import Session
 
+import eqsat.extract
+import eqsat.rules
 from eqsat.cli.cases import read_case
 from eqsat.extract.cost import Latency
+from eqsat.optimizer import optimisation
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
+from eqsat.theory import linear
 
 TOY = [sys.executable, str(Path(__file__).parent / "toy_driver.py")]
 
@@ -369,6 +373,14 @@ def test_the_same_command_goes_on_and_another_is_refused(command, tmp_path, monk
     monkeypatch.setattr(bench, "sources", lambda: "others")
     with pytest.raises(ValueError, match=r"other settings \(sources\)"):
         command()
+
+
+def test_the_digest_of_sources_leaves_out_no_package(monkeypatch):
+    read: list[Path] = []
+    content = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or content(path))
+    sources()
+    assert {Path(module.__file__) for module in (optimisation, linear, eqsat.rules, eqsat.extract)} <= {*read}
 
 
 @pytest.mark.parametrize(
