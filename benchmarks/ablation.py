@@ -199,7 +199,6 @@ def report(found: Mapping[str, Sequence[Row]], command: str) -> str:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("corpora", nargs="*", type=Path, default=BUNDLED, help="files of cases (default: those of the checkout)")

@@ -51,7 +51,6 @@ EXPLAINED = 5
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
     peers = "\n".join(f"  {found.name:<10}{found.about}" for found in PEERS.values())
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],

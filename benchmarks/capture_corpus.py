@@ -98,7 +98,6 @@ def capture(system: str, scripts: Iterable[Path], python: str, cache: Path) -> l
 
 
 def main() -> None:
-    """Capture, and write the corpus."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("system", choices=SYSTEMS)
     parser.add_argument("-o", "--output", type=Path, required=True)

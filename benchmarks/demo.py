@@ -106,7 +106,6 @@ def row(name: str, lines: list[Line], checked: str) -> str:
 
 
 def report(lines: list[Line]) -> str:
-    """The table."""
     rule = "-" * len(row("", lines, ""))
     rows = [row(line.name, [line], line.check.kind if line.check.equal else "WRONG") for line in lines]
     right = sum(line.check.equal for line in lines)

@@ -123,10 +123,7 @@ def worked() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
     flat = k * 512 + c
     return {
         "matmul": (Kernel("matmul", [Store(buffer("Y", "f32", (n, n))[p // n, p % n], product, [p])]), square),
-        "convolution": (
-            Kernel("conv", [Store(buffer("Y", "f32", (784, 32))[w, o], convolved, [w, o])]),
-            arrays,
-        ),
+        "convolution": (Kernel("conv", [Store(buffer("Y", "f32", (784, 32))[w, o], convolved, [w, o])]), arrays),
         "row sums": (
             Kernel("rows", [Store(total[k], sum_over(rows[flat // 512, flat % 512], c, 0, 512), [k])]),
             {"A": data(Permute((256, 512), (), (), ()))},
@@ -259,7 +256,6 @@ def report_peers(pythons: dict[str, str], repeats: int) -> None:
 
 
 def main() -> None:
-    """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(description="Time compiled kernels.")
     parser.add_argument("--torch", metavar="PYTHON", default=sys.executable, help="a Python that has torch")
     parser.add_argument("--tinygrad", metavar="PYTHON", default=sys.executable, help="a Python that has tinygrad")

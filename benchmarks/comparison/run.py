@@ -128,11 +128,7 @@ class Log:
 
 
 def compare(
-    items: Sequence[Item],
-    solvers: Mapping[str, Solver],
-    gates: bool,
-    model: CostModel,
-    repeats: int,
+    items: Sequence[Item], solvers: Mapping[str, Solver], gates: bool, model: CostModel, repeats: int
 ) -> Iterator[Row]:
     """A row for each item, as it comes; all solve a case before the next one begins, in an order of its own.
 

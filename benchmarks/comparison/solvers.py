@@ -87,11 +87,7 @@ def peer(session: Session, seconds: float) -> Solver:
 
 
 def start(
-    names: Sequence[str],
-    pythons: Mapping[str, str],
-    cache: Path,
-    running: ExitStack,
-    announce: Callable[[str], object],
+    names: Sequence[str], pythons: Mapping[str, str], cache: Path, running: ExitStack, announce: Callable[[str], object]
 ) -> tuple[dict[str, Session], dict[str, str]]:
     """The peers that can be had, started, and of the others the reason; ``running`` ends them.
 

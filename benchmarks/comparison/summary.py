@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
-from typing import Any
 
 from comparison.solvers import EQSAT, OURS
 from eqsat.cli.settings import Row
@@ -39,11 +38,9 @@ class Standing:
     median: float
     p95: float
     total: float
-    #: Geometric means of the run time of compiled answers: over the input's, and over eqsat's. ``measured`` says for
-    #: how many cases.
+    #: Geometric means of the run time of compiled answers: over the input's, and over eqsat's.
     compiled: float | None
     speedup: float | None
-    measured: int
 
 
 def peers_of(rows: Sequence[Row]) -> list[str]:
@@ -92,7 +89,6 @@ def standing(rows: Sequence[Row], name: str, base: str = EQSAT) -> Standing:
         total=_ratio(sum, given, ours),
         compiled=geometric_mean([answer / before for before, _, answer in timed]) if timed else None,
         speedup=geometric_mean([answer / our for _, our, answer in timed]) if timed else None,
-        measured=len(timed),
     )
 
 
@@ -150,9 +146,9 @@ def slower(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
     """The rows where a peer's compiled answer is faster than eqsat's beyond noise: which, and eqsat's time over its."""
     found: list[tuple[Row, str, float]] = []
     for row in rows:
-        times: dict[str, Any] = {name: row["answers"][name].get("ns") for name in peers_of([row])}
-        times = {name: value for name, value in times.items() if value is not None}
-        our = row["answers"][EQSAT].get("ns")
+        times = {name: answer["ns"] for name, answer in row["answers"].items() if "ns" in answer}
+        our = times.get(EQSAT)
+        times = {name: times[name] for name in peers_of([row]) if name in times}
         if our is not None and times:
             fastest = min(times, key=lambda name: times[name])
             if our > SLOWER * times[fastest] and our - times[fastest] > LEAST_NS:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from statistics import median
 from time import process_time
+
+from comparison.report import table
 
 from eqsat.discover.search import search
 from eqsat.extract.cost import COST_MODELS, OpCount
@@ -94,25 +96,18 @@ def report(every: Sequence[Row]) -> str:
     ]
     if len(models) > 1:
         lines += [
-            "| model | roots | cost | least known | cost over it | better found | proved least | open |",
-            "|---|---|---|---|---|---|---|---|",
-            *[_line(f"`{model}`", [row for row in every if row.model == model]) for model in models],
+            _table("model", {f"`{model}`": [row for row in every if row.model == model] for model in models}),
             "",
             "`divisions` is a machine without a divider: a division costs 40, a remainder 44, a product 4, all else 2.",
             "",
             f"By `{models[0]}`:",
             "",
         ]
-    for title, key in (("source", "source"), ("family", "family")):
+    for key in ("source", "family"):
         groups: dict[str, list[Row]] = defaultdict(list)
         for row in rows:
             groups[getattr(row, key)].append(row)
-        lines += [
-            f"| {title} | roots | cost | least known | cost over it | better found | proved least | open |",
-            "|---|---|---|---|---|---|---|---|",
-            *[_line(name, group) for name, group in [*sorted(groups.items()), ("all", list(rows))]],
-            "",
-        ]
+        lines += [_table(key, {**dict(sorted(groups.items())), "all": rows}), ""]
     slow = [row.search_seconds for row in rows]
     lines += [f"The search takes {median(slow):.1f} s of processor time in the median, {max(slow):.0f} at most.", ""]
     lines += ["## Pairs", ""]
@@ -122,29 +117,22 @@ def report(every: Sequence[Row]) -> str:
             key=lambda r: (r.least_known - r.cost, len(r.answer)),
         )
         if worst:
-            lines += [
-                f"### {name.capitalize()}",
-                "",
-                "| answer | cost | found | cost | ranges |",
-                "|---|---|---|---|---|",
-            ]
-            lines += [
-                f"| `{_cell(r.answer)}` | {r.cost} | `{_cell(r.found)}` | {r.least_known} | {r.ranges} |"
-                for r in worst[:PAIRS]
-            ]
-            lines.append("")
+            head = ["answer", "cost", "found", "cost", "ranges"]
+            pairs = [[f"`{r.answer}`", r.cost, f"`{r.found}`", r.least_known, r.ranges] for r in worst[:PAIRS]]
+            lines += [f"### {name.capitalize()}", "", table(head, pairs, words=len(head)), ""]
     return "\n".join(lines)
 
 
-def _line(name: str, rows: Sequence[Row]) -> str:
-    cost, least = sum(r.cost for r in rows), sum(r.least_known for r in rows)
-    outcomes = [sum(r.outcome == outcome for r in rows) for outcome in ("better found", "proved least", "open")]
-    counts = " | ".join(map(str, outcomes))
-    return f"| {name} | {len(rows)} | {cost} | {least} | {cost / max(1, least):.3f} | {counts} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _table(title: str, groups: Mapping[str, Sequence[Row]]) -> str:
+    """How far the answers of each group are from the least cost."""
+    outcomes = ("better found", "proved least", "open")
+    head = [title, "roots", "cost", "least known", "cost over it", *outcomes]
+    lines: list[list[object]] = []
+    for name, rows in groups.items():
+        cost, least = sum(r.cost for r in rows), sum(r.least_known for r in rows)
+        counts = [sum(r.outcome == outcome for r in rows) for outcome in outcomes]
+        lines.append([name, len(rows), cost, least, f"{cost / max(1, least):.3f}", *counts])
+    return table(head, lines, words=len(head))
 
 
 def main() -> None:

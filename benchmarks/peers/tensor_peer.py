@@ -234,7 +234,6 @@ def measure(peer: str, repeats: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(description="Time tensor operations of a peer.")
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("--repeats", type=int, default=15, help="medians count (default 15)")

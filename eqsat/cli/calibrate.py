@@ -94,7 +94,6 @@ class Program:
     chained: bool
 
     def roots(self) -> list[Expr]:
-        """What is computed."""
         values: list[Expr] = []
         for step in range(self.length):
             value = values[-1] if self.chained and values else self.start(0 if self.chained else step % 4)

@@ -119,7 +119,6 @@ class Comparison:
         self.less = self.compared = 0
 
     def add(self, row: Row) -> None:
-        """Compare one more row."""
         old = self.before.get(str(row["id"]))
         if old is None or "error" in old:
             return
@@ -133,7 +132,6 @@ class Comparison:
                 self.worse.append(f"{row['id']}: cost {old['cost']} -> {row['cost']}")
 
     def say(self) -> None:
-        """Say what is worse, and the sums."""
         for line in self.worse:
             click.echo(f"# worse: {line}", err=True)
         count, (old, new) = len(self.worse), self.costs

@@ -8,7 +8,7 @@ then proves the rule, or finds a point that was missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, permutations, product
 from typing import Any
 
@@ -52,12 +52,10 @@ def generalise(left: Expr, right: Expr, name: str) -> tuple[Rule, Proof] | None:
     return next((rule for rule in found if rule is not None), None)
 
 
-def _kept_literals(left: Expr) -> Iterator[frozenset[int]]:
+def _kept_literals(left: Expr) -> Iterable[frozenset[int]]:
     """Which literals stay as they are: none, the smallest, all."""
     literals = frozenset(_literals_of(left))
-    yield from dict.fromkeys([frozenset[int](), literals & {0, 1, -1}, literals & {0, 1, -1, 2, -2}])
-    if literals:
-        yield literals
+    return dict.fromkeys([frozenset[int](), literals & {0, 1, -1}, literals & {0, 1, -1, 2, -2}, literals])
 
 
 def _literals_of(term: Expr) -> dict[int, None]:

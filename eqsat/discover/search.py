@@ -423,21 +423,16 @@ class Pool:
     """Terms of one sort: a row of values each, what it is made of, and its cost."""
 
     def __init__(self, leaves: Sequence[Expr], values: Values) -> None:
-        values = values.reshape(-1, POINTS)
-        _, first = np.unique(_hash(values), return_index=True)
-        first = np.sort(first)
-        self.leaves: list[Expr] = [leaves[at] for at in first]
-        self.values = values[first]
-        self.hashes = _hash(self.values)
-        self.costs = np.zeros(len(first), np.int64)
-        self.made = np.full((len(first), 4), -1, np.int32)
-        self.signed = (self.values < 0).any(axis=1)
+        self.values = np.empty((0, POINTS), np.int64)
+        self.costs = np.empty(0, np.int64)
+        self.made = np.empty((0, 4), np.int32)
+        self._by_cost: dict[int, NDArray[np.int64]] = {}
+        chosen = self.add(values, np.full((len(leaves), 4), -1, np.int32), 0)
+        self.leaves: list[Expr] = [leaves[at] for at in chosen]
         self.literals = [at for at, leaf in enumerate(self.leaves) if not leaf.args and leaf.op != "var"]
-        self._order = np.argsort(self.hashes)
-        self._by_cost: dict[int, NDArray[np.int64]] = {0: np.arange(len(first))}
 
-    def add(self, values: Values, made: NDArray[np.int32], cost: int) -> None:
-        """Take the terms of the next cost, one of each vector of values."""
+    def add(self, values: Values, made: NDArray[np.int32], cost: int) -> NDArray[np.int64]:
+        """Take the terms of the next cost, one of each vector of values: the places of those that are taken."""
         first = np.sort(np.unique(_hash(values), return_index=True)[1])
         self._by_cost[cost] = np.arange(len(self.costs), len(self.costs) + len(first))
         self.values = np.concatenate([self.values, values[first]])
@@ -446,6 +441,7 @@ class Pool:
         self.made = np.concatenate([self.made, made[first]])
         self.signed = (self.values < 0).any(axis=1)
         self._order = np.argsort(self.hashes)
+        return first
 
     def of(self, cost: int, signed: bool | None = None) -> NDArray[np.int64]:
         """The rows of a cost, and of a sign."""

@@ -310,10 +310,9 @@ def find_in_boxes(
 
 def _periods(conditions: Sequence[Expr], inputs: Sequence[Expr]) -> Ranges:
     """One period of each variable that has one shorter than its range."""
-    periods = [(v, period(conditions, v)) for v in inputs]
     found = {}
-    for v, steps in periods:
-        if steps:
+    for v in inputs:
+        if steps := period(conditions, v):
             low = v.vmin if is_finite(v.vmin) else v.vmax - steps + 1 if is_finite(v.vmax) else 0
             found[cast(str, v.value)] = low, low + steps - 1
     return found

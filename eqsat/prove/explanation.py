@@ -177,7 +177,6 @@ class _Page:
         return to_text(term, {part: name for part, name in self.names.items() if part is not term})
 
     def lines(self) -> Iterator[str]:
-        """The derivation, line by line."""
         explanation = self.explanation
         if not explanation.steps:
             yield "The input is the answer: there is nothing to derive."

@@ -87,7 +87,6 @@ class Halide:
         return kind, [int(operand) for operand in operands]
 
     def literal(self, handle: int) -> int | None:
-        """The value of an integer literal."""
         kind, _ = self.parts(handle)
         return int(kind.split()[1]) if kind.startswith("const ") else None
 
