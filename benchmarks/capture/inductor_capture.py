@@ -13,11 +13,11 @@ from recording import Recorder, main  # isort: skip  (puts the drivers on the pa
 
 import sympy
 import torch
-from sympy_terms import _node, _operands
+from sympy_terms import indices
 from torch._inductor import config
 from torch._inductor.loop_body import LoopBody
 from torch.nn import functional
-from wire import Table, from_peer
+from wire import Table
 
 
 def install(recorder: Recorder) -> None:
@@ -50,9 +50,7 @@ def record(recorder: Recorder, stage: str, exprs: Iterable[Any], sizes: Mapping[
         if any(symbol.name not in ranges for symbol in expr.free_symbols):
             recorder.skipped += 1
             continue
-        roots += from_peer(
-            [expr], table, lambda term: term, _operands, lambda term, below: _node(term, below, table, lows)
-        )
+        roots += indices([expr], table, lows)
     recorder.kernel(stage, ranges, table, roots)
 
 

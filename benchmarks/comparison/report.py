@@ -124,8 +124,7 @@ class Run:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the run."""
-        settings: Mapping[str, Any] = self.head["settings"]
-        return settings
+        return self.head["settings"]
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[object]], words: int = 1) -> str:

@@ -138,8 +138,7 @@ def alone(rows: Sequence[Row]) -> list[Row]:
 
 def _lead(row: Row) -> int:
     """By how much the cheapest answer of the peers costs more than eqsat's."""
-    best: int = with_best(row)["answers"][BEST]["cost"]
-    return best - int(row["answers"][EQSAT]["cost"])
+    return with_best(row)["answers"][BEST]["cost"] - row["answers"][EQSAT]["cost"]
 
 
 def slower(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:

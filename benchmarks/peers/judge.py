@@ -63,9 +63,17 @@ class Examiner:
 
     def counterexample(self, exprs: Sequence[Expr]) -> dict[str, int] | None:
         """A point at which ``exprs`` differ from the roots of the case."""
-        key = tuple(exprs)
+        key, case = tuple(exprs), self.case
         if key not in self._verdicts:
-            self._verdicts[key] = _counterexample(self.case, self.gates, exprs)
+            nonzero = [d.ne(0) for d in dict.fromkeys(divisors(case.exprs)) if d.vmin <= 0 <= d.vmax]
+            self._verdicts[key] = check_equal(
+                case.exprs,
+                exprs,
+                constraints=[*case.constraints, *nonzero],
+                gates=case.gates if self.gates else (),
+                most=20_000,
+                samples=2_000,
+            ).counterexample
         return self._verdicts[key]
 
     def answer(self, exprs: Sequence[Expr], mode: str, milliseconds: float, error: str = "") -> Answer:
@@ -104,16 +112,3 @@ class Examiner:
         self, exprs: Sequence[Expr], mode: str, milliseconds: float, wrong: dict[str, dict[str, int]], error: str
     ) -> Answer:
         return Answer(list(exprs), mode, cost_of(exprs, self.model), division_count(exprs), milliseconds, wrong, error)
-
-
-def _counterexample(case: Case, gates: bool, exprs: Sequence[Expr]) -> dict[str, int] | None:
-    nonzero = [d.ne(0) for d in dict.fromkeys(divisors(case.exprs)) if d.vmin <= 0 <= d.vmax]
-    check = check_equal(
-        case.exprs,
-        exprs,
-        constraints=[*case.constraints, *nonzero],
-        gates=case.gates if gates else (),
-        most=20_000,
-        samples=2_000,
-    )
-    return check.counterexample

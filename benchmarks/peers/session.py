@@ -106,8 +106,7 @@ class Session:
                     raise EOFError
                 self.received += piece
         line, _, self.received = self.received.partition(b"\n")
-        record: dict[str, Any] = json.loads(line)
-        return record
+        return json.loads(line)
 
     def _stop(self) -> int | None:
         """End the process, if it runs; its exit code."""

@@ -69,8 +69,7 @@ def from_nodes(
     """
     spell = SPELLINGS if spellings is None else spellings
     terms: list[Expr] = []
-    for node in nodes:
-        kind, *rest = node
+    for kind, *rest in nodes:
         if kind == "var":
             if rest[0] not in variables:
                 raise ValueError(f"the answer has a variable {rest[0]!r} that the case has not")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
+from functools import partial
 from itertools import count, pairwise
 from math import isfinite, isinf
 from typing import Any, cast
@@ -63,10 +64,11 @@ _PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert
 #: Operators of C and of mathematics, of MLIR, and what to write in their place.
 _OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b", "≤": "<=", "≥": ">=", "≠": "!="}
 _OF_MLIR = {"mod": "%", "floordiv": "//", "xor": "^"}
-#: What is read as other operators: what each is.
+#: What takes integers and is read as other operators, or as an element: what each is.
 _DERIVED: dict[str, Callable[..., Expr]] = {
     "abs": abs,
     "ceildiv": lambda x, y: make("neg", stated("floordiv", make("neg", x), y)),
+    "load": partial(make, "load"),
     "plus": lambda x: make("add", x, const(0)).args[0],
     "pow": power,
 }
@@ -450,9 +452,8 @@ def _applied(name: str, args: list[Expr]) -> Expr:
     """The term for what is written as ``name`` with operands."""
     if name in REDUCTIONS:
         return make(name, *args)
-    if name in _DERIVED or name == "load":
-        args = [_as_integer(a) for a in args]
-        return _DERIVED[name](*args) if name in _DERIVED else make(name, *args)
+    if name in _DERIVED:
+        return _DERIVED[name](*map(_as_integer, args))
     if name in ("gt", "ge"):
         name, args = ("lt" if name == "gt" else "le"), args[::-1]
     if name == "invert":

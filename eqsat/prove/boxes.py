@@ -30,14 +30,13 @@ from eqsat.lang.expr import (
     rebuild,
     shift_amount,
     topological,
-    value_of_range,
     var,
     variables,
 )
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
-from eqsat.lang.traversal import domain_size
+from eqsat.lang.traversal import domain_size, value_of_range
 
 Point = dict[str, int]
 Ranges = dict[str, tuple[int, int]]

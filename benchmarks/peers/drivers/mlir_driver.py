@@ -46,8 +46,7 @@ class Source:
         self.is_bool = case.conditions()
         self.temporaries = 0
         loops = []
-        for index, node in enumerate(case.nodes):
-            kind, *rest = node
+        for index, (kind, *rest) in enumerate(case.nodes):
             if kind == "var" and rest[1] < rest[2]:
                 loops.append(f"affine.for %{index} = {rest[1]} to {rest[2] + 1} {{")
             elif kind == "var":
@@ -196,8 +195,7 @@ class Reader:
                 value = operation.attributes["value"]
                 return self.table.add("bool" if str(term.type) == "i1" else "const", int(value.value))
             case "arith.cmpi":
-                number = operation.attributes["predicate"].value
-                name = PREDICATES[number]
+                name = PREDICATES[operation.attributes["predicate"].value]
                 if name in ("gt", "ge"):
                     return self.table.add("lt" if name == "gt" else "le", *below[::-1])
                 return self.table.add(name, *below)

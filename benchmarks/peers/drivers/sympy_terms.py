@@ -62,11 +62,12 @@ def leaf(node: Node) -> Any:
 def written(roots: Iterable[Any], lows: Mapping[str, int]) -> tuple[Table, list[int]]:
     """``roots`` as a table; ``lows`` has the lower ends of the variables' ranges."""
     table = Table()
+    return table, indices(roots, table, lows)
 
-    def node(term: Any, below: list[int]) -> int:
-        return _node(term, below, table, lows)
 
-    return table, from_peer(roots, table, lambda term: term, _operands, node)
+def indices(roots: Iterable[Any], table: Table, lows: Mapping[str, int]) -> list[int]:
+    """The indices of ``roots`` in a table, to which they are added."""
+    return from_peer(roots, table, lambda term: term, _operands, lambda term, below: _node(term, below, table, lows))
 
 
 def _operands(term: Any) -> Sequence[Any]:
