@@ -107,14 +107,14 @@ def worked() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
     a, b = buffer("A", "f32", (n * n,)), buffer("B", "f32", (n * n,))
     p, r = var("p", 0, n * n - 1), var("r", 0, n - 1)
     product = sum_over(a[p // n * n + r] * b[r * n + p % n], r, 0, n)
-    square = {name: data(Permute((n * n,), (), (), ())) for name in "AB"}
+    square = {name: data((n * n,)) for name in "AB"}
 
     image, weight = buffer("X", "f32", (28, 28, 16)), buffer("W", "f32", (144, 32))
     q, o, w = var("q", 0, 143), var("o", 0, 31), var("w", 0, 783)
     y, x = w // 28 + q // 48 - 1, w % 28 + q % 48 // 16 - 1
     inside = (y >= 0) & (y < 28) & (x >= 0) & (x < 28)
     convolved = sum_over(where(inside, image[y, x, q % 16], 0.0) * weight[q, o], q, 0, 144)
-    arrays = {"X": data(Permute((28, 28, 16), (), (), ())), "W": data(Permute((144, 32), (), (), ()))}
+    arrays = {"X": data((28, 28, 16)), "W": data((144, 32))}
 
     c = var("c", 0, 511)
     rows = buffer("A", "f32", (256, 512))
@@ -126,7 +126,7 @@ def worked() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
         "convolution": (Kernel("conv", [Store(buffer("Y", "f32", (784, 32))[w, o], convolved, [w, o])]), arrays),
         "row sums": (
             Kernel("rows", [Store(total[k], sum_over(rows[flat // 512, flat % 512], c, 0, 512), [k])]),
-            {"A": data(Permute((256, 512), (), (), ()))},
+            {"A": data((256, 512))},
         ),
     }
 
@@ -142,18 +142,19 @@ def copies() -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
 
     heads = Permute((2048, 768), (2048, 12, 64), (1, 0, 2), (12, 2048, 64))
     shuffle = Permute((240, 56, 56), (3, 80, 3136), (1, 0, 2), (240, 56, 56))
-    reshape = Permute(chain[0], (), (), chain[-1])
     return {
-        "reshape chain": (elementwise("reshape", chain[-1], reshaped), {"X": data(reshape)}),
-        "heads of 64": (stated("heads", heads), {"X": data(heads)}),
-        "shuffle of channels": (stated("shuffle", shuffle), {"X": data(shuffle)}),
+        "reshape chain": (elementwise("reshape", chain[-1], reshaped), {"X": data(chain[0])}),
+        "heads of 64": (stated("heads", heads), {"X": data(heads.shape)}),
+        "shuffle of channels": (stated("shuffle", shuffle), {"X": data(shuffle.shape)}),
     }
 
 
 def report_flat(repeats: int) -> None:
     print("flat indices: microseconds not optimised, optimised, ratio")
     kernels = {**worked(), **copies()}
-    kernels |= {name: (stated(name, case), {"X": data(case)}) for name, case in CASES.items() if name not in kernels}
+    kernels |= {
+        name: (stated(name, case), {"X": data(case.shape)}) for name, case in CASES.items() if name not in kernels
+    }
     ratios = []
     for name, (kernel, arrays) in kernels.items():
         plain, first = caller(kernel, arrays, optimize=False)
@@ -180,7 +181,7 @@ def masked(n: int) -> dict[str, tuple[Kernel, dict[str, np.ndarray]]]:
     out = buffer("Y", "i32", (1000,))
     values, places = buffer("V", "f32", (n,)), buffer("N", "i32", (1000,))
     chosen = {
-        "V": data(Permute((n,), (), (), ())),
+        "V": data((n,)),
         "N": np.random.default_rng(1).integers(-5, n + 5, 1000).astype(np.int32),
     }
     floats = buffer("Y", "f32", (1000,))
@@ -224,12 +225,12 @@ def of_peer(peer: str, python: str, repeats: int) -> dict[str, dict[str, float]]
 
 
 def report_peers(pythons: dict[str, str], repeats: int) -> None:
-    ours = {name: caller(stated(name, case), {"X": data(case)}) for name, case in CASES.items()}
+    ours = {name: caller(stated(name, case), {"X": data(case.shape)}) for name, case in CASES.items()}
     times: dict[str, dict[str, list[float]]] = {name: {} for name in CASES}
     for _ in range(ROUNDS):
         for name, case in CASES.items():
             call, out = ours[name]
-            numpy_call, result = with_numpy(case, data(case))
+            numpy_call, result = with_numpy(case, data(case.shape))
             times[name].setdefault("eqsat", []).append(seconds(call, repeats))
             times[name].setdefault("numpy", []).append(seconds(numpy_call, repeats))
             assert np.array_equal(out, result()), name

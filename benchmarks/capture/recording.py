@@ -11,7 +11,7 @@ import json
 import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -29,7 +29,7 @@ class Recorder:
 
     stream: TextIO
     program: str = ""
-    skipped: int = field(default=0)
+    skipped: int = 0
 
     def kernel(
         self, stage: str, ranges: Ranges, table: Table, roots: Sequence[int], gates: Sequence[int | None] = ()

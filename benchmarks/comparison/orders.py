@@ -35,8 +35,7 @@ LEAST_NODES, MOST_NODES = 12, 500
 
 def kernels(items: Sequence[Item], most: int, seed: int) -> list[Item]:
     """Up to ``most`` of the items, chosen by ``seed``."""
-    sizes = [(item, term_count(item.case.exprs)) for item in items]
-    fitting = [item for item, size in sizes if LEAST_NODES <= size <= MOST_NODES]
+    fitting = [item for item in items if LEAST_NODES <= term_count(item.case.exprs) <= MOST_NODES]
     return fitting if len(fitting) <= most else Random(seed).sample(fitting, most)
 
 

@@ -64,15 +64,13 @@ def misfits(roots: Iterable[Expr]) -> set[Expr]:
     low, high = LIMITS[64]
     order = topological(roots)
     # what has no bound is taken to fit: its variables get bounds, or there is no C
-    wide = {t for t in order if (t.vmin < low or t.vmax > high) and _is_wide(t)}
+    wide = {
+        t
+        for t in order
+        if ((t.vmin < low and is_finite(t.vmin)) or (t.vmax > high and is_finite(t.vmax)))
+        and not (t.element or t.op == "buffer")
+    }
     return with_users(wide, order) if wide else wide
-
-
-def _is_wide(term: Expr) -> bool:
-    if term.element or term.op == "buffer":
-        return False
-    low, high = LIMITS[64]
-    return (term.vmin < low and is_finite(term.vmin)) or (term.vmax > high and is_finite(term.vmax))
 
 
 def _remedy(term: Expr) -> str:
