@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,16 +36,13 @@ from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel, cost_model
 from eqsat.lang.errors import CompileError
-from eqsat.optimizer import optimisation
+from eqsat.optimizer import front, optimisation
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.rules import DEFAULT, FAMILIES
 
 #: A provider that is left out; or a module or class, the name of something in it, and what stands in its place.
 Change = Provider | tuple[Any, str, Any]
-
-#: Imported by its name, which in the package is that of the function.
-FRONT_DOOR = import_module("eqsat.optimizer.front")
 
 
 def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
@@ -57,7 +53,7 @@ def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
         return relevant_rules(rules, modulo_theory, with_bits)
 
     return [
-        *[(module, "DEFAULT", rules) for module in (FRONT_DOOR, optimisation)],
+        *[(module, "DEFAULT", rules) for module in (front, optimisation)],
         (optimisation, "relevant_of_default", prepared),
     ]
 

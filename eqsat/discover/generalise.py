@@ -125,11 +125,9 @@ class _Generaliser:
 
     def _rights(self) -> Iterator[Expr]:
         """The right side with its literals computed in all ways that give their values, the simplest first."""
-        numbers = _literals_of(self.right)
-        forms = {number: list(islice(self._forms(number), MOST_FORMS)) for number in numbers}
+        forms = {number: list(islice(self._forms(number), MOST_FORMS)) for number in _literals_of(self.right)}
         # few forms of each first
-        ways = product(*[range(len(found)) for found in forms.values()])
-        for way in sorted(ways, key=sum) if numbers else [()]:
+        for way in sorted(product(*[range(len(found)) for found in forms.values()]), key=sum):
             chosen = {number: found[at] for (number, found), at in zip(forms.items(), way, strict=True)}
             yield self._pattern(self.right, chosen)
 
