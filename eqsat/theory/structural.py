@@ -44,8 +44,10 @@ class StructuralArithmetic(LinearArithmetic):
             return number(term.vmin)
         if op == "var":
             return self._variable(term)
-        if op in ("add", "sub"):
-            return forms[args[0]].plus(forms[args[1]], 1 if op == "add" else -1)
+        if op == "add":
+            return self._sum(term)
+        if op == "sub":
+            return forms[args[0]].plus(forms[args[1]], -1)
         if op == "neg":
             return forms[args[0]].times(-1)
         if op == "mul":
@@ -111,9 +113,11 @@ class StructuralArithmetic(LinearArithmetic):
         op, args = term.op, term.args
         if op in COMPARISONS and not args[0].is_bool:
             return self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
+        if op in ("and", "or"):
+            return self.junction(op, self._joined_by(term))
         parts = [self.conditions[a] for a in args]
-        if op in ("and", "or", "min", "max"):
-            return self.junction("and" if op in ("and", "min") else "or", parts)
+        if op in ("min", "max"):
+            return self.junction("and" if op == "min" else "or", parts)
         if op == "not":
             return self.negate(parts[0])
         if op == "where":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial, reduce
+from operator import add
 
 import pytest
 from alone import saturated, tables
@@ -17,7 +19,7 @@ from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, topological, var
+from eqsat.lang.expr import TRUE, Expr, const, make, topological, var
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.text import parse
@@ -158,6 +160,20 @@ def test_long_sums_end() -> None:
     for index in range(1, 12):
         total = total + var(f"i{index}", 0, 50) * (index + 1)
     assert saturated([total]).stop == "saturated"
+
+
+@pytest.mark.parametrize("op", ["and", "or"])
+def test_long_facts_are_read(op: str) -> None:
+    # the beginnings of a chain of more than 64 members had no normal form
+    names = [var(f"i{index}", 0, 9) for index in range(80)]
+    fact = reduce(partial(make, op), [name < 5 for name in names])
+    assert optimize(names[0] + 0, constraints=[fact], theory=False).expr is names[0]
+    assert StructuralArithmetic([fact]).condition(fact) is TRUE
+
+
+def test_long_sums_are_read() -> None:
+    total = reduce(add, [var(f"i{index}", 0, 9) for index in range(80)])
+    assert len(StructuralArithmetic().form(total).terms) == 80
 
 
 def test_deep_terms_are_inserted() -> None:
