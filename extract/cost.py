@@ -515,7 +515,7 @@ _DIVISIONS = [
     # where nothing is negative, both roundings are one operation
     for sign in (("signed",) if op in ("tdiv", "tmod") else ("unsigned", "signed"))
 ]
-_NAMES = [*dict.fromkeys([*_SIMPLE.values(), "mask"]), "multiply", "multiply by literal", *_DIVISIONS]
+_NAMES = [*dict.fromkeys(_SIMPLE.values()), "multiply", "multiply by literal", *_DIVISIONS]
 
 #: The kinds of operations, each at 32 and at 64 bits; conditions have no width.
 OPERATIONS = [f"{name} i{bits}" for bits in (32, 64) for name in _NAMES if (name, bits) != ("logic", 64)]

@@ -371,13 +371,10 @@ class _Program:
             if self.sizes[c] > 1:
                 self.levels[c] = len(self.columns) + len(self.levels)
         for c in self.options:
-            self._choose_one(c)
+            # a needed class has one node, another at most one
+            self.rows.append((float(c in self.needed), 1.0, {self.columns[o]: 1 for o in self.options[c]}))
             for k in sorted({k for o in self.options[c] for k in o.needs}):
                 self._imply(c, k)
-
-    def _choose_one(self, c: int) -> None:
-        """A needed class has one node, another at most one."""
-        self.rows.append((float(c in self.needed), 1.0, {self.columns[o]: 1 for o in self.options[c]}))
 
     def _imply(self, c: int, k: int) -> None:
         """At least as much of ``k`` as of the nodes of ``c`` that need it, on a level below that of ``c``."""

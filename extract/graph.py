@@ -133,49 +133,6 @@ def _to_node(op: str, value: Any, operands: list[int]) -> Node:
     return op, (value[0], tuple(value[1])) if isinstance(value, list) else value, tuple(operands)
 
 
-def reachable_part(graph: EGraph) -> EGraph:
-    """The classes that some term of a root needs, with the nodes that have a term.
-
-    >>> nodes = {0: [("var", "x", ())], 1: [("neg", None, (0,)), ("neg", None, (2,))], 2: [], 3: [("const", 5, ())]}
-    >>> reachable_part(EGraph(nodes, dict.fromkeys(nodes, (-9, 9)), [1])).classes
-    {1: [('neg', None, (0,))], 0: [('var', 'x', ())]}
-    """
-    finite = _finite(graph.classes)
-    found: dict[int, list[Node]] = {}
-    waiting = [*graph.roots]
-    while waiting:
-        c = waiting.pop()
-        if c not in found:
-            found[c] = [node for node in graph.classes[c] if all(map(finite.__contains__, node[2]))]
-            waiting += [a for node in found[c] for a in node[2]]
-    bounds = {c: graph.bounds[c] for c in found}
-    return EGraph(found, bounds, [*graph.roots], {c: w for c, w in graph.weights.items() if c in found})
-
-
-def _finite(classes: Mapping[int, Sequence[Node]]) -> set[int]:
-    """The classes that have a term."""
-    users: dict[int, list[list[int]]] = {}
-    ready: list[int] = []
-    for c, nodes in classes.items():
-        for _, _, operands in nodes:
-            distinct = set(operands)
-            waiting = [len(distinct), c]
-            for a in distinct:
-                users.setdefault(a, []).append(waiting)
-            if not distinct:
-                ready.append(c)
-    found: set[int] = set()
-    while ready:
-        c = ready.pop()
-        if c not in found:
-            found.add(c)
-            for waiting in users.get(c, ()):
-                waiting[0] -= 1
-                if not waiting[0]:
-                    ready.append(waiting[1])
-    return found
-
-
 def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[int, int]]:
     """``graph`` with the classes of each pair as one, and so all that follows by congruence; and where each class is.
 

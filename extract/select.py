@@ -75,9 +75,7 @@ class Priced:
         pricer = kind(self.graph, of_products)
         known = self.prices
         for c, nodes in self.graph.classes.items():
-            prices = known.get(c)
-            if prices is None:
-                prices = known[c] = []
+            prices = known.setdefault(c, [])
             if len(prices) < len(nodes):
                 new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
                 prices += [price * self._times(c) for price in new] if self.graph.weights else new
@@ -362,6 +360,25 @@ def _least(
                 operands = [best[a] for a in classes[user][index][2]]
                 heappush(heap, (value(user, index, operands), user, order * index))
     return best, choice
+
+
+def reachable_part(graph: EGraph) -> EGraph:
+    """The classes that some term of a root needs, with the nodes that have a term.
+
+    >>> nodes = {0: [("var", "x", ())], 1: [("neg", None, (0,)), ("neg", None, (2,))], 2: [], 3: [("const", 5, ())]}
+    >>> reachable_part(EGraph(nodes, dict.fromkeys(nodes, (-9, 9)), [1])).classes
+    {1: [('neg', None, (0,))], 0: [('var', 'x', ())]}
+    """
+    finite = _least(graph, lambda c, index, operands: 0)[0]
+    found: dict[int, list[Node]] = {}
+    waiting = [*graph.roots]
+    while waiting:
+        c = waiting.pop()
+        if c not in found:
+            found[c] = [node for node in graph.classes[c] if all(map(finite.__contains__, node[2]))]
+            waiting += [a for node in found[c] for a in node[2]]
+    bounds = {c: graph.bounds[c] for c in found}
+    return EGraph(found, bounds, [*graph.roots], {c: w for c, w in graph.weights.items() if c in found})
 
 
 def dag(priced: Priced, start: Choice | None = None) -> Choice:

@@ -20,8 +20,8 @@ from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.trace import FROM_RESULT
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.graph import EGraph, reachable_part
-from eqsat.extract.select import Choice, Priced, ProductPrices, tree
+from eqsat.extract.graph import EGraph
+from eqsat.extract.select import Choice, Priced, ProductPrices, reachable_part, tree
 from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, topological

@@ -15,8 +15,8 @@ from math import prod
 from typing import cast
 
 from eqsat.alternatives.plain import bind_indices
-from eqsat.extract.graph import EQUALITY, EGraph, Node, reachable_part
-from eqsat.extract.select import Choice, reachable, refuse_other_choice
+from eqsat.extract.graph import EQUALITY, EGraph, Node
+from eqsat.extract.select import Choice, reachable, reachable_part, refuse_other_choice
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.terms import named_leaves, node_of, terms_of
 from eqsat.lang.traversal import VariableSets

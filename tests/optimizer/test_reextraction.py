@@ -15,8 +15,7 @@ from eqsat import Budget, Rule, buffer, optimize, var, where
 from eqsat.alternatives.plain import PlainClasses, bind_indices
 from eqsat.extract import COST_MODELS, EGraph, Latency, LoopAware, OpCount, Priced, Throughput, dag, exact, tree
 from eqsat.extract.cost import UNKNOWN_TRIPS
-from eqsat.extract.graph import reachable_part
-from eqsat.extract.select import refuse_other_choice
+from eqsat.extract.select import reachable_part, refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
 from eqsat.lang.expr import topological, variables
 from eqsat.lang.infinity import INFINITY
