@@ -24,7 +24,7 @@ JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_o
 def as_one_range(theory: Arithmetic, term: Expr) -> Expr | None:
     """A sum of sums over adjacent ranges with one sum in their place; so for products and extremes."""
     members = chain_members(term, term.op)
-    loops = [m for m in members if m.op == JOINS[term.op] and m.element is None]
+    loops = [m for m in members if m.op == JOINS[term.op]]
     for one, other in permutations(loops, 2) if len(loops) <= LIMITS.adjacent_loops else ():
         if (whole := joined(theory, one, other)) is not None:
             members.remove(one)

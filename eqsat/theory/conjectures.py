@@ -24,7 +24,7 @@ from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import all_hold, grid, select
 from eqsat.lang.traversal import Simplicity, domain_size, mentions
 from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import LinearForm, atom_form, chained, factors, read, scale_of, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, chained, factors, literal_divisor, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS
 
 Array = NDArray[Any]
@@ -148,7 +148,7 @@ class _Parts:
                 composed.add(term)
             if is_atom and term not in undefined:
                 self.atoms.append(term)
-            if (is_chain or (term.is_bool and term.op in COMPARISONS)) and term in composed and term not in undefined:
+            if (is_chain or term.op in COMPARISONS) and term in composed and term not in undefined:
                 conditions.append(term)
         # which members of a chain stand together is a matter of order: it is read whole
         partial.difference_update(roots)
@@ -539,19 +539,22 @@ def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
     n*n + n + (n*n + n)//2*-2 is 0
     """
     for term in topological(roots):
-        if term.op == "floordiv" and term.args[1].op == "const" and term.args[1].vmin > 1:
-            dividend, n = read(term.args[0]), term.args[1].vmin
+        if (n := literal_divisor(term)) > 1:
+            dividend = read(term.args[0])
             if (remainder := constant_remainder(dividend, n)) is not None:
                 yield Conjecture(to_expr(dividend.plus(atom_form(term), -n)), const(remainder), ())
 
 
-def constant_remainder(form: LinearForm, n: int) -> int | None:
-    """The remainder of a sum of products by ``n > 1``, if it is the same whatever its factors are modulo ``n``."""
+def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_points) -> int | None:
+    """The remainder of a sum of products by ``n > 1``, if it is the same whatever its factors are modulo ``n``.
+
+    ``None`` if these have more than ``most`` cases.
+    """
     parts = [factors(atom) for atom in form.terms]
     if all(len(part) < 2 for part in parts):
         return None
     residues = {atom: var(f"v{k}", 0, n - 1) for k, atom in enumerate(dict.fromkeys(a for part in parts for a in part))}
-    if n ** len(residues) > LIMITS.periodic_points:
+    if n ** len(residues) > most:
         return None
     total = const(form.constant % n)
     for part, coefficient in zip(parts, form.terms.values(), strict=True):
@@ -568,7 +571,7 @@ def holds_in_a_period(equation: Expr) -> bool:
     """
     steps: dict[Expr, int] = {}
     for term in topological(equation.args):
-        divisor = term.args[1].vmin if term.op == "floordiv" and term.args[1].op == "const" else 0
+        divisor = literal_divisor(term)
         if divisor <= 0 and term.op not in _PERIODIC and not (term.op == "mul" and term.args[1].op == "const"):
             return False
         steps[term] = lcm(*[steps[arg] for arg in term.args]) * (divisor or 1)

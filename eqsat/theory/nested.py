@@ -5,11 +5,11 @@ They are merged as they are written: once the inner one has a closed form, what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from eqsat.lang.expr import Expr, any_var, make, replaced, term_count
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.traversal import has_reductions, reached
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
@@ -22,7 +22,7 @@ _APART = {"sum_over": ("add", "sub", "mul"), "prod_over": ("mul",)}
 def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
     """A nest of two loops as one, if its body is shorter of the number whose digits the indices are."""
     body, index, low, high = term.args
-    if body.element is not None or not has_reductions([body]):
+    if not has_reductions([body]):
         return None
     if body.op in _APART.get(term.op, ()):
         return _by_parts(theory, term)
@@ -92,22 +92,15 @@ def _body(theory: Arithmetic, body: Expr, images: dict[Expr, Expr]) -> Expr:
 
 def runs_backward(body: Expr, index: Expr) -> bool:
     """Whether the index is subtracted wherever it stands."""
-    stack, seen = [(body, 1)], set()
-    is_there = False
-    while stack:
-        term, sign = item = stack.pop()
-        if item in seen:
-            continue
-        seen.add(item)
-        if term is index:
-            if sign > 0:
-                return False
-            is_there = True
-        elif term.op in SUMS:
-            signs = (-sign,) if term.op == "neg" else (sign, -sign if term.op == "sub" else sign)
-            stack += zip(term.args, signs, strict=True)
-        elif term.op == "mul" and term.args[1].op == "const":
-            stack.append((term.args[0], sign if term.args[1].vmin > 0 else -sign))
-        else:
-            stack += [(a, 1) for a in term.args]
-    return is_there
+
+    def signed_operands(signed: tuple[Expr, int]) -> Iterable[tuple[Expr, int]]:
+        term, sign = signed
+        if term.op in SUMS:
+            return zip(
+                term.args, (-sign,) if term.op == "neg" else (sign, -sign if term.op == "sub" else sign), strict=True
+            )
+        if term.op == "mul" and term.args[1].op == "const":
+            return [(term.args[0], sign if term.args[1].vmin > 0 else -sign)]
+        return [(a, 1) for a in term.args]
+
+    return {sign for term, sign in reached([(body, 1)], signed_operands) if term is index} == {-1}

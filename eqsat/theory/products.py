@@ -8,7 +8,7 @@ from typing import cast
 from eqsat.lang.expr import Expr, instantiate
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Reducer, chosen, equated, selected, selection_in
+from eqsat.theory.ranges import Reducer, chosen, equated, in_range, selected, selection_in
 
 _ONE = number(1)
 
@@ -65,13 +65,11 @@ class ProductOver(Reducer):
             return None
         condition, *branches = selection
         x, y = [theory.inner(arg) for arg in branches]
-        if (x, y) == (ZERO, _ONE):
-            zeros = self.holding(condition)
-            return None if zeros is None else selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
-        if (x, y) == (_ONE, ZERO):
-            if (ones := self.holding(condition)) is None:
+        if {x, y} == {ZERO, _ONE}:
+            if (holding := self.holding(condition)) is None:
                 return None
-            return selected(theory, theory.equal_zero(self.trips().plus(ones, -1)), _ONE, ZERO)
+            zeros = holding if x == ZERO else self.trips().plus(holding, -1)
+            return selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
         if x == _ONE:
             condition, x, y = theory.negate(condition), y, x
         if y != _ONE:
@@ -83,7 +81,7 @@ class ProductOver(Reducer):
     def _at_only(self, value: LinearForm, condition: Expr, x: LinearForm) -> LinearForm:
         """``x`` where the index is ``value``, if ``condition`` holds there and that is in the range; else 1."""
         asked, there = [instantiate(t, self.index, to_expr(value)) for t in (condition, to_expr(x))]
-        found = self.theory.junction("and", [*self.in_range(value), self.theory.condition(asked)])
+        found = self.theory.junction("and", [*in_range(self.theory, self.over, value), self.theory.condition(asked)])
         return chosen(self.theory, found, there, to_expr(_ONE))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make
 from eqsat.lang.traversal import has_reductions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
@@ -73,10 +73,6 @@ class Reducer(ABC):
         high = over.high if beyond is None else extreme("min", [over.high, beyond])
         return Range(over.index, low, high)
 
-    def in_range(self, value: LinearForm) -> list[Expr]:
-        """That the index may be ``value``."""
-        return in_range(self.theory, self.over, value)
-
     def holding(self, condition: Expr) -> LinearForm | None:
         """For how many values of the index ``condition`` holds, if no sum is left in that."""
         count = self.theory.form(reduction("sum_over", make("where", condition, const(1), const(0)), self.over))
@@ -94,7 +90,7 @@ class Reducer(ABC):
         """A reduction that stays; computed now if it speaks of nothing but its index."""
         term = reduction(op, to_expr(body), self.over)
         steps = term.args[3].vmax - term.args[2].vmin
-        if not self.theory.variables.of(term) and steps <= LIMITS.computed_steps and not _loads(body):
+        if not self.theory.variables.of(term) and steps <= LIMITS.computed_steps:
             return number(int(evaluate([term], {}, total=True)[0]))
         return atom_form(term)
 
@@ -189,10 +185,6 @@ def in_range(theory: Arithmetic, over: Range, value: LinearForm) -> list[Expr]:
 
 def reduction(op: str, body: Expr, over: Range) -> Expr:
     return make(op, body, over.index, to_expr(over.low), to_expr(over.high))
-
-
-def _loads(body: LinearForm) -> bool:
-    return any(term.op == "load" for term in topological(body.terms))
 
 
 def chosen(theory: Arithmetic, condition: Expr, x: Expr, y: Expr) -> LinearForm:

@@ -50,16 +50,14 @@ def _normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     if theory.parent is not None and theory.touched & theory.variables.of(index):
         # what is known of an index here is not about the one of that name which the reduction binds
         return theory.parent.form(term)
-    if not term.element and (whole := _as_one_loop(theory, term)) is not None:
+    if (whole := _as_one_loop(theory, term)) is not None:
         return theory.form(whole)
     over = Range(index, theory.forms[low], theory.forms[high])
     if (inside := assuming_in(theory, over)) is None:
         return number(REDUCTIONS[term.op].identity)
     normal = inside.form(_in_order(inside, body, over))
     try:
-        if not body.element:
-            normal = _rotated(inside, normal, over)
-        return reduced(theory, term.op, normal, over)
+        return reduced(theory, term.op, _rotated(inside, normal, over), over)
     except ContradictionError:
         raise
     except ValueError:
@@ -107,7 +105,7 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
     ``sum(A[7 - r], r, 0, 8)`` are ``sum(A[r], r, 0, 8)``.
     """
     order = topological([body])
-    if body.element is not None or over.index not in order:
+    if over.index not in order:
         return body
     extent, low = literal(over.extent), literal(over.low)
     if extent is not None and extent > 0 and low is not None:
@@ -142,7 +140,7 @@ def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, exten
         return 0 if 0 <= last.vmin < extent else None
     if theory.variables.of(term) != theory.variables.of(index) or theory.form(term).is_affine():
         return None
-    if extent > LIMITS.computed_steps or any(t.op == "load" for t in topological([term])):
+    if extent > LIMITS.computed_steps:
         return None
     values = {str(index.value): np.arange(low, low + extent)}
     taken = sorted(map(int, evaluate([term], values, total=True)[0]))

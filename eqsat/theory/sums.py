@@ -12,11 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
-from itertools import product as cartesian
-from math import comb, gcd, lcm, prod
+from math import comb, gcd, lcm
 
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
 from eqsat.lang.traversal import has_reductions
+from eqsat.theory.conjectures import constant_remainder
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import (
@@ -24,6 +24,7 @@ from eqsat.theory.ranges import (
     Reducer,
     chosen,
     equated,
+    in_range,
     reduction,
     selected,
     solved_for,
@@ -147,7 +148,7 @@ class SumOver(Reducer):
         Nothing that holds for the index holds for ``value`` outside the range: ``x`` is taken under that condition.
         """
         theory = self.theory
-        there = self.in_range(value)
+        there = in_range(theory, self.over, value)
         condition, x = choice.args[:2]
         if condition.op == "or":
             condition, x = theory.negate(condition), choice.args[2]
@@ -356,13 +357,13 @@ class SumOver(Reducer):
 
     def _of_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of ``(k*index + rest) // n`` for literals ``k`` and ``n``."""
-        if len(inside) != 1 or inside[0].op != "floordiv" or inside[0].args[1].op != "const":
+        n = literal_divisor(inside[0]) if len(inside) == 1 else 0
+        if n <= 0:
             return None
-        n = inside[0].args[1].vmin
         dividend = self.theory.inner(inside[0].args[0])
         k = dividend.terms.get(self.index, 0)
         rest = dividend.plus(atom_form(self.index), -k)
-        if not k or n <= 0 or not self.is_free(rest):
+        if not k or not self.is_free(rest):
             return None
         return self.ordered()._of_affine_quotient(k, rest, n)
 
@@ -420,15 +421,9 @@ def always_divisible(form: LinearForm, n: int) -> bool:
     >>> always_divisible(LinearForm({x * x: 1, x: 1}, 0), 2), always_divisible(LinearForm({x: 1}, 0), 2)
     (True, False)
     """
-    products = {atom: factors(atom) for atom in form.terms}
-    bases = list(dict.fromkeys(base for parts in products.values() for base in parts))
-    if n ** len(bases) > LIMITS.divisibility_cases or all(len(parts) == 1 for parts in products.values()):
-        return form.content() % n == 0 and form.constant % n == 0
-    for residues in cartesian(range(n), repeat=len(bases)):
-        value = dict(zip(bases, residues, strict=True))
-        if (form.constant + sum(c * prod(value[b] for b in products[a]) for a, c in form.terms.items())) % n:
-            return False
-    return True
+    if form.content() % n == 0 and form.constant % n == 0:
+        return True
+    return constant_remainder(form, n, LIMITS.divisibility_cases) == 0
 
 
 @cache
