@@ -95,7 +95,10 @@ class NormalForms(Protocol):
         """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
 
     def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
-        """``whole`` and ``rest`` of ``x = f*whole + rest``, with a factor ``f`` of its terms, and ``0 <= rest < f``."""
+        """``whole`` and ``rest`` of ``x = f*whole + rest``, with a factor ``f`` of its terms, and ``0 <= rest < f``.
+
+        ``None`` if there is none. ``x`` is below zero where ``whole`` is, and zero where both are.
+        """
 
 
 class Values(Protocol):
@@ -142,7 +145,10 @@ class Assumptions(Protocol):
     """What holds, and the theories that know more."""
 
     def assuming(self, fact: Expr) -> Self | None:
-        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing."""
+        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
+
+        ``self`` too once :class:`Work` allows no more theories, or they are nested too deep.
+        """
 
     def inside(self, term: Expr) -> Self | None:
         """What is known in the body of a reduction; ``None`` if its range is empty."""

@@ -43,7 +43,7 @@ def _bits_of_sum(theory: Arithmetic, form: LinearForm) -> KnownBits:
     for atom, coefficient in form.terms.items():
         if coefficient < 0:
             return KnownBits(0, -1)
-        places = (coefficient & -coefficient).bit_length() - 1
+        places = _lowest(coefficient)
         odd = coefficient >> places
         part = _bits_of_atom(theory, atom)
         if odd != 1:
@@ -128,7 +128,7 @@ def _with_literal(theory: Arithmetic, op: str, x: LinearForm, literal: int, poss
         return None
     if not mask:
         return ZERO if op == "bitand" else x.shifted(literal)
-    start, end = (mask & -mask).bit_length() - 1, mask.bit_length()
+    start, end = _lowest(mask), mask.bit_length()
     if ((1 << end) - (1 << start)) & ~mask & possible:
         # a mask with gaps where there are bits
         return None

@@ -198,10 +198,9 @@ def _selected_division(theory: Arithmetic, condition: Expr, x: LinearForm, y: Li
         return None
     divisor = theory.inner(one[1])
     dividends = theory.inner(one[0]), theory.inner(other[0])
-    if (x, y) == (theory.quotient(dividends[0], divisor), theory.quotient(dividends[1], divisor)):
-        return theory.quotient(selection_of(theory, condition, *dividends), divisor)
-    if (x, y) == (theory.remainder(dividends[0], divisor), theory.remainder(dividends[1], divisor)):
-        return theory.remainder(selection_of(theory, condition, *dividends), divisor)
+    for divided in (theory.quotient, theory.remainder):
+        if [x, y] == [divided(dividend, divisor) for dividend in dividends]:
+            return divided(selection_of(theory, condition, *dividends), divisor)
     return None
 
 

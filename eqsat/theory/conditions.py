@@ -85,7 +85,7 @@ class Conditions(Arithmetic):
             if smaller is None and high == 0:
                 smaller = self._moved_end(form)
             if smaller is None:
-                for read in (self._where_of_literals, self._split_selection, self._decided):
+                for read in (self._split_selection, self._decided):
                     if (found := read(form)) is not None:
                         return found
                 return _literal(form)
@@ -105,17 +105,6 @@ class Conditions(Arithmetic):
         given = zip((holds, self.negate(holds)), map(self.at_least_zero, branches), strict=True)
         split = self.junction("or", [self.junction("and", both) for both in given])
         return split if self.simplicity.size(split) < self.simplicity.size(_literal(form)) else None
-
-    def _where_of_literals(self, form: LinearForm) -> Expr | None:
-        """``form >= 0`` for a selection between literals: its condition, or the complement, where one branch holds."""
-        if len(form.terms) != 1:
-            return None
-        ((atom, coefficient),) = form.terms.items()
-        if atom.op != "where" or any(branch.op != "const" for branch in atom.args[1:]):
-            return None
-        yes, no = [coefficient * branch.vmin + form.constant >= 0 for branch in atom.args[1:]]
-        # both, or neither, is decided by bounds
-        return None if yes == no else atom.args[0] if yes else self.negate(atom.args[0])
 
     def _decided(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` decided by refutation."""
@@ -234,14 +223,10 @@ class Conditions(Arithmetic):
     def equal_zero(self, form: LinearForm) -> Expr:
         if not (content := form.content()):
             return FALSE if form.constant else TRUE
-        if form.constant % content or self.is_nonzero(form):
+        if self.is_nonzero(form):
             return FALSE
+        form = form.divided(content)
         low, high = self.bounds(form)
-        if low > 0 or high < 0:
-            return FALSE
-        if content > 1:
-            form = form.divided(content)
-            low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
         if self.has_minima[0] and (split := self._split_equation(form)) is not None:
@@ -339,7 +324,6 @@ class Conditions(Arithmetic):
         return opposite(condition)
 
     def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
-        """``and`` or ``or`` over conditions in normal form: flat, sorted, without what the others imply."""
         unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
         members = {m: None for part in parts for m in chain_members(part, op)}
         members.pop(unit, None)
@@ -483,10 +467,7 @@ class Conditions(Arithmetic):
         return disjunction if len(kept) == len(chain_members(disjunction, "or")) else self.junction("or", kept)
 
     def in_context(self, junction: Expr) -> Expr:
-        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler.
-
-        No normal form: which member becomes simpler by which others is a matter of order.
-        """
+        # no normal form: which member becomes simpler by which others is a matter of order
         op, members = junction.op, chain_members(junction, junction.op)
         places = self._by_variable(members)
         for member in sorted(members, key=lambda m: m.key):

@@ -27,7 +27,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.traversal import has_reductions, reached
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, to_expr
 
@@ -82,15 +82,11 @@ def undefined(order: Sequence[Expr], theory: Arithmetic) -> set[Expr]:
 
 def divides_outside_branches(term: Expr) -> bool:
     """Whether a division by what has a range with 0 is in no branch of a selection, and in no body of a reduction."""
-    seen, stack = set[Expr](), [term]
-    while stack:
-        part = stack.pop()
-        if may_divide_by_zero(part):
-            return True
-        if part not in seen:
-            seen.add(part)
-            stack += part.args[:1] if part.op == "where" else part.args[2:] if part.op in REDUCTIONS else part.args
-    return False
+
+    def outside(part: Expr) -> tuple[Expr, ...]:
+        return part.args[:1] if part.op == "where" else part.args[2:] if part.op in REDUCTIONS else part.args
+
+    return any(map(may_divide_by_zero, reached([term], outside)))
 
 
 def without_dead_divisions(roots: Sequence[Expr], theory: Arithmetic) -> list[Expr]:

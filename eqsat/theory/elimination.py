@@ -13,12 +13,10 @@ from itertools import product
 from math import gcd
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import INFINITY, is_finite
-from eqsat.lang.ops import Bounds
+from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import Bounds, linear_bounds
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.limits import LIMITS
-
-_BELOW = -INFINITY
 
 
 class ClashError(ValueError):
@@ -77,18 +75,6 @@ class Rows:
         found = self._intervals.get(atom)
         return self.range_of(atom) if found is None else found
 
-    def _bounds(self, terms: LinearForm) -> Bounds:
-        low = high = 0
-        for atom, coefficient in terms.terms.items():
-            least, most = self._interval(atom)
-            if coefficient > 0:
-                low, high = low + coefficient * least, high + coefficient * most
-            else:
-                low, high = low + coefficient * most, high + coefficient * least
-            if high is INFINITY and low is _BELOW:
-                break
-        return low, high
-
     def _add(self, row: LinearForm) -> None:
         terms, constant = row.terms, row.constant
         if not terms:
@@ -114,10 +100,10 @@ class Rows:
     def _drop_idle(self) -> None:
         """Drop the rows that the intervals imply; find one that they refute."""
         for direction, constant in list(self._rows.items()):
-            low, high = self._bounds(direction)
-            if high + constant < 0:
+            low, high = linear_bounds(constant, [(self._interval(a), k) for a, k in direction.terms.items()])
+            if high < 0:
                 raise ClashError
-            if low + constant >= 0:
+            if low >= 0:
                 del self._rows[direction]
 
     def _substitute(self) -> bool:

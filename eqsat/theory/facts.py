@@ -380,10 +380,6 @@ class Facts(Arithmetic):
         return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
 
     def assuming(self, fact: Expr) -> Self | None:
-        """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
-
-        ``self`` too once :class:`Work` allows no more theories, or they are nested too deep.
-        """
         if fact is TRUE:
             return self
         if fact not in self.children:

@@ -61,17 +61,6 @@ class LinearForm:
                 del terms[atom]
         return LinearForm(terms, self.constant + scale * other.constant)
 
-    def plus_all(self, others: Sequence[LinearForm]) -> LinearForm:
-        """The sum of this and ``others``."""
-        if len(others) == 1:
-            return self.plus(others[0])
-        terms = self.terms.copy()
-        for other in others:
-            for atom, coefficient in other.terms.items():
-                terms[atom] = terms.get(atom, 0) + coefficient
-        constant = self.constant + sum([other.constant for other in others])
-        return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
-
     def times(self, scale: int) -> LinearForm:
         """``scale * self``."""
         if scale == 1:

@@ -188,10 +188,7 @@ class Intervals(Arithmetic):
     # quotients read as divisions: a dividend is a divisor times the quotient, plus a remainder in a known range
 
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
-        """The ways to read ``atom`` as a quotient, or as a divisor times its quotient.
-
-        ``A // (b*m)`` is also ``(A//b) // m``; the coefficients of ``A`` and the factors of ``atom`` suggest which.
-        """
+        # A//(b*m) is also (A//b)//m; the coefficients of A and the factors of the atom suggest which
         if (found := self._divisions.get(atom)) is None:
             # what asks for the divisions of this atom while they are being found sees the plain one
             found = self._divisions[atom] = self._flat_division(atom)

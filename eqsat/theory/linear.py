@@ -192,7 +192,9 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         while term.op == "add" and term not in self.forms:
             addends.append(self.forms[term.args[1]])
             term = term.args[0]
-        return self.forms[term].plus_all(addends[::-1])
+        if len(addends) == 1:
+            return self.forms[term].plus(addends[0])
+        return combination([(form, 1) for form in (self.forms[term], *addends[::-1])], 0)
 
     def _joined_by(self, term: Expr) -> list[Expr]:
         """The conditions that a junction joins, whose first operands may be junctions that have none, as of sums."""

@@ -12,7 +12,6 @@ from itertools import product as cartesian
 from math import gcd
 
 from eqsat.lang.expr import Expr, const, make, shift_amount
-from eqsat.lang.ops import truncated_div
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import (
     ZERO,
@@ -343,11 +342,7 @@ class Quotients(Arithmetic):
         return None
 
     def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
-        """``whole`` and ``rest`` of ``x = f*whole + rest`` with a factor ``f`` of its terms and ``rest`` in ``[0, f)``.
-
-        ``None`` if there is none. ``x`` is below zero where ``whole`` is, and zero where both are. A factor is a
-        multiple of a product of atoms, or that and a literal.
-        """
+        # a factor is a multiple of a product of atoms, or that and a literal
         products = [factors(a) for a in x.terms if a.op == "mul"]
         if not products or self.late_or_raise():
             return None
@@ -443,8 +438,6 @@ class Quotients(Arithmetic):
         if not divisor.terms and not divisor.constant:
             # as for a quotient
             return ZERO
-        if not divisor.terms and not x.terms:
-            return number(truncated_div(x.constant, divisor.constant))
         low, high = self.bounds(divisor)
         if high < 0:
             return self.truncated(x, divisor.times(-1)).times(-1)
