@@ -33,7 +33,7 @@ from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, to
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
 from eqsat.lang.sampling import grid
-from eqsat.lang.traversal import domain_size
+from eqsat.lang.traversal import domain_size, reached
 from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
@@ -396,8 +396,8 @@ def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, 
     forms = {c: form for c in sums if len((form := builder.form_of(c)).terms) <= LIMITS.wide_sum}
     wanted: dict[int, dict[LinearForm, set[int]]] = defaultdict(lambda: defaultdict(set))
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
-        if atom.args[1].op == "const" and atom.args[1].vmin > 1:
-            dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
+        if (n := literal_divisor(atom)) > 1:
+            dividend = theory.inner(atom.args[0])
             wanted[n][residues(dividend, n)].add(dividend.constant)
     having: dict[Expr | None, dict[int, LinearForm]] = defaultdict(dict)
     for c, form in forms.items():
@@ -507,8 +507,7 @@ def _dividends(
             continue
         total = dividend.plus(whole, n)
         shifts = {} if left.constant % step else {left.constant // step: None}
-        low = builder.theory.plain_bounds(total)[0]
-        shifts[0 if low >= 0 or is_power_of_two(n) or not is_finite(low) else -(low // n)] = None
+        shifts[_periods_below_zero(builder.theory.plain_bounds(total)[0], n) // n] = None
         for shift in shifts:
             yield total.shifted(n * shift), left.shifted(-step * shift), a
 
@@ -649,7 +648,11 @@ class CongruentRemainders:
         for c, n, dividend in [*self._remainders(), *self._wider_remainders()]:
             remainders[n].append((c, dividend))
         if remainders:
-            there = sorted(self._first() if there is None else there)
+            if there is None:
+                classes = builder.graph.classes
+                # by the first e-node of each
+                there = reached(builder.graph.roots, lambda c: classes[c][0][2] if classes[c] else ())
+            there = sorted(there)
             for n, dividends in remainders.items():
                 self._by_residues(n, dividends, there)
         return builder.classes.size > size
@@ -692,18 +695,6 @@ class CongruentRemainders:
             value = values[c]
             for dividend, n in wider_remainders(self.builder, value) if isinstance(value, LinearForm) else ():
                 yield c, n, dividend
-
-    def _first(self) -> Collection[int]:
-        """The classes that the roots are computed from, each by its first e-node."""
-        classes = self.builder.graph.classes
-        found: dict[int, None] = {}
-        pending = [*self.builder.graph.roots]
-        while pending:
-            c = pending.pop()
-            if c not in found:
-                found[c] = None
-                pending += classes[c][0][2] if classes[c] else ()
-        return found
 
     def _by_residues(self, n: int, dividends: list[tuple[int, LinearForm]], there: list[int]) -> None:
         """Add remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""

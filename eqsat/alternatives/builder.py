@@ -208,10 +208,6 @@ class Builder:
         """``choice`` with the input's own nodes where ``graph`` has any; ``None`` if the input has none."""
         return with_nodes(graph, choice, self.input.nodes) if self.input.nodes else None
 
-    def with_nodes(self, choice: Choice, nodes: Mapping[int, Node]) -> Choice:
-        """``choice`` with other nodes for some of its classes, but for those that would need themselves."""
-        return with_nodes(self.graph, choice, nodes)
-
     def root_terms(self, choice: Choice) -> dict[int, Expr]:
         """The terms of the graph's roots under a choice of nodes."""
         terms = self.terms(choice, self.graph.roots)

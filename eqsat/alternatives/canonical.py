@@ -28,7 +28,7 @@ _NARROWING = frozenset({"floordiv", "mod", "min", "max", "where"})
 class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
-    def __init__(self, theory: Arithmetic, allowed: AllowedDivisions | None = None) -> None:
+    def __init__(self, theory: Arithmetic, allowed: AllowedDivisions | None) -> None:
         self.theory = theory
         #: The divisions that nodes may be, if not all.
         self.allowed = allowed
@@ -121,7 +121,7 @@ class CanonicalGraph:
         """A sum as multiples of its atoms, and a constant."""
         return sum_of([(self.add_atom(a), k) for a, k in form.terms.items()], form.constant)
 
-    def sum_node(self, parts: Iterable[tuple[LinearForm, int]], rest: LinearForm = ZERO) -> Node:
+    def sum_node(self, parts: Iterable[tuple[Value, int]], rest: LinearForm = ZERO) -> Node:
         """The node that adds multiples of classes, and the terms of ``rest`` one by one."""
         terms = [*parts, *[(atom_form(a), k) for a, k in rest.terms.items()]]
         return sum_of([(self.add_class(part), k) for part, k in terms], rest.constant)

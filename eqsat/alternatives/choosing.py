@@ -29,6 +29,7 @@ from eqsat.extract.select import (
     reachable,
     tree,
     tree_cost,
+    with_nodes,
 )
 from eqsat.lang.ops import REDUCTIONS
 
@@ -204,7 +205,7 @@ class Chooser:
         for nodes in together:
             if not has_time():
                 break
-            start = self.builder.with_nodes(kept, nodes)
+            start = with_nodes(self.builder.graph, kept, nodes)
             if start != kept:
                 found.append(self.search.improved(start, thorough=True))
         ends = [(choice, cost)]

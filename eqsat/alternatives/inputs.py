@@ -17,7 +17,7 @@ from math import prod
 from operator import mul
 from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
@@ -180,9 +180,7 @@ class InputNodes(KindNodes):
         for op, payload, operands in chosen:
             if op == "sum":
                 constant, coefficients = sum_payload(payload)
-                nodes.append(
-                    sum_of([(self.add_class(a), k) for a, k in zip(operands, coefficients, strict=True)], constant)
-                )
+                nodes.append(self.sum_node(zip(operands, coefficients, strict=True), number(constant)))
             else:
                 nodes.append(self.node(op, *operands))
         return nodes

@@ -11,7 +11,7 @@ changes. This is multiple constant multiplication, of few terms.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
@@ -25,18 +25,13 @@ from eqsat.extract.cost import COST_MODELS, DIVISIONS, width
 from eqsat.extract.graph import EGraph, Node, sum_payload, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
+from eqsat.lang.traversal import reached
 from eqsat.theory.forms import LinearForm, Value, combination, number
 
 Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 #: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
 Coefficients = tuple[int, ...]
-
-
-class Values(Protocol):
-    """Class number to value."""
-
-    def __getitem__(self, c: int, /) -> Value: ...
 
 
 class Classes(Protocol):
@@ -47,7 +42,7 @@ class Classes(Protocol):
         """The classes and their nodes."""
 
     @property
-    def values(self) -> Values:
+    def values(self) -> Sequence[Value] | Mapping[int, Value]:
         """The sum or the condition that each class is."""
 
     @property
@@ -197,15 +192,8 @@ def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set
 
 
 def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
-    found: set[int] = set()
-    stack = list(choice[c][2])
-    while stack:
-        member = stack.pop()
-        if choice[member][0] == op:
-            stack.extend(choice[member][2])
-        else:
-            found.add(member)
-    return found
+    below = reached([c], lambda member: choice[member][2] if choice[member][0] == op else ())
+    return {member for member in below if choice[member][0] != op}
 
 
 def _junction_class(builder: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
@@ -391,13 +379,11 @@ class _Pairing:
         # each of its parts is nearly as long
         if len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2):
             return self._wide(ordered)
-        total: int | None = None
-        for c, coefficient in ordered:
-            if total is None:
-                total = self.scaled(c, coefficient)
-            else:
-                total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
-        return cast(int, total)
+        (first, coefficient), *others = ordered
+        total = self.scaled(first, coefficient)
+        for c, coefficient in others:
+            total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
+        return total
 
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
         """The class of a combination, as one node over its products."""

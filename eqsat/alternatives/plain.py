@@ -56,7 +56,7 @@ class PlainClasses:
             node = everywhere[c]
             if graph.weights:
                 self._bits[c] = self._bits_below(c, node)
-            found = self._condition(c) if c in conditions else self._sum(c, node)
+            found = any_var(f"class {c}", 0, 1).ne(0) if c in conditions else self._sum(c, node)
             self.values[c] = found
             self._ids.setdefault(found, c)
 
@@ -68,9 +68,6 @@ class PlainClasses:
             self._extents[bit] = trips(high - low + 1)
             return bit
         return free_in(op, [self._bits[a] for a in operands])
-
-    def _condition(self, c: int) -> Expr:
-        return any_var(f"class {c}", 0, 1).ne(0)
 
     def _sum(self, c: int, node: Node) -> LinearForm:
         """The class as the sum that a node is, or else as an atom."""

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 
 class Proof(Enum):
@@ -60,12 +60,6 @@ PROVIDERS = (
 )
 
 
-class Marking(Protocol):
-    """What marks a function, and leaves its type as it is."""
-
-    def __call__[**P, T](self, function: Callable[P, T], /) -> Callable[P, T]: ...
-
-
 _NAMES = frozenset(provider.name for provider in PROVIDERS)
 _LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("left_out", default=frozenset())
 
@@ -105,18 +99,15 @@ def nothing(*_: Any, **__: Any) -> Iterator[Any]:
     return iter(())
 
 
-def provides(name: str, otherwise: Callable[..., Any] = nothing) -> Marking:
+def provides[F: Callable[..., Any]](name: str, otherwise: Callable[..., Any] = nothing) -> Callable[[F], F]:
     """Mark what a provider does; ``otherwise``, which takes the same arguments, is done where it is left out."""
     assert name in _NAMES, name
 
-    def marked[**P, T](function: Callable[P, T]) -> Callable[P, T]:
+    def marked(function: F) -> F:
         @wraps(function)
-        def called(*args: P.args, **kwargs: P.kwargs) -> T:
-            left_out = _LEFT_OUT.get()
-            if left_out and name in left_out:
-                return cast(T, otherwise(*args, **kwargs))
-            return function(*args, **kwargs)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return (otherwise if name in _LEFT_OUT.get() else function)(*args, **kwargs)
 
-        return called
+        return cast(F, called)
 
     return marked
