@@ -362,14 +362,12 @@ class _Program:
         self.columns = {o: n for n, o in enumerate(o for options in self.options.values() for o in options)}
         # prices in the largest unit that divides them all: the solver's tolerances are for small numbers
         self.unit = gcd(*[o.price for o in self.columns]) or 1
-        self.levels: dict[int, int] = {}
         self.rows: list[tuple[float, float, dict[int, int]]] = []
         self.component = reduction.components()
         sizes = Counter(self.component.values())
         self.sizes = {c: sizes[self.component[c]] for c in self.options}
-        for c in self.options:
-            if self.sizes[c] > 1:
-                self.levels[c] = len(self.columns) + len(self.levels)
+        in_circles = [c for c in self.options if self.sizes[c] > 1]
+        self.levels = {c: column for column, c in enumerate(in_circles, len(self.columns))}
         for c in self.options:
             # a needed class has one node, another at most one
             self.rows.append((float(c in self.needed), 1.0, {self.columns[o]: 1 for o in self.options[c]}))

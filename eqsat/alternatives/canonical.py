@@ -144,7 +144,7 @@ class CanonicalGraph:
         nodes = self.graph.classes[c]
         if c in node[2]:
             return False
-        if self._extents and not self._binds_all(c, node):
+        if self._extents and free_in(node[0], list(map(self._indices_of, node[2]))) & ~self._indices_of(c):
             self.outside[c, node] = None
             return False
         nodes.append(node)
@@ -215,10 +215,6 @@ class CanonicalGraph:
         if not divisor.terms or self._indices_of(node[2][1]) or allowed.has(dividend, divisor):
             return node
         return node[0], node[1], (node[2][0], self.add_class(allowed.instead_of(divisor)))
-
-    def _binds_all(self, c: int, node: Node) -> bool:
-        """Whether ``node`` has no index of a reduction that the value of ``c`` does not speak of, but for its own."""
-        return not free_in(node[0], list(map(self._indices_of, node[2]))) & ~self._indices_of(c)
 
     def _indices_of(self, c: int) -> int:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""

@@ -308,13 +308,13 @@ class BitNodes(KindNodes):
         for one, other, possible in ((y, x, bits[0]), (x, y, bits[1])):
             beyond = one.constant & ~possible
             if not one.terms and op != "bitand" and beyond:
-                inside = make(op, to_expr(other), to_expr(number(one.constant & possible)))
-                yield make("add", inside, to_expr(number(beyond)))
+                inside = make(op, to_expr(other), const(one.constant & possible))
+                yield make("add", inside, const(beyond))
                 return
         start = (both & -both).bit_length() - 1
         if start:
             upper = make(op, *[to_expr(digits_of(theory, form, start, None)) for form in (x, y)])
-            scaled = make("mul", upper, to_expr(number(1 << start)))
+            scaled = make("mul", upper, const(1 << start))
             yield self._with_others(op, scaled, [digits_of(theory, form, 0, start) for form in (x, y)])
         elif both > 0:
             end = both.bit_length()

@@ -94,12 +94,9 @@ def without(*names: str) -> Iterator[None]:
         _LEFT_OUT.reset(token)
 
 
-def nothing(*_: Any, **__: Any) -> Iterator[Any]:
-    """No alternatives."""
-    return iter(())
-
-
-def provides[F: Callable[..., Any]](name: str, otherwise: Callable[..., Any] = nothing) -> Callable[[F], F]:
+def provides[F: Callable[..., Any]](
+    name: str, otherwise: Callable[..., Any] = lambda *_, **__: iter(())
+) -> Callable[[F], F]:
     """Mark what a provider does; ``otherwise``, which takes the same arguments, is done where it is left out."""
     assert name in _NAMES, name
 

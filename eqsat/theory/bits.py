@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
 
-from eqsat.lang.expr import Expr, chain_members, make
+from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
 from eqsat.theory.arithmetic import Arithmetic
@@ -201,7 +201,7 @@ def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: i
         literal = literal or None
     terms = sorted(map(to_expr, members), key=lambda term: term.key)
     if literal is not None:
-        terms.append(to_expr(number(literal)))
+        terms.append(const(literal))
     if len(terms) == 1:
         return theory.inner(terms[0])
     return theory.atom(reduce(lambda x, y: make(op, x, y), terms))

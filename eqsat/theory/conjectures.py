@@ -227,7 +227,7 @@ class _Conjecturer:
     def __init__(
         self, parts: _Parts, sums: Sequence[_Sum], members: Sequence[Expr], points: Points, undefined: Collection[Expr]
     ) -> None:
-        self.members, self.points, self.undefined = members, points, undefined
+        self.members, self.points, self.undefined = members, points, frozenset(undefined)
         self.asserted = Asserted()
         self.decide = _Decider(members)
         simplicity = Simplicity()
@@ -296,10 +296,9 @@ class _Conjecturer:
         return proved
 
     def _is_proved(self, before: Expr, after: Expr | None) -> bool:
-        return after is not None and self._is_defined(after) and self.decide(before.eq(after))
-
-    def _is_defined(self, term: Expr) -> bool:
-        return not self.undefined or not any(part in self.undefined for part in topological([term]))
+        if after is None or not self.undefined.isdisjoint(topological([after])):
+            return False
+        return self.decide(before.eq(after))
 
 
 def _is_simpler(form: LinearForm, atom: Expr, size: Callable[[Expr], int]) -> bool:

@@ -10,7 +10,7 @@ The identities, each checked point by point in ``tests/theory/test_reduce.py``, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from math import gcd
 from operator import or_
@@ -50,28 +50,23 @@ def _normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     if theory.parent is not None and theory.touched & theory.variables.of(index):
         # what is known of an index here is not about the one of that name which the reduction binds
         return theory.parent.form(term)
-    if (whole := _as_one_loop(theory, term)) is not None:
+    if (whole := _unless_refused(lambda: as_one_loop(theory, term))) is not None:
         return theory.form(whole)
     over = Range(index, theory.forms[low], theory.forms[high])
     if (inside := assuming_in(theory, over)) is None:
         return number(REDUCTIONS[term.op].identity)
     normal = inside.form(_in_order(inside, body, over))
+    found = _unless_refused(lambda: reduced(theory, term.op, _rotated(inside, normal, over), over))
+    return atom_form(term) if found is None else found
+
+
+def _unless_refused[T](find: Callable[[], T]) -> T | None:
+    """What is found; ``None`` if a step that is never taken divides by zero, or a bound explodes."""
     try:
-        return reduced(theory, term.op, _rotated(inside, normal, over), over)
+        return find()
     except ContradictionError:
         raise
     except ValueError:
-        # a step that is never taken divides by zero, or a bound explodes
-        return atom_form(term)
-
-
-def _as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
-    try:
-        return as_one_loop(theory, term)
-    except ContradictionError:
-        raise
-    except ValueError:
-        # a step that is never taken divides by zero, or a bound explodes
         return None
 
 
