@@ -19,7 +19,7 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import is_inside, with_selected_loads
 from eqsat.codegen.scopes import LoopWriter, indented
 from eqsat.codegen.vectors import LANES, Vectors
-from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
+from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, flattened
 from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, array_of, brief, extent, replaced, substitute, topological, variables
@@ -43,7 +43,7 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
     Parameters
     ----------
     kernel : Kernel
-        One whose buffers have one axis each, as :func:`eqsat.kernels.simplification.simplified` makes them.
+        Buffers of several axes become flat ones in row-major order.
     parallel : bool
         Whether outermost loops that write every element once become OpenMP loops.
     reassociate : bool
@@ -56,6 +56,8 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
     ------
     ValueError
         If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
+    TypeError
+        If what is given is no kernel.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
@@ -73,7 +75,7 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
     }
     <BLANKLINE>
     """
-    written = function(kernel, parallel, reassociate, lanes)
+    written = function(flattened(kernel), parallel, reassociate, lanes)
     return "#include <math.h>\n" + preamble([written]) + "\n" + written.text
 
 

@@ -28,7 +28,7 @@ from eqsat.egraph.patterns import (
     letter_of,
     operands_of,
 )
-from eqsat.egraph.program import CONTAINERS, EQUAL, NORMAL, PLAIN, negated
+from eqsat.egraph.program import CONTAINERS, COUNTED, EQUAL, NORMAL, PLAIN, negated
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape
 from eqsat.lang.expr import Expr, const, make, variables
@@ -112,7 +112,7 @@ class Given:
         """Add a node over a multiset."""
         self.size += 1
         # a conjunction, or minimum, of one and the same is that
-        self.is_apart &= len(set(members)) > 1 or op in ("mul", "bitxor")
+        self.is_apart &= len(set(members)) > 1 or op in COUNTED
         self._add_node(c, CONTAINERS[op], tuple(sorted(members)))
 
     def add_sum(self, c: int, constant: int, terms: Sequence[Term], kind: str) -> None:

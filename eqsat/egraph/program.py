@@ -27,7 +27,7 @@ CONTAINERS = {
     "bitxor": "BitXor",
 }
 #: Those of which a member that stands twice is not the same as one that stands once.
-_COUNTED = frozenset({"mul", "bitxor"})
+COUNTED = frozenset({"mul", "bitxor"})
 #: Constructors with a fixed number of operands, by operator.
 PLAIN = {
     "floordiv": ("Div", 2),
@@ -207,7 +207,7 @@ def without_terms(constructor: str, arity: int) -> str:
 
 def container_text(op: str, members: str) -> str:
     """The node of an operator over a multiset; but for products and exclusive or a member counts once."""
-    return f"({CONTAINERS[op]} {members if op in _COUNTED else f'(multiset-reset-counts {members})'})"
+    return f"({CONTAINERS[op]} {members if op in COUNTED else f'(multiset-reset-counts {members})'})"
 
 
 def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:

@@ -30,7 +30,6 @@ from eqsat.lang.expr import (
     brief,
     buffer,
     buffers,
-    const,
     digits,
     extent,
     free_name,
@@ -347,8 +346,7 @@ def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
     """The element of the flat array that ``array[indices]`` is."""
     declared = cast(Buffer, array.value)
     shape = cast(tuple[int, ...], declared.shape)
-    # a flat array stays as it is written
-    place = indices[0] if indices else const(0)
+    place = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=True):
         place = place * size + index
     return make("load", buffer(declared.name, declared.element, (prod(shape),)), place)

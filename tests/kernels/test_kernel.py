@@ -659,6 +659,14 @@ def test_the_arrays_of_a_kernel_may_be_called_like_the_results_of_expressions():
     assert "out0[i] = i;" in to_c(Kernel("numbers", [Store(out[I], I, [I])]))
 
 
+def test_c_of_arrays_of_several_axes_has_flat_ones():
+    i, j = var("i", 0, 2), var("j", 0, 4)
+    a, out = buffer("a", "i32", (3, 5)), buffer("out", "i32", (5, 3))
+    source = to_c(Kernel("turned", [Store(out[j, i], a[i, j], [j, i])]))
+    assert "t0 = j * 3;" in source
+    assert "out[t0 + i] = a[i * 5 + j];" in source
+
+
 def test_loops_run_in_parallel_on_request_and_only_if_no_element_is_written_twice():
     kernel = matmul()[0]
     assert "omp parallel" not in to_c(simplified(kernel))
