@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -83,19 +84,31 @@ class WarmProgram:
     """
 
     def __init__(self, text: str, lasts: int) -> None:
-        egglog = bindings()
         #: egglog's own object. To take queries apart would evaluate the parts that nothing new concerns each time.
-        self.egraph: Any = egglog.EGraph(no_decomp=True)
+        self.egraph: Any = bindings().EGraph(no_decomp=True)
         self._lasts = lasts
         self._scripts = 0
-        try:
-            self.run(text)
-            self.run(self._clearing())
-        except egglog.EggSmolError as error:
-            raise ValueError(f"egglog refuses the rules: {error}") from None
-        self._scripts = 0
+        self._cleared: set[str] = set()
         #: Whether a new program would be smaller and faster by now.
         self.is_worn = False
+        self.extend(f"(ruleset clear) {text}")
+
+    def extend(self, text: str) -> None:
+        """Read more sorts, tables and rules.
+
+        Raises
+        ------
+        ValueError
+            If egglog refuses the text.
+        """
+        scripts = self._scripts
+        try:
+            self.run(text)
+            self.run("\n".join(self._clearing()))
+        except bindings().EggSmolError as error:
+            raise ValueError(f"egglog refuses the rules: {error}") from None
+        # what stays is none of the scripts that wear it out
+        self._scripts, self.is_worn = scripts, False
 
     def run(self, text: str) -> list[Any]:
         """What egglog answers to each command of a script."""
@@ -113,10 +126,11 @@ class WarmProgram:
         """Empty every table: push and pop would copy all rules each time."""
         self.run("(run clear 1)")
 
-    def _clearing(self) -> str:
-        lines = ["(ruleset clear)"]
+    def _clearing(self) -> Iterator[str]:
+        """The rules that empty the tables that are new."""
         for name, table in self.egraph.freeze().functions.items():
+            if name in self._cleared or table.is_let_binding:
+                continue
+            self._cleared.add(name)
             row = f"({name} {' '.join(f'x{index}' for index in range(len(table.input_sorts)))})"
-            if not table.is_let_binding:
-                lines.append(f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)")
-        return "\n".join(lines)
+            yield f"(rule ((= o {row})) ((delete {row})) :ruleset clear :internal-include-subsumed)"

@@ -10,13 +10,15 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, needed_by
@@ -55,9 +57,6 @@ def _removed(folder: Path, files: dict[str, TextIO]) -> None:
 class Tables:
     """A warm session for one set of rules; a process that is forked makes its own."""
 
-    #: The rules about reductions whose matches are rows of tables.
-    queries: tuple[ReductionQuery, ...]
-    _ways: list[tuple[Compiled, tuple[str, ...]]]
     _run: Callable[[str], list[Any]]
     _egraph: Any
 
@@ -74,6 +73,17 @@ class Tables:
         self._rules = rules
         # those that are matched in all ways that there are
         self._thorough = thorough
+        # what egglog has of the rules, and those that it has not read
+        self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
+        self._unread = rules
+        self._numbers = count()
+        # the operators of which there is a table of terms
+        self._of_terms: set[str] = set()
+        #: The rules about reductions whose matches are rows of tables.
+        self.queries: list[ReductionQuery] = []
+        #: How long egglog has read rules.
+        self.reading = 0.0
+        self._once: Callable[[], AbstractContextManager[None]] = nullcontext
         self._can_retire = False
         self._schedules: dict[tuple[tuple[str, ...], ...], str] = {}
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
@@ -215,6 +225,7 @@ class Tables:
     @property
     def has_broad(self) -> bool:
         """Whether a broad rule may match."""
+        self._read_able()
         return any(way.broad and way.needs <= self.shapes.found for way, _ in self._ways)
 
     def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
@@ -230,32 +241,59 @@ class Tables:
             )
         return self._matchable[key]
 
-    def start(self) -> None:
-        """Compile the rules and let egglog read them, once: many inputs have no match, and need neither.
+    @cached_property
+    def reduces(self) -> bool:
+        """Whether there are rules about reductions."""
+        return any(rule.pattern.binds_index for rule in self._rules)
+
+    def _start(self) -> None:
+        """Let egglog read the encoding and a caller's own rules, once.
 
         Raises
         ------
         ValueError
-            If a rule cannot be matched, or egglog refuses the rules.
+            If a rule cannot be matched, or egglog refuses it.
         """
         if self._program is None:
-            self._program = WarmProgram(self._compiled(), MOST_SCRIPTS)
-            self._run, self._egraph = self._program.run, self._program.egraph
+            with self._reading():
+                self._program = WarmProgram(program(self._with_bits), MOST_SCRIPTS)
+                self._run, self._egraph = self._program.run, self._program.egraph
+                self._read([rule for rule in self._rules if rule in self._thorough])
 
-    def _compiled(self) -> str:
-        """Compile the rules; the program that egglog reads."""
-        ways = [way for rule in self._rules for way in compiled(rule, rule in self._thorough)]
-        self.queries = tuple([way.query for way in ways if way.query is not None])
-        self._read = (*_CLASSES, "Sc", *sorted(_constructors()), *[query.table for query in self.queries])
-        # the operators of which there is a table of terms
-        self._of_terms = [op for op in PLAIN if any(op in way.addends for way in ways)]
-        lines = [program(self._with_bits), *[terms_with(*PLAIN[op]) for op in self._of_terms]]
-        numbers = count()
-        self._ways = []
-        for way in ways:
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What is done once counts for no input."""
+        began = time.perf_counter()
+        with self._once():
+            yield
+        self.reading += time.perf_counter() - began
+
+    def _read_able(self) -> None:
+        """Let egglog read the rules that the e-graph has all shapes for."""
+        found = self.shapes.found
+        if able := [rule for rule in self._unread if any(needs <= found for needs, _ in needed_by(rule))]:
+            with self._reading():
+                self._read(able)
+                # terms with operators that no rule had looked up
+                self._run("(run nodes 1)")
+
+    def read_all(self) -> None:
+        """Let egglog read all rules, if it has read any."""
+        if self._program is not None and not self.is_left:
+            self._read(self._unread)
+
+    def _read(self, rules: Sequence[Rule]) -> None:
+        """Compile rules, and let egglog read them."""
+        lines: list[str] = []
+        for way in [way for rule in rules for way in compiled(rule, rule in self._thorough)]:
+            for op in sorted(way.addends - self._of_terms):
+                self._of_terms.add(op)
+                lines.append(terms_with(*PLAIN[op]))
+                if self._can_retire:
+                    lines.append(without_terms(*PLAIN[op]))
             names = []
             for stage in way.stages:
-                name = f"r{next(numbers)}"
+                name = f"r{next(self._numbers)}"
                 names.append(name)
                 # a match is one of the last stage
                 label = f"{way.name}@{name}" if stage is way.stages[-1] else name
@@ -264,10 +302,18 @@ class Tables:
                     f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
                 )
             self._ways.append((way, tuple(names)))
-        return "\n".join(lines)
+            if way.query is not None:
+                self.queries.append(way.query)
+        cast(WarmProgram, self._program).extend("\n".join(lines))
+        known = set(rules)
+        self._unread = [rule for rule in self._unread if rule not in known]
 
-    def begin(self, filtered: bool = False) -> None:
-        """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked."""
+    def begin(self, filtered: bool = False, once: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked.
+
+        What is done once in a process is done within ``once``.
+        """
+        self._once = once
         self.matches, self.seconds = Counter(), Counter()
         self.shapes = Shapes()
         self._given = Given() if filtered else None
@@ -282,7 +328,7 @@ class Tables:
 
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""
-        self.start()
+        self._start()
         self._given, self._is_empty = None, False
         script = []
         for table, rows in self._rows.items():
@@ -293,7 +339,7 @@ class Tables:
         if self._retired:
             if not self._can_retire:
                 self._can_retire = True
-                self._run(" ".join(["(ruleset gone)", *[without_terms(*PLAIN[op]) for op in self._of_terms]]))
+                self._run(" ".join(["(ruleset gone)", *[without_terms(*PLAIN[op]) for op in sorted(self._of_terms)]]))
             retired = [text for node in self._retired for text in self._retiring(*node)]
             self._run(f"{' '.join(retired)} (run gone 1)")
             self._retired.clear()
@@ -322,6 +368,7 @@ class Tables:
 
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
         """The rulesets of the ways to match that the e-graph has all shapes for."""
+        self._read_able()
         found = self.shapes.found
         return tuple([names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)])
 
@@ -341,7 +388,7 @@ class Tables:
 
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
-        found = self._rows_of(self._read)
+        found = self._rows_of((*_CLASSES, "Sc", *sorted(_constructors()), *[query.table for query in self.queries]))
         self._note_classes(found)
         return found
 
@@ -375,6 +422,12 @@ class Tables:
 #: The sessions that are open, and those of the process that this one was forked from.
 _SESSIONS: weakref.WeakSet[Tables] = weakref.WeakSet()
 _LEFT: list[Tables] = []
+
+
+def read_all_rules() -> None:
+    """Let each open session read the rules that no input had a use for yet, so that none waits for that."""
+    for tables in _SESSIONS:
+        tables.read_all()
 
 
 def _leave_all() -> None:

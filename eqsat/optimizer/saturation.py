@@ -83,10 +83,8 @@ def run_rules(
         with spent.during("saturate"):
             # half of the time that is left is for choosing
             ends = spent.seconds() + min(spent.left(budget.seconds) / 2, seconds)
-            starting = partial(spent.off_the_clock, builder.theory.work)
-            found = saturate(
-                builder, tables, budget, lambda more: spent.seconds() + more >= ends, has_own_rules, starting
-            )
+            once = partial(spent.off_the_clock, builder.theory.work)
+            found = saturate(builder, tables, budget, lambda more: spent.seconds() + more >= ends, has_own_rules, once)
         if found.rounds:
             spent.not_entered = None
         elif found.stop == "saturated":
@@ -103,19 +101,19 @@ def saturate(
     budget: Budget,
     is_late: Callable[[float], bool],
     has_own_rules: bool = False,
-    starting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    once: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Saturated:
     """Let the rules of ``tables`` match all that a canonical e-graph has, until nothing changes; it gains what they
     find.
 
     ``is_late`` says whether there is no time for what takes a number of seconds. What keeps the graph small for the
     shipped rules does not hold where a caller ``has_own_rules``: they match wide sums and sums that rules have made,
-    and rules of letters under one operator match always. In ``starting`` egglog reads the rules, once they may match.
+    and rules of letters under one operator match always. Within ``once`` egglog reads rules that may match.
     """
     run = _Run(builder, tables, is_late, has_own_rules)
-    tables.begin(filtered=builder.theory.is_canonical and not has_own_rules)
+    tables.begin(builder.theory.is_canonical and not has_own_rules, once)
     try:
-        stop = run.steps(budget, starting)
+        stop = run.steps(budget)
         run.derived.decided_conditions()
         run.derived.shared_terms()
         run.derived.moved_terms()
@@ -148,11 +146,11 @@ class _Run:
         #: The classes up to this number are there before rules match.
         self.given = 0
 
-    def steps(self, budget: Budget, starting: Callable[[], AbstractContextManager[None]]) -> str:
+    def steps(self, budget: Budget) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
         if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
-        is_new = self.enter(starting)
+        is_new = self.enter()
         # whether every rule was run
         is_whole, waited = True, 0
         for turn in range(1, budget.rounds + 1):
@@ -161,7 +159,7 @@ class _Run:
             # a round cannot be interrupted, and may take twice as long as the last, or as inserting did
             if self.is_late(2 * self.rounds[-1].seconds):
                 return "time"
-            began, matched = time.perf_counter(), self.tables.matches.total()
+            began, matched = self.now(), self.tables.matches.total()
             with_broad = self.has_own_rules or self.insertion.containers < LIMITS.containers
             is_whole &= with_broad or not self.tables.has_broad
             changed = self.tables.round(with_broad)
@@ -183,7 +181,7 @@ class _Run:
                 is_new = changed = self.insert() or is_due
                 is_due, waited = False, 0
             self.note(turn, self.tables.matches.total() - matched, began)
-            if not changed or (self.tables.queries and all(map(self._is_affine, self.builder.graph.roots))):
+            if not changed or (self.tables.reduces and all(map(self._is_affine, self.builder.graph.roots))):
                 # sums of variables have no loops left that could go
                 break
             if len(self.builder.graph) > budget.nodes:
@@ -195,17 +193,17 @@ class _Run:
             return "time"
         return "saturated" if is_whole and not self.reductions.is_cut else "nodes"
 
-    def enter(self, starting: Callable[[], AbstractContextManager[None]]) -> bool:
+    def now(self) -> float:
+        """The time, but for what is done once in a process."""
+        return time.perf_counter() - self.tables.reading
+
+    def enter(self) -> bool:
         """Give egglog the graph as it is, if rules may match that; whether they may."""
-        began = time.perf_counter()
+        began = self.now()
         is_new = self.insert(wait=True)
         self.given = len(self.values)
         if not is_new or not self.tables.may_match():
             return False
-        taken = time.perf_counter() - began
-        with starting():
-            self.tables.start()
-        began = time.perf_counter() - taken
         self.tables.insert()
         self.note(0, 0, began)
         return True
@@ -314,7 +312,7 @@ class _Run:
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""
         nodes, classes = len(self.builder.graph), len(self.values)
-        self.rounds.append(Round(1, number, nodes, classes, matches, time.perf_counter() - began))
+        self.rounds.append(Round(1, number, nodes, classes, matches, self.now() - began))
 
 
 def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:

@@ -68,8 +68,9 @@ class Partial(Tables):
     left_out: frozenset[str] = frozenset()
 
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
+        able = super()._able(with_broad)
         left_out = {names for way, names in self._ways if way.name in self.left_out}
-        return tuple([names for names in super()._able(with_broad) if names not in left_out])
+        return tuple([names for names in able if names not in left_out])
 
 
 @cache
