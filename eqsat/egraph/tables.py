@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, needed_by
@@ -37,7 +37,7 @@ from eqsat.egraph.program import (
     without_terms,
 )
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import FALSE, LITERAL, SUM, TRUE, VARYING, Shapes
+from eqsat.egraph.shapes import FALSE, LITERAL, SUM, TRUE, VARYING, Shape, Shapes
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 2_000_000
@@ -73,9 +73,9 @@ class Tables:
         self._rules = rules
         # those that are matched in all ways that there are
         self._thorough = thorough
-        # what egglog has of the rules, and those that it has not read
+        # what egglog has of the rules, and those that it has not read, with what each way to match them needs
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
-        self._unread = rules
+        self._unread: list[tuple[Rule, list[frozenset[Shape]]]] = []
         self._numbers = count()
         # the operators of which there is a table of terms
         self._of_terms: set[str] = set()
@@ -256,8 +256,7 @@ class Tables:
         """
         if self._program is None:
             with self._reading():
-                self._program = WarmProgram(program(self._with_bits), MOST_SCRIPTS)
-                self._run, self._egraph = self._program.run, self._program.egraph
+                self._unread = [(rule, [needs for needs, _ in needed_by(rule)]) for rule in self._rules]
                 self._read([rule for rule in self._rules if rule in self._thorough])
 
     @contextmanager
@@ -271,7 +270,7 @@ class Tables:
     def _read_able(self) -> None:
         """Let egglog read the rules that the e-graph has all shapes for."""
         found = self.shapes.found
-        if able := [rule for rule in self._unread if any(needs <= found for needs, _ in needed_by(rule))]:
+        if able := [rule for rule, ways in self._unread if any(needs <= found for needs in ways)]:
             with self._reading():
                 self._read(able)
                 # terms with operators that no rule had looked up
@@ -280,17 +279,16 @@ class Tables:
     def read_all(self) -> None:
         """Let egglog read all rules, if it has read any."""
         if self._program is not None and not self.is_left:
-            self._read(self._unread)
+            self._read([rule for rule, _ in self._unread])
 
     def _read(self, rules: Sequence[Rule]) -> None:
-        """Compile rules, and let egglog read them."""
-        lines: list[str] = []
-        for way in [way for rule in rules for way in compiled(rule, rule in self._thorough)]:
-            for op in sorted(way.addends - self._of_terms):
-                self._of_terms.add(op)
-                lines.append(terms_with(*PLAIN[op]))
-                if self._can_retire:
-                    lines.append(without_terms(*PLAIN[op]))
+        """Compile rules, and let egglog read them, after the encoding if it does not have that."""
+        compiled_ways = [way for rule in rules for way in compiled(rule, rule in self._thorough)]
+        of_terms = sorted({op for way in compiled_ways for op in way.addends} - self._of_terms)
+        lines = [terms_with(*PLAIN[op]) for op in of_terms]
+        lines += [without_terms(*PLAIN[op]) for op in of_terms if self._can_retire]
+        ways: list[tuple[Compiled, tuple[str, ...]]] = []
+        for way in compiled_ways:
             names = []
             for stage in way.stages:
                 name = f"r{next(self._numbers)}"
@@ -301,12 +299,17 @@ class Tables:
                     f"{stage.tables} (ruleset {name})"
                     f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
                 )
-            self._ways.append((way, tuple(names)))
-            if way.query is not None:
-                self.queries.append(way.query)
-        cast(WarmProgram, self._program).extend("\n".join(lines))
+            ways.append((way, tuple(names)))
+        if self._program is None:
+            self._program = WarmProgram("\n".join([program(self._with_bits), *lines]), MOST_SCRIPTS)
+            self._run, self._egraph = self._program.run, self._program.egraph
+        else:
+            self._program.extend("\n".join(lines))
+        self._ways += ways
+        self._of_terms.update(of_terms)
+        self.queries += [way.query for way, _ in ways if way.query is not None]
         known = set(rules)
-        self._unread = [rule for rule in self._unread if rule not in known]
+        self._unread = [(rule, needs) for rule, needs in self._unread if rule not in known]
 
     def begin(self, filtered: bool = False, once: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked.
