@@ -335,7 +335,7 @@ class LeftSide:
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
-        takers = [] if at_top else [pair for pair in addends if _is_unit(pair[0]) and _stands_once(pair[1], addends)]
+        takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and _stands_once(pair[1], addends)]
         for taker in takers:
             for end, rest in self.terms(query, [pair for pair in addends if pair is not taker], whole, left):
                 yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
@@ -625,7 +625,8 @@ def _letters_in(left: Expr, sums: bool) -> Iterator[str]:
             yield letter
 
 
-def _is_unit(coefficient: Expr) -> bool:
+def is_unit(coefficient: Expr) -> bool:
+    """Whether a coefficient of a pattern is 1 or -1."""
     return coefficient.op == "const" and abs(coefficient.vmin) == 1
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol, cast
 
-from eqsat.egraph.left_sides import is_one_term
+from eqsat.egraph.left_sides import is_one_term, is_unit
 from eqsat.egraph.matching import by_representation, needed_by
 from eqsat.egraph.patterns import (
     MEASURES,
@@ -327,9 +327,9 @@ def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, boun
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum: its constant, what it adds with coefficients, and letters with theirs; at the ``top`` others may be left.
+    """A sum: its constant, what is written out, and letters with their coefficients; at the ``top`` others may be left.
 
-    The coefficient of a ``product`` may be part of one of its letters.
+    What is written out has a coefficient too, and may be a product, of which that may be part of a letter.
     """
 
     constant: Expr
@@ -340,7 +340,7 @@ class _Sum:
     @cached_property
     def _has_taker(self) -> bool:
         """Whether further down a letter may be all that is left."""
-        return any(k.op == "const" and abs(k.vmin) == 1 for k, _ in self.letters)
+        return any(is_unit(k) for k, _ in self.letters)
 
     def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
         for constant, terms in given.sums.get(c, ()):
