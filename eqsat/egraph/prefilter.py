@@ -7,6 +7,7 @@ what is computed from it as possible. So the answer "no" is certain: it holds as
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,8 +49,8 @@ class Given:
 
     Attributes
     ----------
-    nodes : dict from str to list of (int, tuple of int)
-        By constructor the classes that have nodes of it, and their operands.
+    nodes : dict from str to list of tuple of int
+        By constructor the operands of its nodes.
     sums : dict from int to list of (int, list of Term)
         The constants and terms of the sums of a class that rules match.
     normal : dict from int to list of Term
@@ -65,7 +66,7 @@ class Given:
     """
 
     def __init__(self) -> None:
-        self.nodes: dict[str, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
+        self.nodes: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self.sums: dict[int, list[tuple[int, list[Term]]]] = defaultdict(list)
         self.normal: dict[int, list[Term]] = {}
         self.numbers: dict[int, int] = {}
@@ -128,7 +129,7 @@ class Given:
 
     def _add_node(self, c: int, constructor: str, operands: tuple[int, ...]) -> None:
         self._note(c, (constructor, operands))
-        self.nodes[constructor].append((c, operands))
+        self.nodes[constructor].append(operands)
         self._operands[c, constructor].append(operands)
 
     def _note(self, c: int, node: object) -> None:
@@ -194,9 +195,14 @@ def _literal_letters(term: Expr) -> tuple[str, ...]:
     return tuple([str(v.value) for v in variables([term]) if is_literal_letter(v)])
 
 
-def _open_letters(term: Expr, bound: Bound) -> list[str]:
-    """The letters of literals that are not bound."""
-    return [name for name in _literal_letters(term) if name not in bound]
+def _is_open(term: Expr, bound: Bound) -> bool:
+    """Whether a letter of a literal is not bound."""
+    return any(name not in bound for name in _literal_letters(term))
+
+
+def _unknown(names: Iterable[str], bound: Bound) -> Bound:
+    """``bound``, and that other letters of these stand for what is not known."""
+    return {**dict.fromkeys(names), **bound}
 
 
 _COMPARED = {
@@ -263,20 +269,30 @@ class _Truth:
 
 
 @dataclass(frozen=True)
-class _Node:
-    """A node with a fixed number of operands, which are matched in ``order``."""
+class _OfNodes(ABC):
+    """What matches the nodes of a constructor."""
 
     constructor: str
-    operands: tuple[_Part, ...]
-    order: tuple[int, ...]
 
     def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
         for operands in given.operands(c, self.constructor):
             yield from self._with(operands, given, bound)
 
     def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        for _, operands in given.nodes[self.constructor]:
+        for operands in given.nodes[self.constructor]:
             yield from self._with(operands, given, bound)
+
+    @abstractmethod
+    def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+        """The ways to match a node with these operands."""
+
+
+@dataclass(frozen=True)
+class _Node(_OfNodes):
+    """A node with a fixed number of operands, which are matched in ``order``."""
+
+    operands: tuple[_Part, ...]
+    order: tuple[int, ...]
 
     def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
         for ordered in (operands, operands[::-1]) if self.constructor == "Eq" else (operands,):
@@ -292,27 +308,18 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _Container:
+class _Container(_OfNodes):
     """A node over a multiset: its members that are written out, and letters; at the ``top`` others may be left."""
 
-    constructor: str
     written: tuple[_Part, ...]
     letters: tuple[str, ...]
     top: bool
 
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        for members in given.operands(c, self.constructor):
-            yield from self._with(members, given, bound)
-
-    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        for _, members in given.nodes[self.constructor]:
-            yield from self._with(members, given, bound)
-
-    def _with(self, members: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+    def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
         # further down a letter may be all that is left
         letters = [_Letter(name) for name in self.letters] if self.top else []
-        for found in _chosen([*self.written, *letters], members, given, bound):
-            yield found if self.top else {**dict.fromkeys(self.letters), **found}
+        for found in _chosen([*self.written, *letters], operands, given, bound):
+            yield found if self.top else _unknown(self.letters, found)
 
 
 def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
@@ -325,8 +332,24 @@ def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, boun
             yield from _chosen(parts[1:], members[:place] + members[place + 1 :], given, found)
 
 
+class _OfSums(ABC):
+    """What matches the sums of a class."""
+
+    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+        for constant, terms in given.sums.get(c, ()):
+            yield from self._with(constant, terms, given, bound)
+
+    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
+        for c in given.sums:
+            yield from self.at(c, given, bound)
+
+    @abstractmethod
+    def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
+        """The ways to match a sum."""
+
+
 @dataclass(frozen=True)
-class _Sum:
+class _Sum(_OfSums):
     """A sum: its constant, what is written out, and letters with their coefficients; at the ``top`` others may be left.
 
     What is written out has a coefficient too, and may be a product, of which that may be part of a letter.
@@ -341,14 +364,6 @@ class _Sum:
     def _has_taker(self) -> bool:
         """Whether further down a letter may be all that is left."""
         return any(is_unit(k) for k, _ in self.letters)
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        for constant, terms in given.sums.get(c, ()):
-            yield from self._with(constant, terms, given, bound)
-
-    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        for c in given.sums:
-            yield from self.at(c, given, bound)
 
     def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
         if len(terms) < len(self.written):
@@ -388,21 +403,21 @@ class _Sum:
             return
         if len(self.letters) == 1 and factor in (None, 1):
             [(coefficient, name)] = self.letters
-            if is_literal_letter(coefficient) and _open_letters(coefficient, bound):
+            if is_literal_letter(coefficient) and _is_open(coefficient, bound):
                 for scale, c in left:
                     if bound.get(name) in (None, c):
                         yield {**bound, name: c, str(coefficient.value): scale}
                 if not several:
                     return
         names = [name for _, name in self.letters]
-        names += [letter for k, _ in self.letters for letter in _open_letters(k, bound)]
-        yield {**dict.fromkeys(names), **bound}
+        names += [letter for k, _ in self.letters for letter in _literal_letters(k)]
+        yield _unknown(names, bound)
 
     def _offset(self, constant: int, factor: int | None, several: bool, given: Given, bound: Bound) -> Iterator[Bound]:
         """The ways to match the constant."""
         wanted = self.constant
         if several:
-            yield {**dict.fromkeys(_open_letters(wanted, bound)), **bound}
+            yield _unknown(_literal_letters(wanted), bound)
         elif is_literal_letter(wanted) and str(wanted.value) not in bound:
             if constant and factor in (None, 1):
                 yield {**bound, str(wanted.value): constant}
@@ -411,9 +426,9 @@ class _Sum:
             if self.top or not constant or self._has_taker:
                 yield bound
         elif factor == 1:
-            yield from _as_number(wanted, constant, given, {**dict.fromkeys(_open_letters(wanted, bound)), **bound})
+            yield from _as_number(wanted, constant, given, _unknown(_literal_letters(wanted), bound))
         else:
-            yield {**dict.fromkeys(_open_letters(wanted, bound)), **bound}
+            yield _unknown(_literal_letters(wanted), bound)
 
 
 def _scaled(
@@ -421,11 +436,11 @@ def _scaled(
 ) -> Iterator[tuple[Bound, int | None]]:
     """A coefficient of a pattern as one that is there, up to the factor, and the factor if it is known then."""
     if is_product:
-        yield {**dict.fromkeys(_open_letters(coefficient, bound)), **bound}, factor
-    elif _open_letters(coefficient, bound):
+        yield _unknown(_literal_letters(coefficient), bound), factor
+    elif _is_open(coefficient, bound):
         if factor in (None, 1):
             for found in _as_number(coefficient, scale, given, bound):
-                yield {**dict.fromkeys(_open_letters(coefficient, found)), **found}, 1
+                yield _unknown(_literal_letters(coefficient), found), 1
     else:
         try:
             number = _number(coefficient, given, bound)
@@ -446,21 +461,16 @@ def _contains(terms: Sequence[Term], c: int, given: Given) -> bool:
 
 
 @dataclass(frozen=True)
-class _AnyTerm:
+class _AnyTerm(_OfSums):
     """A left side that is a multiple of one term: it matches each term of any sum."""
 
     coefficient: Expr
     part: _Part
 
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        for _, terms in given.sums.get(c, ()):
-            for scale, a in terms:
-                for found in self.part.at(a, given, bound):
-                    yield from _as_number(self.coefficient, scale, given, found)
-
-    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        for c in given.sums:
-            yield from self.at(c, given, bound)
+    def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
+        for scale, a in terms:
+            for found in self.part.at(a, given, bound):
+                yield from _as_number(self.coefficient, scale, given, found)
 
 
 def _part(term: Expr) -> _Part:

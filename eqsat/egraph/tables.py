@@ -231,8 +231,9 @@ class Tables:
     def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
         """Whether a rule reads nodes of these operators alone; none that asks for two values where nothing has them."""
         live = frozenset([name for op in operators for name in CONSTRUCTORS.get(op, ())])
-        key, lacking = (live, with_two_values), _constructors() - live
+        key = live, with_two_values
         if key not in self._matchable:
+            lacking = _constructors() - live
             self._matchable[key] = any(
                 any(lacking.isdisjoint([kind for _, kind in needs]) for needs, _ in needed_by(rule))
                 and not by_representation(rule)
@@ -391,7 +392,7 @@ class Tables:
 
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
-        found = self._rows_of((*_CLASSES, "Sc", *sorted(_constructors()), *[query.table for query in self.queries]))
+        found = self._rows_of((*_CLASSES, "Sc", *_constructors(), *[query.table for query in self.queries]))
         self._note_classes(found)
         return found
 
@@ -429,7 +430,7 @@ _LEFT: list[Tables] = []
 
 def read_all_rules() -> None:
     """Let each open session read the rules that no input had a use for yet, so that none waits for that."""
-    for tables in _SESSIONS:
+    for tables in list(_SESSIONS):
         tables.read_all()
 
 

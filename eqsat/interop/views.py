@@ -16,9 +16,9 @@ from operator import index, mul
 from typing import Any
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var
-from eqsat.lang.functions import where
 from eqsat.lang.validation import require, shown
 from eqsat.optimizer.front import optimize
+from eqsat.prove.defined import both, chosen
 
 #: The index of an access that does not happen; it stands for no number.
 INVALID = var("INVALID", 0, 0)
@@ -189,6 +189,7 @@ def split_gate(index: Expr) -> Access:
     index : Expr
         A term.
 
+    >>> from eqsat import where
     >>> r = var("r", 0, 9)
     >>> split_gate(where(r < 5, r * 8, INVALID))
     Access(index=Expr('r*8'), valid=Expr('r < 5'))
@@ -203,9 +204,9 @@ def split_gate(index: Expr) -> Access:
         if term is INVALID:
             valid[term] = FALSE
         elif term.op == "where":
-            valid[term] = _both(parts[0], _choice(term.args[0], parts[1], parts[2]))
+            valid[term] = both(parts[0], chosen(term.args[0], parts[1], parts[2]))
         else:
-            valid[term] = reduce(_both, parts, TRUE)
+            valid[term] = reduce(both, parts, TRUE)
 
     def choose(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         """A branch that is never valid is never chosen."""
@@ -219,20 +220,3 @@ def split_gate(index: Expr) -> Access:
         return Access(const(0), FALSE)
     found, gate = rebuild([index, valid[index]], choose)
     return Access(found, gate)
-
-
-def _both(p: Expr, q: Expr) -> Expr:
-    if p is q or q is TRUE:
-        return p
-    return q if p is TRUE else FALSE if FALSE in (p, q) else p & q
-
-
-def _choice(condition: Expr, p: Expr, q: Expr) -> Expr:
-    """``where(condition, p, q)`` on conditions, written plainly where one of them is a literal."""
-    if p is q:
-        return p
-    if q is FALSE:
-        return _both(condition, p)
-    if p is FALSE:
-        return _both(~condition, q)
-    return where(condition, p, q)

@@ -37,10 +37,10 @@ def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
     match term.op:
         case "where":
             condition, x, y = operands
-            return _all([condition, x if x is y else where(term.args[0], x, y)])
+            return both(condition, chosen(term.args[0], x, y))
         case "and" | "or":
             alone = [~a if term.op == "and" else a for a in term.args]
-            return reduce(_either, [_all(operands), *map(_both, operands, alone)], FALSE)
+            return reduce(_either, [_all(operands), *map(both, operands, alone)], FALSE)
         case op if op in REDUCTIONS:
             body, _, low, high = operands
             _, index, *ends = term.args
@@ -50,11 +50,25 @@ def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
 
 
 def _all(conditions: Sequence[Expr]) -> Expr:
-    return reduce(_both, dict.fromkeys(conditions), TRUE)
+    return reduce(both, dict.fromkeys(conditions), TRUE)
 
 
-def _both(x: Expr, y: Expr) -> Expr:
-    return y if x is TRUE else x if y is TRUE else x & y
+def both(p: Expr, q: Expr) -> Expr:
+    """``p and q``, written plainly where one of them is a literal."""
+    if p is q or q is TRUE:
+        return p
+    return q if p is TRUE else FALSE if FALSE in (p, q) else p & q
+
+
+def chosen(condition: Expr, p: Expr, q: Expr) -> Expr:
+    """``where(condition, p, q)`` on conditions, written plainly where one of them is a literal."""
+    if p is q:
+        return p
+    if q is FALSE:
+        return both(condition, p)
+    if p is FALSE:
+        return both(~condition, q)
+    return where(condition, p, q)
 
 
 def _either(x: Expr, y: Expr) -> Expr:
