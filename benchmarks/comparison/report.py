@@ -303,8 +303,10 @@ def _listed(title: str, what: str, found: Sequence[Row], rows: Sequence[Row]) ->
     if not peers_of(rows):
         return ""
     lines = [_line(row) for row in found]
-    share = f" ({len(found) / len(rows):.1%})" if found else ""
-    parts = [f"## {title}", f"On {len(found) or 'none'} of {len(rows)} cases{share} {what}."]
+    said = f"Of {len(rows)} cases there is none on which {what}."
+    if found:
+        said = f"On {len(found)} of {len(rows)} cases ({len(found) / len(rows):.1%}) {what}."
+    parts = [f"## {title}", said]
     if lines:
         parts.append(table(["case", "eqsat", "best", "of", "eqsat's answer", "the best"], lines[:MOST_LINES], words=6))
     return "\n\n".join([*parts, *_more(lines)])
@@ -341,12 +343,12 @@ def _steps(walkthroughs: Sequence[Walkthrough]) -> str:
 
 def _walk(number: int, walk: Walkthrough) -> str:
     lines = [[_rule(step.rule), _terms(step.roots), step.reachable] for step in walk.steps]
-    lost = " and ".join(f"`{step.rule.name}`" for step in walk.lost if step.rule)
+    lost = [f"`{step.rule.name}`" for step in walk.lost if step.rule]
+    undone = f", and what {' and '.join(lost)} {'do' if len(lost) > 1 else 'does'} cannot be undone" if lost else ""
     parts = [
         f"### {number}. `{walk.item.case.id}`",
         table(["rule", "the kernel after it", "within reach"], lines, words=2),
-        f"Cost {walk.cost}{f', and what {lost} does cannot be undone' if lost else ''}. "
-        f"eqsat: **{walk.saturated_cost}**, {_terms(walk.saturated)}.",
+        f"Cost {walk.cost}{undone}. eqsat: **{walk.saturated_cost}**, {_terms(walk.saturated)}.",
     ]
     if walk.best.cost < walk.cost:
         parts.append(f"* {_attempt('The cheapest', walk.best)}")

@@ -290,7 +290,7 @@ def test_the_report_says(text, needs_studies, walk):
 
 def test_a_report_of_cases_that_no_peer_wins():
     kept = [found for found in ROWS if found["id"] != "lost"]
-    assert "On none of 2 cases some peer's answer costs less." in markdown(run_of(kept), {})
+    assert "Of 2 cases there is none on which some peer's answer costs less." in markdown(run_of(kept), {})
 
 
 def test_a_report_without_peers_and_compiled_code():
