@@ -74,7 +74,7 @@ class Result(Displayed):
     pareto : tuple of Answer
         If asked for, the answers of which none is both cheaper and smaller than another, the cheapest first.
     model : CostModel
-        What was cheap.
+        The cost model by which the answer was chosen.
     snapshot : Snapshot or None
         What the run left of its e-graphs, for :attr:`graph` and :meth:`extract`.
 
