@@ -88,10 +88,11 @@ def report(every: Sequence[Row]) -> str:
         "# How far answers are from the least cost",
         "",
         f"Made by `make optimum`: {len(rows)} single roots of up to three variables, from the bundled kernels, the",
-        f"suites of the tests, and random terms, by the model `{models[0]}`. Terms are enumerated by increasing cost",
-        "(`eqsat/discover/search.py`); each that costs less than the answer is compared with the root on the whole",
-        "domain, and priced by the model. *Proved least*: all terms that cost less were looked at, over the literals",
-        "of the case and their neighbours, shared subterms paid each time. *Open*: none was found that costs less.",
+        "suites of the tests, and random terms. Terms are enumerated by increasing cost under a model",
+        "(`eqsat/discover/search.py`). Each that costs less than the answer is compared with the root on the whole",
+        "domain. *Better found*: a term that costs less is equal. *Proved least*: all terms that cost less were",
+        "enumerated, over the literals of the case and their neighbours, and none is equal; a shared subterm counts",
+        "each time. *Open*: none was found, but not all were enumerated. *Cost over it* is over the least known.",
         "",
     ]
     if len(models) > 1:
@@ -100,7 +101,7 @@ def report(every: Sequence[Row]) -> str:
             "",
             "`divisions` is a machine without a divider: a division costs 40, a remainder 44, a product 4, all else 2.",
             "",
-            f"By `{models[0]}`:",
+            f"By `{models[0]}`, by where the roots come from and by what they are about:",
             "",
         ]
     for key in ("source", "family"):
@@ -110,7 +111,12 @@ def report(every: Sequence[Row]) -> str:
         lines += [_table(key, {**dict(sorted(groups.items())), "all": rows}), ""]
     slow = [row.search_seconds for row in rows]
     lines += [f"The search takes {median(slow):.1f} s of processor time in the median, {max(slow):.0f} at most.", ""]
-    lines += ["## Pairs", ""]
+    lines += [
+        "## Pairs",
+        "",
+        f"Answers for which an equal term was found that costs less, up to {PAIRS} of a family:",
+        "",
+    ]
     for name in sorted({row.family for row in rows}):
         worst = sorted(
             (r for r in rows if r.family == name and r.cost > r.least_known),
@@ -131,7 +137,8 @@ def _table(title: str, groups: Mapping[str, Sequence[Row]]) -> str:
     for name, rows in groups.items():
         cost, least = sum(r.cost for r in rows), sum(r.least_known for r in rows)
         counts = [sum(r.outcome == outcome for r in rows) for outcome in outcomes]
-        lines.append([name, len(rows), cost, least, f"{cost / max(1, least):.3f}", *counts])
+        # where nothing costs anything the answers are the least
+        lines.append([name, len(rows), cost, least, f"{max(1, cost) / max(1, least):.3f}", *counts])
     return table(head, lines, words=len(head))
 
 

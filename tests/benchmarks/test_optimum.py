@@ -27,5 +27,5 @@ def test_report() -> None:
     assert "| model |" not in text
     assert "| `x \\| 1` | 5 | `x` | 4 | x in [0, 9] |" in text
     both = report([row, replace(better, model="divisions")])
-    assert "| `latency` | 1 | 0 | 0 | 0.000 | 0 | 1 | 0 |" in both
+    assert "| `latency` | 1 | 0 | 0 | 1.000 | 0 | 1 | 0 |" in both
     assert "| `divisions` | 1 | 5 | 4 | 1.250 | 1 | 0 | 0 |" in both
