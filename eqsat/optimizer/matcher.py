@@ -18,7 +18,6 @@ from eqsat.lang.ops import MAX_SHIFT, OPS, REDUCTIONS
 from eqsat.optimizer.canonical_terms import (
     CHAINED,
     INDEX,
-    MINUS_ONE,
     ONE,
     canonical,
     canonical_terms,
@@ -37,6 +36,9 @@ UNDOES = {
 
 #: What the letters of a pattern stand for, and at ``INDEX`` its index, if it has one.
 Binding = dict[str, Expr]
+
+#: The operator of an operand, and maybe that of one of its operands.
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,25 @@ class _Shape:
         """The operator of all terms that can match; empty if these have any."""
         return "const" if self.kind == "literal" else self.op if self.fixed is None else self.fixed.op
 
+    @property
+    def operands(self) -> list[_Shape]:
+        """What stands below; of a chain, also below its links, since canonical terms keep all operands together."""
+        return [
+            operand
+            for arg in self.args
+            for operand in (arg.operands if arg.op == self.op and self.op in CHAINED else [arg])
+        ]
+
     @cached_property
-    def below(self) -> frozenset[str]:
-        """The operators that operands of a match have; one with that of the chain itself is several of these."""
-        return frozenset([shape.needs for shape in self.args]) - {"", self.op}
+    def below(self) -> frozenset[Path]:
+        """The operators that operands of a match have, and each with those of their operands."""
+        return frozenset([path for operand in self.operands for path in operand.paths])
+
+    @property
+    def paths(self) -> list[Path]:
+        """The operator of all that can match, and with it those of their operands, as far as they are given."""
+        ways = [(self.needs,), *[(self.needs, operand.needs) for operand in self.operands]]
+        return [way for way in ways if all(way)]
 
     def fits(self, term: Expr) -> bool:
         """Whether ``term`` can match, by its operator alone."""
@@ -83,14 +100,22 @@ def _shape(pattern: Expr) -> _Shape:
     args = tuple([_shape(a) for a in pattern.args])
     match pattern.op:
         case "sub":
-            return _Shape("add", (args[0], _Shape("mul", (args[1], _Shape("const", fixed=MINUS_ONE)))))
+            return _Shape("add", (args[0], _negated(args[1])))
         case "neg":
-            return _Shape("mul", (args[0], _Shape("const", fixed=MINUS_ONE)))
+            return _negated(args[0])
         case "ne":
             return _Shape("not", (_Shape("eq", args),))
         case "le":
             return _Shape("lt", (args[0], _Shape("add", (args[1], _Shape("const", fixed=ONE)))))
     return _Shape(pattern.op, args)
+
+
+def _negated(shape: _Shape) -> _Shape:
+    """The negative of what a shape matches, in canonical terms."""
+    term, factor = shape, 1
+    if shape.op == "mul" and shape.args[1].fixed is not None:
+        term, factor = shape.args[0], shape.args[1].fixed.vmin
+    return term if factor == -1 else _Shape("mul", (term, _Shape("const", fixed=const(-factor))))
 
 
 @dataclass(frozen=True)
@@ -150,6 +175,16 @@ def _congruence(term: Expr) -> tuple[int, int]:
     return modulus, remainder % modulus if modulus else remainder
 
 
+def _operands(term: Expr) -> Sequence[Expr]:
+    """What stands below a canonical term; of a chain, all its operands."""
+    return operands_of(term.op, term) if term.op in CHAINED else term.args
+
+
+def _paths(term: Expr) -> list[Path]:
+    """The operator of a term, and with it those of its operands."""
+    return [(term.op,), *{(term.op, operand.op) for operand in _operands(term)}]
+
+
 class Matcher:
     """Every way in which rules rewrite a canonical term at its root, operands in any order.
 
@@ -159,7 +194,7 @@ class Matcher:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = _compiled(tuple(rules))
         self._splits: dict[Expr, list[tuple[Expr, ...]]] = {}
-        self._below: dict[Expr, set[str]] = {}
+        self._below: dict[Expr, set[Path]] = {}
 
     def bounds(self, term: Expr) -> tuple[int, int]:
         """Inclusive bounds of a canonical term, for guards."""
@@ -260,8 +295,7 @@ class Matcher:
             return True
         found = self._below.get(term)
         if found is None:
-            operands = operands_of(term.op, term) if term.op in CHAINED else term.args
-            found = self._below[term] = {operand.op for operand in operands}
+            found = self._below[term] = {path for operand in _operands(term) for path in _paths(operand)}
         return shape.below <= found
 
     def _match(self, shape: _Shape, term: Expr, binding: Binding) -> list[Binding]:

@@ -57,6 +57,8 @@ TABLE = [
     ("y - 1 < x", "y <= x"),
     ("-y", "-y"),
     ("y*-3 - x + 5", "5 - x - y*3"),
+    ("x + i - (x & i)*2", "i ^ x"),
+    ("x + i - (x & i)*3", "i + x - (i & x)*3"),
 ]
 
 
@@ -293,7 +295,8 @@ def test_random_reductions_keep_their_values(case):
     assert result.check().equal, str(result.expr)
 
 
-def test_no_rule_is_matched_with_operands_that_lack_an_operator_of_its_own() -> None:
+@pytest.mark.parametrize(("part", "joined"), [("x{n} < y{n}", " and "), ("where(x{n} < 3, 4, y{n})*5", " + ")])
+def test_no_rule_is_matched_with_operands_that_lack_operators_of_its_own(part, joined) -> None:
     class Counting(Matcher):
         def _match_all(self, *args):
             nonlocal count
@@ -301,7 +304,7 @@ def test_no_rule_is_matched_with_operands_that_lack_an_operator_of_its_own() -> 
             return super()._match_all(*args)
 
     count, names = 0, {f"{letter}{n}": var(f"{letter}{n}", 0, 9) for letter in "xy" for n in range(16)}
-    (term,) = canonical_terms([parse(" and ".join([f"x{n} < y{n}" for n in range(16)]), names)])
+    (term,) = canonical_terms([parse(joined.join([part.format(n=n) for n in range(16)]), names)])
     assert not [*Counting(DEFAULT).rewrites(term)]
     # before, every two of these were matched with each of the rules
     assert count < 500
