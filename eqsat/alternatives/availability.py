@@ -418,6 +418,28 @@ def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, 
                     if below != c:
                         yield below, ("sum", (constant - form.constant, (1,)), (c,))
                     yield builder.add_class(quotient), ("floordiv", None, (below, builder.add_class(number(n))))
+    yield from _of_finer_sums(builder, forms)
+
+
+def _of_finer_sums(builder: Builder, forms: Mapping[int, LinearForm]) -> Iterator[tuple[int, Node]]:
+    """``A//n + w`` as ``B//(k*n)`` for sums ``B`` that differ from ``k*A`` by ``k*n*w`` and what does not count."""
+    theory = builder.theory
+    tried: set[tuple[int, int]] = set()
+    for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
+        if (n := literal_divisor(atom)) < 2:
+            continue
+        dividend = theory.inner(atom.args[0]).terms
+        first = next(iter(dividend))
+        for c, form in forms.items():
+            k, left = divmod(form.terms.get(first, 0), dividend[first])
+            if left or k < 2 or (c, k * n) in tried:
+                continue
+            if any((form.terms.get(a, 0) - k * of_a) % (k * n) for a, of_a in dividend.items()):
+                continue
+            tried.add((c, k * n))
+            quotient = theory.quotient_by(form, k * n)
+            if len(quotient.terms) > 1 and atom in quotient.terms:
+                yield builder.add_class(quotient), ("floordiv", None, (c, builder.add_class(number(k * n))))
 
 
 def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:

@@ -102,6 +102,14 @@ COSTS = [
     ),
     # a quotient of a sum that is there, and a selection for a multiple of another
     (["x + y*10", "(y*2 + x//5)//3%3*5 + x%5"], {"x": (0, 9), "y": (0, 8)}, 18),
+    # the same by more than what its own dividend is divided by, whatever the input says besides
+    (["x*128 + y*4 + z", "y//2 + x*16"], {"x": (0, 15), "y": (0, 31), "z": (0, 3)}, 5),
+    (["x*128 + y*4 + z", "y//2 + x*16"], {"x": (0, 15), "y": (0, 31), "z": (0, 4)}, 7),
+    (
+        ["x*128 + y*4 + z", "(0 + (0 + x*16 + y//2)%64 + (y*4 + z)%8*64 + x//4*512)%2048"],
+        {"x": (0, 15), "y": (0, 31), "z": (0, 3)},
+        12,
+    ),
     # like terms of a sum and of what is written into it
     (
         ["x*2 + y + (z*4 + w)*14", "(x*2 + y + (z*4 + w)*14)%10 + 2 + 14*(29 - (x*2 + y + (z*4 + w)*14)//10)"],
