@@ -20,10 +20,12 @@ from eqsat.lang.text import split_list
 from eqsat.lang.validation import require
 
 _NAME = r"%?([\w.\-]+)"
-_ARRAY = r"[a-z]\w*\[[\d,\s<=]*\](?:\s*\{[^}]*\})?"
+_ARRAY = r"[a-z]\w*\[[\d,\s<=?]*\](?:\s*\{[^}]*\})?"
 _SHAPE = re.compile(r"([a-z]\w*)\[([\d,\s<=]*)\](?:\s*\{([^}]*)\})?")
 #: What stands before a size of which only the bound is known.
 _BOUND = re.compile(r"(?<![^,\s])<=")
+#: A size of which nothing is known.
+_UNKNOWN = re.compile(r"(?<=[\[,\s])\?(?=[,\s\]])")
 #: What follows the dimensions of a layout: tiles and a memory space, as in T(8,128)(2,1)S(1).
 _PLACEMENT = re.compile(r"(?:[A-Z#*]+(?:\([^()]*\))+)*")
 _TILES = re.compile(r"T((?:\([^()]*\))+)")
@@ -106,6 +108,8 @@ class Shape:
 
 #: What stands for the type of a tuple that is an element of a tuple.
 NESTED = Shape("tuple", (), ())
+#: What stands for the type of an array with a size that is not known, ``f32[?,10]``; no array has its sizes.
+UNSIZED = Shape("array", (-1,), (0,))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +119,7 @@ class Instruction:
     name: str
     #: The operation, as ``dynamic-slice``.
     opcode: str
-    #: Of its outputs: one, unless it gives a tuple, whose elements may be ``NESTED``.
+    #: Of its outputs: one, unless it gives a tuple, whose elements may be ``NESTED``; ``UNSIZED`` are not known.
     shapes: tuple[Shape, ...]
     #: Earlier instructions of the same computation.
     operands: tuple[Instruction, ...] = ()
@@ -129,8 +133,8 @@ class Instruction:
 
     @property
     def is_array(self) -> bool:
-        """Whether it gives an array, or a tuple of one."""
-        return len(self.shapes) == 1 and NESTED not in self.shapes
+        """Whether it gives an array of known sizes, or a tuple of one."""
+        return len(self.shapes) == 1 and self.shapes[0] not in (NESTED, UNSIZED)
 
     def __str__(self) -> str:
         return self.text
@@ -311,13 +315,22 @@ def _instruction(
     return bool(is_root), Instruction(
         name=name,
         opcode=opcode,
-        shapes=tuple([NESTED if part.startswith("(") else Shape.parse(part) for part in parts]),
+        shapes=tuple(map(_output, parts)),
         operands=tuple(_operand(text, earlier, name) for text in texts),
         attributes=attributes,
         called=known.get(called),
         number=number,
         text=line.removeprefix("ROOT").strip(),
     )
+
+
+def _output(text: str) -> Shape:
+    """The shape of an output, which may not be known."""
+    if text.startswith("("):
+        return NESTED
+    sized, unknown = _UNKNOWN.subn("1", text)
+    shape = Shape.parse(sized)
+    return UNSIZED if unknown else shape
 
 
 def _arguments(rest: str) -> tuple[str, dict[str, str]]:

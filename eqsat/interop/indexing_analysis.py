@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from typing import Literal, cast
 
 from eqsat.interop import relations
-from eqsat.interop.hlo import NESTED, Computation, Instruction, integers
+from eqsat.interop.hlo import NESTED, UNSIZED, Computation, Instruction, Shape, integers
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
@@ -130,12 +130,14 @@ class _Analysis:
         """The maps of the parameters of a computation; first those of all that it calls, without recursion."""
         calls = {caller: _called(caller) for caller in reached([computation], _called)}
         for callee in TopologicalSorter(calls).static_order():
-            for number in range(len(callee.root.shapes)) if callee is not computation else [output]:
+            known = [n for n, shape in enumerate(callee.root.shapes) if shape not in (NESTED, UNSIZED)]
+            for number in known if callee is not computation else [output]:
                 self.known[callee, number] = self._traverse(callee, number)
         return self.known[computation, output]
 
     def _traverse(self, computation: Computation, output: int) -> Maps:
         """From the root up: the maps of an instruction are those of all its users, composed with their steps."""
+        _refuse_unread(computation.root, computation.root.shapes[output])
         start = relations.identity(computation.root.shapes[output].sizes).to_operand
         maps: dict[tuple[Instruction, int], tuple[IndexingMap, ...]] = {(computation.root, output): (start,)}
         for user in reversed(computation.instructions):
@@ -146,7 +148,7 @@ class _Analysis:
                     key = user.operands[position], operand_output
                     maps[key] = self._merged(maps.get(key, ()), composed)
         for parameter in computation.parameters:
-            if not parameter.is_array:
+            if not parameter.is_array and parameter.shapes != (UNSIZED,):
                 raise ValueError(f"{parameter!r} is a tuple: give its elements as parameters")
         return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
 
@@ -200,13 +202,15 @@ def _selected(user: Instruction) -> int:
     shapes = user.operands[0].shapes
     if not 0 <= index < len(shapes):
         raise ValueError(f"{user.operands[0]!r} has no output {index}")
-    if shapes[index] == NESTED:
-        raise _tuple_in_tuple(user)
+    _refuse_unread(user, shapes[index])
     return index
 
 
-def _tuple_in_tuple(instruction: Instruction) -> ValueError:
-    return ValueError(f"{instruction!r} has a tuple in a tuple: analyse the instructions behind it on their own")
+def _refuse_unread(instruction: Instruction, *shapes: Shape) -> None:
+    """Raise if one of the shapes that an instruction reads or gives has no sizes."""
+    for shape, what in ((NESTED, "a tuple in a tuple"), (UNSIZED, "a size that is not known")):
+        if shape in shapes:
+            raise ValueError(f"{instruction!r} has {what}: analyse the instructions behind it on their own")
 
 
 def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
@@ -252,11 +256,10 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shapes[output]
     if opcode in NULLARY:
         return []
-    if shape == NESTED:
-        raise _tuple_in_tuple(instruction)
+    _refuse_unread(instruction, shape)
     if opcode == "tuple":
         given = [[s.sizes for s in operand.shapes] for operand in operands]
-        arrays = {n: [s.sizes] for n, s in enumerate(instruction.shapes) if s != NESTED}
+        arrays = {n: [s.sizes] for n, s in enumerate(instruction.shapes) if s not in (NESTED, UNSIZED)}
         if len(given) != len(instruction.shapes) or any(given[n] != sizes for n, sizes in arrays.items()):
             raise ValueError(f"{instruction!r}: its operands do not have the shapes of its result")
         return [relations.identity(shape.sizes) if n == output else None for n in range(len(operands))]
@@ -265,6 +268,7 @@ def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
             f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
         )
     if opcode != "get-tuple-element" and not all(operand.is_array for operand in operands):
+        _refuse_unread(instruction, *(o.shapes[0] for o in operands if o.shapes == (UNSIZED,)))
         raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
     count, relations_of = OPERATIONS[opcode]
     if (len(operands) != count) if count >= 0 else (len(operands) < -count):

@@ -155,6 +155,38 @@ def test_of_a_bounded_size_the_bound_is_read() -> None:
     assert module.entry.root.shapes == (Shape("f32", (4, 8, 3), (2, 1, 0)),)
 
 
+def test_an_unknown_size_refuses_what_reads_it() -> None:
+    module = hlo.parse("""
+f {
+  q = f32[?,4]{1,0} parameter(0)
+  r = f32[4,8] parameter(1)
+  n = f32[?,4] negate(q)
+  u = f32[8,4] transpose(r), dimensions={1,0}
+  ROOT w = (f32[?,4], f32[8,4]) tuple(n, u)
+}
+ENTRY e {
+  p = f32[?,4]{1,0} parameter(0)
+  x = f32[4,8] parameter(1)
+  both = (f32[?,4], f32[8,4]) fusion(p, x), kind=kLoop, calls=f
+  first = f32[?,4] get-tuple-element(both), index=0
+  scalar = f32[] get-tuple-element(both), index=0
+  flat = f32[32] reshape(p)
+  pair = (f32[], f32[8,4]) tuple(p, x)
+  ROOT second = f32[8,4] get-tuple-element(both), index=1
+}""")
+    assert [len(maps) for maps in indexing_maps(module.entry).values()] == [0, 1]
+    for name in ("first", "scalar", "flat"):
+        of = next(i for i in module.entry.instructions if i.name == name)
+        with pytest.raises(ValueError, match=rf"'{name}' has a size that is not known: analyse"):
+            indexing_maps(of)
+    for name, output, message in (("both", 0, "'w' has a size that"), ("pair", 0, "do not have the shapes")):
+        of = next(i for i in module.entry.instructions if i.name == name)
+        with pytest.raises(ValueError, match=message):
+            indexing_maps(of, output=output)
+    with pytest.raises(ValueError, match="'p' has a size that is not known"):
+        indexing_maps(hlo.parse("ENTRY e {\n p = f32[ ?] parameter(0)\n}").entry)
+
+
 def test_the_last_instruction_is_the_root_unless_one_is_marked() -> None:
     module = hlo.parse("f {\n a = f32[] parameter(0)\n b = f32[] negate(a)\n}")
     assert module.entry.root.name == "b"
@@ -186,6 +218,8 @@ REFUSED = [
     ("ENTRY e {\n a = f32[4]{0:T(8} parameter(0)\n}", "cannot parse"),
     ("ENTRY e {\n a = f32[4]{0:tiled} parameter(0)\n}", "cannot parse the layout of 'f32.*': write tiles and memory"),
     ("ENTRY e {\n a = f32[<4] parameter(0)\n}", "line 2 .* '<4' is no list of integers"),
+    ("ENTRY e {\n a = f32[4?] parameter(0)\n}", r"line 2 .* cannot parse the shape 'f32\[4\?\]'"),
+    ("ENTRY e {\n a = f32[?,4]{0} parameter(0)\n}", "must name each of its 2 dimensions once"),
     ("ENTRY e {\n a = f32[4<=] parameter(0)\n}", "line 2 .* '4<=' is no list of integers"),
     ("ENTRY e {\n a = (f32[4], (f32[4]) parameter(0)\n}", "cannot parse|has no end"),
     ("ENTRY e {\n a = parameter(0)\n}", "cannot parse 'a = parameter"),
@@ -206,7 +240,7 @@ def test_refused_in_one_line(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["f32", "f32[4", "f32[4]{0,0}", "f32[x]", "(f32[4])", "f32[-1]"])
+@pytest.mark.parametrize("text", ["f32", "f32[4", "f32[4]{0,0}", "f32[x]", "(f32[4])", "f32[-1]", "f32[?]"])
 def test_no_shape(text: str) -> None:
     with pytest.raises(ValueError, match=r"cannot parse the shape|must name each"):
         Shape.parse(text)
