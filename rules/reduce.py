@@ -22,6 +22,7 @@ REDUCE = [
 
     Rule("sum-unparented",     "sum(x, i, u, v)",                            "x * max(v - u, 0)",                             "free(x)",               "the same value each time", source="B43 B46"),
     Rule("prod-unparented",    "prod(x, i, u, u + 3)",                       "x * x * x",                                     "free(x)",               "the same factor each time", source="B44"),
+    Rule("prod-bit",           "prod(x, i, u, v)",                           "where(u < v, x, 1)",                            "free(x) and 0 <= vmin(x) and vmax(x) < 2", "powers of 0 and 1 are these"),
     Rule("max-unparented",     "max_over(x, i, u, v)",                       "x",                                             "free(x) and u < v",     "the same value each time, and at least once", source="B45 E6"),
     Rule("min-unparented",     "min_over(x, i, u, v)",                       "x",                                             "free(x) and u < v",     "the same value each time, and at least once", source="B45 E6"),
 

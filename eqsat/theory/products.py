@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import cast
 
-from eqsat.lang.expr import Expr, instantiate
+from eqsat.lang.expr import Expr, chain_members, const, instantiate
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Reducer, chosen, equated, in_range, selected, selection_in
@@ -21,7 +21,7 @@ class ProductOver(Reducer):
             return found
         trips = self.trips()
         if trips.terms or trips.constant > LIMITS.exponent:
-            return self._of_unit(body, trips) or self.residual("prod_over", body)
+            return self._of_bits(body, trips) or self.residual("prod_over", body)
         exponent = trips.constant
         if self.is_free(body) and _has_power(body, exponent):
             return self._power(body, exponent)
@@ -48,12 +48,11 @@ class ProductOver(Reducer):
             total = self.theory.times(total, base)
         return total
 
-    def _of_unit(self, body: LinearForm, trips: LinearForm) -> LinearForm | None:
-        """A product of ``0``, ``1`` or ``-1`` over any range."""
-        if body == _ONE:
-            return body
-        if body == ZERO:
-            return selected(self.theory, self.theory.equal_zero(trips), _ONE, ZERO)
+    def _of_bits(self, body: LinearForm, trips: LinearForm) -> LinearForm | None:
+        """A product over any range of one value that is ``0`` or ``1``, or of ``-1``."""
+        least, greatest = self.theory.bounds(body)
+        if least >= 0 and greatest <= 1 and self.is_free(body):
+            return selected(self.theory, self.theory.equal_zero(trips), _ONE, body)
         if body == number(-1):
             return self.theory.remainder(trips, number(2)).times(-2).shifted(1)
         return None
@@ -66,6 +65,14 @@ class ProductOver(Reducer):
         condition, *branches = selection
         x, y = [theory.inner(arg) for arg in branches]
         if {x, y} == {ZERO, _ONE}:
+            zero = condition if x == ZERO else theory.negate(condition)
+            op = "or" if zero.op == "or" else "and"
+            members = chain_members(zero, op)
+            if same := [member for member in members if self.is_free(member)]:
+                varying = theory.junction(op, [member for member in members if member not in same])
+                there = self.of(chosen(theory, varying, const(0), const(1)))
+                ends = (there, _ONE) if op == "and" else (self.of(ZERO), there)
+                return selected(theory, theory.junction(op, same), *ends)
             if (holding := self.holding(condition)) is None:
                 return None
             zeros = holding if x == ZERO else self.trips().plus(holding, -1)

@@ -124,6 +124,12 @@ COLLAPSE = [
     ("prod(0, r, m, n)", 0),
     ("prod(-1, r, m, n)", 0),
     ("prod(x, r, 0, 5)", 0),
+    ("prod(x%2, r, m, n)", 0),
+    ("prod(where(r < n, where(k < x, 1, 0), 1), r, 0, 10)", 0),
+    ("prod(where(r < n, 1, x%2), r, 0, 100)", 0),
+    ("prod(x%3, r, m, n)", 1),
+    ("prod(x%2 - 1, r, m, n)", 1),
+    ("prod(A[r]%2, r, m, n)", 1),
     ("prod(x + 1, r, 0, 2)", 0),
     ("prod(2*x*r + 2*x, r, 0, 4)", 0),
 ]
@@ -150,6 +156,10 @@ EXACT = [
     ("sum(x, r, 0, 0)", "0"),
     ("prod(x, r, 0, -5)", "1"),
     ("min_over(x, r, 3, 1)", "2147483647"),
+    ("prod(where(r < n, x%2, 1), r, 0, 10)", "where(n < 1, 1, x%2)"),
+    ("prod(where(r < n, where(k < x, 1, 0), 1), r, 0, 10)", "where(0 < n and x <= k, 0, 1)"),
+    ("prod(where(r < n or k < x, 1, 0), r, 0, 10)", "where(n < 10 and x <= k, 0, 1)"),
+    ("prod(where(r < n and k < x, 1, 0), r, 0, 10)", "where(n < 10 or x <= k, 0, 1)"),
     ("sum(A[r], r, n, n + 1)", "A[n]"),
     ("A[(n*8 + k)//8*8 + k]", "A[n*8 + k]"),
 ]
