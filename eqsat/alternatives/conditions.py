@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, islice
 from typing import cast
 
 from eqsat.alternatives.canonical import KindNodes
@@ -95,8 +95,8 @@ class ConditionNodes(KindNodes):
                     groups[shared][member] = form
         most = len(members) if alike else LIMITS.merged_sides
         for some in groups.values():
-            if 2 < len(some) <= most:
-                yield from self._as_extreme(op, members, some)
+            if len(some) > 2:
+                yield from self._as_extreme(op, members, dict(islice(some.items(), most)))
 
     def _as_extreme(self, op: str, members: Sequence[Expr], merged: Mapping[Expr, LinearForm]) -> Iterator[Node]:
         """Some members of a junction, each of which says that its form is not negative, as one comparison."""

@@ -35,8 +35,9 @@ class AlternativeLimits:
     compared_sides: int = 16
     #: Members of a junction whose comparisons are merged, two by two; in longer ones they stay.
     merged_comparisons: int = 4
-    #: Comparisons with one value that are merged at once; minima of more let rules find more than there is room for.
-    merged_sides: int = 3
+    #: Comparisons with one value that are merged at once, of more as many at a time; minima of more let rules find more
+    #: than there is room for.
+    merged_sides: int = 4
     #: Terms of the input that become e-nodes of one class; further ones are left out.
     input_nodes: int = 6
     #: E-nodes of one class that follow from these by hidden laws; further ones are left out.

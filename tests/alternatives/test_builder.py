@@ -849,6 +849,28 @@ def test_a_remainder_is_not_negated_to_be_compared(text, wanted):
     assert result.cost <= cost_of([read(text, LETTERS) for text in ("a*3 + b", wanted)], Latency())
 
 
+#: Conditions of many comparisons with one value, and what they cost no more than.
+BELOW_MANY = [
+    ("x < a and x < b and x < c and x < d", "x < min(a, b, c, d)"),
+    ("a <= x or b <= x or c <= x or d <= x", "min(a, b, c, d) <= x"),
+    ("x < a and x < b and x < c and x < d and x < e and x < f and x < g", "x < min(a, b, c, d) and x < min(e, f, g)"),
+    ("x < a and x < b and c < x and x < d and x < e and f < g", "x < min(a, b, d, e) and c < x and f < g"),
+    # near misses: another value, another multiple, a constant more
+    ("x < a and x < b and x < c and y < d", "x < min(a, b, c) and y < d"),
+    ("x < a and x < b and x < c and x*2 < d", "x < min(a, b, c) and x*2 < d"),
+    ("x < a and x < b and x < c and x < d + 7", "x < min(a, b, c, d + 7)"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), BELOW_MANY)
+def test_what_lies_below_many_terms_lies_below_their_minimum(text, wanted):
+    ranges = dict.fromkeys("abcdefgxy", (0, 99))
+    result = optimize(read(text, ranges))
+    assert result.check().equal
+    assert result.cost <= cost_of([read(wanted, ranges)], Latency())
+    assert result.stop == "saturated"
+
+
 #: Conditions, and what they cost no more than.
 BELOW_ONE = [
     ("z < x and y + 5 < x", "max(z, y + 5) < x"),
