@@ -44,6 +44,7 @@ from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.expressions import to_c
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import COST_MODELS, LoopAware, cost_model
+from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.infinity import is_finite
@@ -487,7 +488,13 @@ def corpus(
 @click.option("-o", "--output", metavar="FILE", help="Default: standard output.", **_OUTPUT)
 @_COST
 @_SECONDS
-def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
+@click.option(
+    "--total-seconds",
+    default=INTEROP_LIMITS.module_seconds,
+    help="How long all may take; then the rest stays as it is.",
+    **_TIME,
+)
+def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_seconds: float) -> None:
     """Make the index arithmetic of an MLIR module cheaper; write all else as it was.
 
     The module is in its textual form; - reads standard input.
@@ -498,10 +505,14 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float) -> None:
         text = content(source).decode()
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
-    found = rewriting(text, cost=cost, budget=Budget(seconds=seconds))
+    found = rewriting(text, cost=cost, budget=Budget(seconds=seconds), total=total_seconds)
     with opened(output) as stream:
         stream.write(found.text)
     click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
+    if found.untried:
+        click.echo(
+            f"# the time was up for {found.untried} blocks and affine operations: give more --total-seconds", err=True
+        )
 
 
 def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) -> int:

@@ -18,6 +18,8 @@ class InteropLimits:
     nested_regions: int = 1000
     #: Operations of a tree, each an operand of another; deeper ones are refused.
     nested_operations: int = 100
+    #: Seconds that a module of MLIR may take, unless it is told; what has not been optimised then stays.
+    module_seconds: float = 60.0
 
     # maps
     #: Maps by which one operand is read; a computation with more is refused.

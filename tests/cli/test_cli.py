@@ -234,6 +234,13 @@ def test_mlir_is_rewritten(eqsat, tmp_path):
     code, out, err = eqsat("mlir", str(source), "-o", str(target))
     assert (code, out, err) == (0, "", "# 1 operations replaced, 0 left out\n")
     assert target.read_text() == wanted
+    code, out, err = eqsat("mlir", str(source), "--total-seconds", "1e-9")
+    assert (code, out) == (0, text)
+    # the bounds of the loop, and the subscript
+    assert err.splitlines() == [
+        "# 0 operations replaced, 0 left out",
+        "# the time was up for 2 blocks and affine operations: give more --total-seconds",
+    ]
     source.write_text("func.func @f() {\n")
     message = "eqsat: line 1 of the MLIR text opens a region that has no end: close it with '}'\n"
     assert eqsat("mlir", str(source)) == (2, "", message)

@@ -1,9 +1,11 @@
 """Rewriting MLIR: the same loads and stores, fewer divisions, all else verbatim."""
 
+import math
 import re
 import shutil
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -464,6 +466,35 @@ def test_a_brace_too_many_is_named():
         rewrite("module {\n}\n}\n")
     with pytest.raises(TypeError, match="an MLIR module"):
         rewriting(b"module {}")
+
+
+def nest(depth: int) -> str:
+    """Loops, each as long as the index around it says, about a product that adds and subtracts one."""
+    heads = [f"affine.for %i{n} = 0 to {f'%i{n - 1}' if n else '64'} {{" for n in range(depth)]
+    lines = [f"%s = arith.addi %i{depth - 1}, %c1 : index", "%t = arith.subi %s, %c1 : index"]
+    stored = "affine.store %x, %a[%t] : memref<64xf32>"
+    return body("%c1 = arith.constant 1 : index", *heads, *lines, stored, *["}"] * depth)
+
+
+def test_a_module_has_a_time_after_which_the_rest_stays():
+    text = nest(4)
+    late = rewriting(text, total=0)
+    # the block of the operations, the store, and the bounds of four loops
+    assert (late.text, late.changed, late.untried) == (text, 0, 6)
+    done = rewriting(text, total=math.inf)
+    assert (done.untried, stores_at(done.text)) == (0, ["%i3"])
+    assert rewrite(text, total=0) == text
+    with pytest.raises(ValueError, match="a budget of"):
+        rewrite(text, total=-1)
+
+
+def test_a_thousand_loops_end_in_time():
+    text = nest(900)
+    began = time.process_time()
+    found = rewriting(text, total=1.0)
+    assert found.untried > 800
+    # reading them takes as long again
+    assert time.process_time() - began < 20
 
 
 def test_braces_in_strings_and_comments_are_no_regions():

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel
+from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.mlir.proposals import Program, rewrite_arithmetic
 from eqsat.interop.mlir.sites import Sites
 from eqsat.interop.mlir.text import Block, Module, Statement, parse
@@ -38,6 +39,8 @@ class Rewriting:
         The module.
     changed, removed : int
         How many operations were replaced, and how many were left out.
+    untried : int
+        How many blocks and affine operations stayed as they are because the time was up.
 
     >>> rewriting("").text
     ''
@@ -46,6 +49,7 @@ class Rewriting:
     text: str
     changed: int
     removed: int
+    untried: int = 0
 
 
 def rewrite(
@@ -53,6 +57,7 @@ def rewrite(
     *,
     cost: CostModel | str = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
+    total: float = INTEROP_LIMITS.module_seconds,
     ranges: Mapping[str, Bounds] = MappingProxyType({}),
 ) -> str:
     """The same program with cheaper index arithmetic; all other text is as it was.
@@ -66,6 +71,9 @@ def rewrite(
         What is cheap: a model or its name, as for :func:`eqsat.optimize`.
     budget : Budget
         For each optimisation: one per block, and one per affine expression.
+    total : float
+        Seconds for the whole module, reading it included; ``math.inf`` for as many as it takes. What has not been
+        optimised by then stays as it is.
     ranges : mapping from str to (int, int), optional
         The least and the greatest result of operations, by how their text begins, such as
         ``{"tt.get_program_id x": (0, 4095)}``.
@@ -73,8 +81,8 @@ def rewrite(
     Raises
     ------
     ValueError
-        If the braces of the text do not match, the message names the line; if a range is empty or none; or if the cost
-        model gives no price.
+        If the braces of the text do not match, the message names the line; if a range is empty or none; if the seconds
+        are less than 0; or if the cost model gives no price.
 
     >>> print(rewrite('''func.func @copy(%a: memref<32x64xf32>, %b: memref<2048xf32>) {
     ...   affine.for %i = 0 to 2048 {
@@ -91,7 +99,7 @@ def rewrite(
       return
     }
     """
-    return rewriting(text, cost=cost, budget=budget, ranges=ranges).text
+    return rewriting(text, cost=cost, budget=budget, total=total, ranges=ranges).text
 
 
 def rewriting(
@@ -99,6 +107,7 @@ def rewriting(
     *,
     cost: CostModel | str = LATENCY,
     budget: Budget = DEFAULT_BUDGET,
+    total: float = INTEROP_LIMITS.module_seconds,
     ranges: Mapping[str, Bounds] = MappingProxyType({}),
     atoms: Callable[[Expr], bool] | None = None,
 ) -> Rewriting:
@@ -106,7 +115,7 @@ def rewriting(
 
     Parameters
     ----------
-    text, cost, budget, ranges
+    text, cost, budget, total, ranges
         As for :func:`rewrite`.
     atoms : callable, optional
         Which terms are kept together: an operation that computes one stays, and others see its value alone.
@@ -116,13 +125,14 @@ def rewriting(
     """
     require(text, str, "an MLIR module")
     require(budget, Budget, "a budget")
+    end = Budget(seconds=total).ends()
     require(ranges, Mapping, "ranges")
     for start, ends in ranges.items():
         found = integers_of(ends, f"the least and the greatest result of {start!r}")
         if len(found) != 2 or found[0] > found[1]:
             raise ValueError(f"the range of {start!r} is {shown(ends)}: give (least, greatest)")
     module = parse(text)
-    program = Program(module, model_of(cost), budget, ranges, atoms)
+    program = Program(module, model_of(cost), budget, end, ranges, atoms)
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):
@@ -132,7 +142,8 @@ def rewriting(
                 sites.rewrite(statement)
     sites.remove_unread()
     replaced = [s.replacement for s in module.statements if s.replacement is not None]
-    return Rewriting(str(module), sum(map(bool, replaced)), sum(not lines for lines in replaced))
+    removed = sum(not lines for lines in replaced)
+    return Rewriting(str(module), len(replaced) - removed, removed, len(program.untried))
 
 
 def _not_understood(module: Module) -> set[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,19 +37,24 @@ class Proposal:
 
 
 class Program:
-    """A module while it is rewritten; the arguments are those of :func:`eqsat.interop.mlir.rewriting`."""
+    """A module while it is rewritten; the arguments are those of :func:`eqsat.interop.mlir.rewriting`, and its end."""
 
     def __init__(
         self,
         module: Module,
         model: CostModel,
         budget: Budget,
+        end: float,
         ranges: Mapping[str, Bounds],
         atoms: Callable[[Expr], bool] | None,
     ) -> None:
         self.module = module
         self.model = model
         self.budget = budget
+        #: When the time of the module is up.
+        self.end = end
+        #: What was not tried then: blocks of ``arith`` operations, and statements with affine expressions.
+        self.untried: set[Block | Statement] = set()
         self.terms = KnownTerms(module, ranges=ranges, atoms=atoms)
         self.terms.read(module.statements)
         self.names = numbered("%e", module.names)
@@ -60,6 +66,13 @@ class Program:
                 typed = self.terms.known[value], self.terms.types[value]
                 self.by_term.setdefault(value.block, {}).setdefault(typed, []).append(value)
         self._answers: dict[tuple[object, ...], tuple[Expr, ...] | None] = {}
+
+    def is_over(self, place: Block | Statement) -> bool:
+        """Whether the time of the module is up, so that ``place`` stays as it is."""
+        if time.perf_counter() < self.end:
+            return False
+        self.untried.add(place)
+        return True
 
     def answers(
         self, roots: Sequence[Expr], terms: KnownTerms, block: Block, model: CostModel, extract: str = "dag"
@@ -73,8 +86,9 @@ class Program:
         known = facts_on(roots, facts)
         key = (tuple(roots), tuple(known), extract)
         if key not in self._answers:
+            budget = self.budget.until(self.end)
             try:
-                result = optimize(roots, constraints=known, cost=model, extract=extract, budget=self.budget)
+                result = optimize(roots, constraints=known, cost=model, extract=extract, budget=budget)
                 self._answers[key] = result.exprs
             except PriceError:
                 raise
@@ -192,6 +206,8 @@ def _proposal(
 ) -> Proposal | None:
     """What the optimiser makes of ``roots``."""
     wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(assumed, v.users))}
+    if wanted and program.is_over(block):
+        return None
     if wanted and program.answers(list(wanted.values()), terms, block, program.model) is None:
         wanted = {v: t for v, t in wanted.items() if program.answers([t], terms, block, program.model) is not None}
     while wanted:

@@ -61,7 +61,7 @@ class Sites:
 
     def _proposal(self, statement: Statement, terms: KnownTerms) -> Proposal | None:
         kind, given = _expressions(statement, terms)
-        if not given:
+        if not given or self.program.is_over(statement):
             return None
         joined = [reduce(minimum if kind == "min" else maximum, given)] if kind in ("min", "max") else given
         answers = self.program.answers(joined, terms, statement.block, self.model, "tree")
