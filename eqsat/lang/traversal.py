@@ -21,8 +21,9 @@ from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 WIDE = 1 << 1000
 #: The name of a bound index: its level and its range, unlike any name a user can give.
 _INDEX = re.compile(r"\$(\d+):")
-#: Operators of which each operand but the first is one of a chain.
-_CHAINS = frozenset({"add", "and", "or"})
+_EXTREMES = frozenset({"min", "max"})
+#: Operators of which each operand but the first is one of a chain; of extremes either may be the rest of it.
+_CHAINS = frozenset({"add", "and", "or"}) | _EXTREMES
 
 
 class Term:
@@ -173,16 +174,23 @@ def use_counts[T: Term](roots: Sequence[T]) -> dict[T, int]:
     return counts
 
 
+def _rest[T: Term](term: T) -> T:
+    """The operand that may continue a chain; texts nest extremes from the right."""
+    return term.args[int(term.op in _EXTREMES and term.args[1].op == term.op)]
+
+
 def is_long_chain(term: Term, beyond: int) -> bool:
-    """Whether a term is a sum, a conjunction or a disjunction of more than ``beyond`` operands."""
+    """Whether a term is a sum, junction, minimum or maximum of more than ``beyond`` operands."""
     op, length = term.op, 1
     while op in _CHAINS and term.op == op and length <= beyond:
-        term, length = term.args[0], length + 1
+        term, length = _rest(term), length + 1
     return length > beyond
 
 
 def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
-    """The sums and junctions of more than ``beyond`` operands that only start others; ``order`` has operands first.
+    """The chains of more than ``beyond`` operands that only start others; ``order`` has operands first.
+
+    Of minima and maxima of more also the shorter ones.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
@@ -193,10 +201,14 @@ def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
     firsts: dict[T, None] = {}
     for term in order:
         if term.op in _CHAINS:
-            first = term.args[0]
+            first = _rest(term)
             lengths[term] = 2 if first.op != term.op else lengths.get(first, 1) + 1
             if lengths[term] > beyond + 1:
                 firsts[first] = None
+            # of a long extreme no part is read: what the others dominate would stay in it
+            while term.op in _EXTREMES and lengths[term] == beyond + 2 and first.op == term.op:
+                firsts[first] = None
+                first = _rest(first)
     if not firsts:
         return set()
     uses = Counter(chain.from_iterable([term.args for term in order]))

@@ -34,6 +34,7 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
     late = theory.late_or_raise()
     # once the time is up what is nested stays so
     members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
+    members = _least_constants(members)
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
     if len(kept) == 1:
         return kept[0]
@@ -63,6 +64,16 @@ def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearF
         if len(found) + len(stack) > LIMITS.flat_operands:
             return given
     return list(found)
+
+
+def _least_constants(members: Sequence[LinearForm]) -> list[LinearForm]:
+    """The members without those that are a constant more than another, whatever the time."""
+    least: dict[frozenset[tuple[Expr, int]], LinearForm] = {}
+    for form in members:
+        other = least.setdefault(frozenset(form.terms.items()), form)
+        if form.constant < other.constant:
+            least[frozenset(form.terms.items())] = form
+    return list(least.values())
 
 
 def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:

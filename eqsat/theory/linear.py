@@ -19,7 +19,7 @@ over parts and over digits of a range). So have :mod:`eqsat.theory.refutation` (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import gcd
 from typing import Self
 
@@ -168,6 +168,8 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             return self.form(whole)
         if op == "add":
             return self._sum(term)
+        if op in ("min", "max") and not (args[0] in forms and args[1] in forms):
+            return self.extreme(op, _chained(forms, term))
         if (step := _INTEGER_STEPS.get(op)) is not None:
             if (written := _decided_by_bounds(op, *args)) is not None:
                 return forms[written[0]].shifted(written[1])
@@ -188,21 +190,10 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
 
     def _sum(self, term: Expr) -> LinearForm:
         """The form of an addition, whose first operands may be additions that have none: each would copy the last."""
-        addends = []
-        while term.op == "add" and term not in self.forms:
-            addends.append(self.forms[term.args[1]])
-            term = term.args[0]
-        if len(addends) == 1:
-            return self.forms[term].plus(addends[0])
-        return combination([(form, 1) for form in (self.forms[term], *addends[::-1])], 0)
-
-    def _joined_by(self, term: Expr) -> list[Expr]:
-        """The conditions that a junction joins, whose first operands may be junctions that have none, as of sums."""
-        op, joined = term.op, []
-        while term.op == op and term not in self.conditions:
-            joined.append(self.conditions[term.args[1]])
-            term = term.args[0]
-        return [self.conditions[term], *joined[::-1]]
+        addends = _chained(self.forms, term)
+        if len(addends) == 2:
+            return addends[0].plus(addends[1])
+        return combination([(form, 1) for form in addends], 0)
 
     def _condition(self, term: Expr) -> Expr:
         if term.vmin == term.vmax:
@@ -216,7 +207,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         """A junction, a complement, a selection or a comparison, by the normal forms of its operands."""
         op, args = term.op, term.args
         if op in ("and", "or"):
-            return self.junction(op, self._joined_by(term))
+            return self.junction(op, _chained(self.conditions, term))
         if op == "not":
             return self.negate(self.conditions[args[0]])
         if op == "where" or args[0].is_bool:
@@ -266,6 +257,18 @@ _INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], L
     "min": lambda theory, x, y: theory.extreme("min", [x, y]),
     "max": lambda theory, x, y: theory.extreme("max", [x, y]),
 }
+
+
+def _chained[Value](values: Mapping[Expr, Value], term: Expr) -> list[Value]:
+    """The values of what a term joins, of whose operands one may be like it and have none: each would copy the last."""
+    op, joined, stack = term.op, list[Value](), [term]
+    while stack:
+        part = stack.pop()
+        if part.op == op and part not in values:
+            stack.extend(reversed(part.args))
+        else:
+            joined.append(values[part])
+    return joined
 
 
 def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:

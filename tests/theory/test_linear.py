@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial, reduce
 from itertools import combinations_with_replacement, product
 from operator import itemgetter
 
@@ -9,16 +10,19 @@ import numpy as np
 import pytest
 from comparison.shuffle import shuffled
 from corpora import read
+from counted import calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_terms import index_conditions, index_terms
 from strategies import bool_expressions, expressions, grid
 
+from eqsat.egraph.budget import Budget
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, division_count, topological, var, variables
-from eqsat.lang.functions import tdiv, tmod, where
+from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse
+from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.forms import ZERO, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
@@ -703,3 +707,33 @@ def test_a_product_too_long_to_be_multiplied_out_has_the_factors_of_its_operands
     terms = {f"{names}{k}": var(f"{names}{k}", 0, 9) for k in range(LIMITS.product_terms + 1)}
     condition = parse(f"({factor})*(y + {' + '.join(terms)}) < y*z", {**known, **terms})
     assert check_equal([condition], [LinearArithmetic().condition(condition)]).equal
+
+
+def long_extreme(op: str, count: int, by_operators: bool) -> Expr:
+    """Of each of many variables, that and one more; texts nest from the right, operators from the left."""
+    names = {f"a{k}": var(f"a{k}", 0, 99) for k in range(count)}
+    operands = [f"{name} + {step}" for step in (0, 1) for name in names]
+    if not by_operators:
+        return parse(f"{op}({', '.join(operands)})", names)
+    return reduce(minimum if op == "min" else maximum, [parse(text, names) for text in operands])
+
+
+@pytest.mark.parametrize("by_operators", [False, True])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_long_extremes_keep_one_operand_of_each_variable(op, by_operators):
+    term = long_extreme(op, 100, by_operators)
+    found = LinearArithmetic().simplify(term)
+    assert sum(t.op in ("min", "max") for t in topological([found])) == 99
+    assert check_equal([term], [found]).equal
+
+
+def test_the_beginnings_of_long_extremes_are_not_read():
+    count = [calls(partial(LinearArithmetic().form, long_extreme("min", n, by_operators=False))) for n in (100, 200)]
+    # each two of the operands are compared: they were for each beginning
+    assert count[1] < 4 * count[0]
+
+
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_a_long_extreme_without_time_has_its_value(op):
+    term = long_extreme(op, 50, by_operators=False)
+    assert optimize(term, budget=Budget(seconds=1e-9)).check().equal
