@@ -200,7 +200,7 @@ def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
     lengths: dict[T, int] = {}
     firsts: dict[T, None] = {}
     for term in order:
-        if term.op in _CHAINS:
+        if term.op in _CHAINS and not (term.op in _EXTREMES and term.is_bool):
             first = _rest(term)
             lengths[term] = 2 if first.op != term.op else lengths.get(first, 1) + 1
             if lengths[term] > beyond + 1:

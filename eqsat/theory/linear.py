@@ -169,7 +169,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         if op == "add":
             return self._sum(term)
         if op in ("min", "max") and not (args[0] in forms and args[1] in forms):
-            return self.extreme(op, _chained(forms, term))
+            return self.extreme(op, self._operands_of(term))
         if (step := _INTEGER_STEPS.get(op)) is not None:
             if (written := _decided_by_bounds(op, *args)) is not None:
                 return forms[written[0]].shifted(written[1])
@@ -190,10 +190,18 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
 
     def _sum(self, term: Expr) -> LinearForm:
         """The form of an addition, whose first operands may be additions that have none: each would copy the last."""
-        addends = _chained(self.forms, term)
+        addends = self._operands_of(term)
         if len(addends) == 2:
             return addends[0].plus(addends[1])
         return combination([(form, 1) for form in addends], 0)
+
+    def _operands_of(self, term: Expr) -> list[LinearForm]:
+        """The forms that a chain joins."""
+        return _chained(self.forms, term)
+
+    def _joined_by(self, term: Expr) -> list[Expr]:
+        """The conditions that a junction joins."""
+        return _chained(self.conditions, term)
 
     def _condition(self, term: Expr) -> Expr:
         if term.vmin == term.vmax:
@@ -207,7 +215,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         """A junction, a complement, a selection or a comparison, by the normal forms of its operands."""
         op, args = term.op, term.args
         if op in ("and", "or"):
-            return self.junction(op, _chained(self.conditions, term))
+            return self.junction(op, self._joined_by(term))
         if op == "not":
             return self.negate(self.conditions[args[0]])
         if op == "where" or args[0].is_bool:

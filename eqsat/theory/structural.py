@@ -57,7 +57,7 @@ class StructuralArithmetic(LinearArithmetic):
         if op in ("load", "buffer"):
             return self._variable(self._loaded(term))
         if op in _CHAINS:
-            return self._chain(op, [forms[a] for a in args])
+            return self._chain(op, self._operands_of(term))
         operands = [self.conditions[a] if a.is_bool else to_expr(forms[a]) for a in args]
         if op == "where" and operands[0] in (TRUE, FALSE):
             return forms[args[1 if operands[0] is TRUE else 2]]

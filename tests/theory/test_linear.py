@@ -733,6 +733,12 @@ def test_the_beginnings_of_long_extremes_are_not_read():
     assert count[1] < 4 * count[0]
 
 
+@pytest.mark.parametrize("options", [{"theory": False}, {"engine": "greedy"}, {"engine": "theory"}])
+def test_long_extremes_by_every_engine(options):
+    term = long_extreme("max", 40, by_operators=False)
+    assert optimize([term, term // 2], **options).check().equal
+
+
 @pytest.mark.parametrize("op", ["min", "max"])
 def test_a_long_extreme_without_time_has_its_value(op):
     term = long_extreme(op, 50, by_operators=False)
