@@ -162,8 +162,9 @@ class Plan:
         # how many nodes a term has, written out
         self._size = Simplicity().size
         self._variables: dict[Expr, Expr] = {}
-        #: By value, the form that the answer has for it.
+        #: By value, the form that the answer has for it; and the one that divides, in a branch, by what may be zero.
         self._answers: dict[Value, Expr] = {}
+        self._branches: dict[Value, Expr] = {}
         #: The same in branches whose conditions say that sums are equal, where other terms have that value.
         self._equated: dict[LinearArithmetic, dict[Value, Expr]] = {}
         self.links: list[Link] = []
@@ -174,9 +175,11 @@ class Plan:
             sets = base.variables
             # an index means nothing outside of its reduction
             outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
+            unsafe = undefined(topological(self.after), self.theory)
             for theory in (base, self.theory):
                 for part in outside:
-                    self._answers.setdefault(theory.value(part), part)
+                    forms = self._branches if part in unsafe else self._answers
+                    forms.setdefault(theory.value(part), part)
             wanted = dict(zip(self.before, self.after, strict=True))
             self.links = self._traverse(self.before, wanted, self.theory, ())[1]
 
@@ -237,6 +240,9 @@ class Plan:
         if equal is not None and self._size(equal) < self._size(term):
             found = equal
         if found is None:
+            part = self._branches.get(value)
+            found = part if part is not None and not undefined(topological([part]), theory) else None
+        if found is None:
             simple = theory.simplify(term)
             return None if simple.args or simple.op == "var" else simple
         return found
@@ -260,8 +266,11 @@ class Plan:
                 if inside.equations(self.theory) and inside not in self._equated:
                     equal: dict[Value, Expr] = {}
                     self._equated[inside] = equal
-                    for part in topological(self.after):
-                        equal.setdefault(inside.value(part), part)
+                    parts = topological(self.after)
+                    unsafe = undefined(parts, inside)
+                    for part in parts:
+                        if part not in unsafe:
+                            equal.setdefault(inside.value(part), part)
                 becomes, found = self._traverse([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found

@@ -204,6 +204,14 @@ def test_no_step_divides_by_what_only_a_selection_keeps_from_zero(root):
     sound(optimize([root], **W))
 
 
+def test_a_number_does_not_become_a_quotient_that_a_branch_of_the_answer_keeps_from_zero():
+    # the answer has the 1 below as a quotient by what is zero at one of the two points
+    part = "where(tmod(j, 2) != 0, tmod(j, 2)//tmod(j, 2), tmod(j, 2)) + tmod(j, 2)"
+    result = optimize(f"({part})//max({part}, 1)", j=(-10, -9), theory=False)
+    assert "//" in str(result.expr)
+    sound(result)
+
+
 def test_a_rule_without_a_reason_is_cited_by_its_name():
     for left, right, text, cited in [
         ("x*x % 2", "x % 2", "i*i%2", "parity  [at all 101 points]"),
