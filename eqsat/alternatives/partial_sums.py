@@ -376,10 +376,10 @@ class _Pairing:
                     return found
         # most expensive multipliers first would not change the cost; positive terms first avoids a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
-        # each of its parts is nearly as long
-        if len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2):
-            return self._wide(ordered)
         (first, coefficient), *others = ordered
+        # each of its parts is nearly as long; one term may be a condition, which is no sum
+        if others and (len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2)):
+            return self._wide(ordered)
         total = self.scaled(first, coefficient)
         for c, coefficient in others:
             total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)

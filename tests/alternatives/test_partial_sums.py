@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eqsat.alternatives import partial_sums
 from eqsat.alternatives.partial_sums import Coefficients, LinearPrograms, programs_by
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
 from eqsat.extract.select import ProductPrices
+from eqsat.lang.costs import cost_of
 from eqsat.optimizer.front import optimize
 
 
@@ -87,3 +89,12 @@ def test_programs_are_kept_for_models_that_do_not_change():
     assert programs_by(ProductPrices(shipped)) is programs_by(ProductPrices(shipped))
     own = OpCount(weights={"mul": 9})
     assert programs_by(ProductPrices(own)) is not programs_by(ProductPrices(own))
+
+
+def test_a_class_that_is_another_condition_is_chosen_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges = dict.fromkeys("xy", (0, 9))
+    gated = optimize(["where(x<3 and y<3, x//3, y)", "x<5 or y<2"], gates=["x<4", "y<3"], theory=False, **ranges)
+    monkeypatch.setattr(partial_sums._Pairing, "_is_late", lambda self, pairs: True)
+    again = gated.extract("opcount", seconds=60.0)
+    assert again.cost <= cost_of(gated.exprs, again.model)
+    assert again.check().equal
