@@ -8,7 +8,7 @@ the divisors of divisions that the input evaluates at every point are taken not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import inf
@@ -26,10 +26,9 @@ from eqsat.lang.expr import (
     make,
     may_divide_by_zero,
     rebuild,
-    replaced,
     topological,
 )
-from eqsat.lang.functions import load, where
+from eqsat.lang.functions import load, maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.lang.traversal import VariableSets, with_users
 from eqsat.optimizer.limits import LIMITS
@@ -41,6 +40,8 @@ from eqsat.theory.linear import LinearArithmetic
 #: By operator, the array for divisions that the input evaluates at every point, and for others.
 _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
 _SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
+#: By operator, the places of the operands that it is refused for, if their values have no bounds.
+_NEEDS_BOUNDS = {"shl": (1,), "shr": (1,), "prod_over": (2, 3)}
 #: A path to a term: the conditions, in normal form, that choose it.
 Path = frozenset[Expr]
 _OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
@@ -95,7 +96,8 @@ def _with_hidden_divisions(given: Input, assume: bool, until: float) -> Input:
             given = _with_divisors(given, [division for division in unknown if division in always])
             continue
         images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
-        given = replace(given.rewritten(partial(replaced, images=images)), facts=tuple(replaced(given.facts, images)))
+        hide = partial(_with_images, image=lambda term, args, images=images: images.get(term))
+        given = replace(given.rewritten(hide), facts=tuple(hide(given.facts)))
     return given
 
 
@@ -103,7 +105,40 @@ def _with_all_hidden(given: Input) -> Input:
     def hidden(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         return load(_SOMETIMES[term.op], *args) if may_divide_by_zero(term) else None
 
-    return given.rewritten(lambda terms: rebuild(terms, hidden))
+    return given.rewritten(partial(_with_images, image=hidden))
+
+
+def _with_images(terms: Iterable[Expr], image: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:
+    """``terms`` with what ``image`` makes of some, and of their new operands, in the place of these.
+
+    Nothing is known of the values of a load. Where an operand must have bounds, it is clamped to those that it had.
+    """
+
+    def image_of(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        found = image(term, args)
+        if found is not None or term.op not in _NEEDS_BOUNDS or args == term.args:
+            return found
+        operands = [*args]
+        for place in _NEEDS_BOUNDS[term.op]:
+            operands[place] = _clamped(args[place], term.args[place].vmin, term.args[place].vmax)
+        return make(term.op, *operands)
+
+    return rebuild(terms, image_of)
+
+
+def _clamped(term: Expr, low: int, high: int) -> Expr:
+    term = term if term.vmin >= low else maximum(term, low)
+    return term if term.vmax <= high else minimum(term, high)
+
+
+def _unclamped(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    """The operand of an extreme that is it by the bounds of both; ``None`` if neither is."""
+    if term.op not in ("min", "max") or term.is_bool:
+        return None
+    for one, other in (args, args[::-1]):
+        if (one.vmax <= other.vmin) if term.op == "min" else (one.vmin >= other.vmax):
+            return one
+    return None
 
 
 def _with_divisors(given: Input, divisions: Sequence[Expr]) -> Input:
@@ -156,7 +191,7 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
     def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
         if op is None:
-            return None
+            return _unclamped(term, args) if args != term.args else None
         if args[2].vmin == args[2].vmax == 0:
             # the input has no value where this is evaluated
             return const(0)
@@ -164,7 +199,9 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
 
     def restored(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
-        return None if op is None else make(op, *args[1:])
+        if op is None:
+            return _unclamped(term, args) if args != term.args else None
+        return make(op, *args[1:])
 
     elsewhere = _evaluated_elsewhere(result)
     exprs = tuple(rebuild(result.exprs, division))

@@ -119,6 +119,26 @@ def test_constraints_that_are_enough():
     assert str(optimize("x//d*d + x%d", unknown_divisors="keep", constraints=["d != 0"], x=ANY, d=ANY).expr) == "x"
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("x << y//d", "x << y//d"),
+        ("(x*2//2) >> (y%d + 3)", "x >> y%d + 3"),
+        ("prod(r + x - x, r, 2, 3 + y%d)", "prod(r1, r1, 2, y%d + 3)"),
+        ("x << min(y//d, 40)", "x << y//d"),
+    ],
+)
+@pytest.mark.parametrize("seconds", [0.0, 2.0])
+def test_what_needs_bounds_knows_those_of_a_division_that_is_kept(text, answer, seconds):
+    """No laws hold for the division, but a shift amount or a number of factors has the bounds that it had."""
+    result = optimize(text, unknown_divisors="keep", budget=Budget(seconds=seconds), x=(0, 9), y=(0, 9), d=(0, 3))
+    assert seconds == 0 or str(result.expr) == answer
+    assert result.cost <= result.cost_before
+    for d in (1, 2, 3):
+        point = {"x": 7, "y": 5, "d": d}
+        assert value(result.expr, point) == value(result.before[0], point)
+
+
 def test_the_default_refuses():
     with pytest.raises(ValueError, match="the divisor 'd' of 'x//d' may be zero"):
         optimize("x // d", x=ANY, d=COUNT)
