@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_loader
-from threading import Lock
+from threading import Lock, Thread
 from types import ModuleType
 from typing import Any
 
@@ -33,10 +33,24 @@ def bindings() -> Any:
     ImportError
         If egglog is not installed.
     """
+    if not _loaded:
+        # signals raise in the main thread alone: half loaded, it could not be loaded again
+        errors: list[BaseException] = []
+        loader = Thread(target=_load, args=(errors,))
+        loader.start()
+        loader.join()
+        if errors:
+            raise errors[0]
+    return _loaded[0]
+
+
+def _load(errors: list[BaseException]) -> None:
     with _lock:
         if not _loaded:
-            _loaded.append(import_module(_NAME) if "egglog" in sys.modules else _alone())
-    return _loaded[0]
+            try:
+                _loaded.append(import_module(_NAME) if "egglog" in sys.modules else _alone())
+            except BaseException as error:
+                errors.append(error)
 
 
 def _alone() -> ModuleType:

@@ -33,5 +33,17 @@ def test_an_interrupt_while_egglog_runs_is_raised_as_it_is() -> None:
     )
 
 
+def test_an_interrupt_while_egglog_is_loaded_does_not_keep_it_from_being_loaded() -> None:
+    in_a_new_process(
+        "import os, signal\nfrom eqsat import optimize\nfrom eqsat.egraph import bindings\n"
+        "made = bindings.module_from_spec\n"
+        "def interrupted(spec):\n"
+        "    module = made(spec)\n    os.kill(os.getpid(), signal.SIGINT)\n    return module\n"
+        "bindings.module_from_spec = interrupted\n"
+        f"try:\n    {ANSWER}\nexcept KeyboardInterrupt:\n    pass\nelse:\n    raise AssertionError\n"
+        f"{ANSWER}"
+    )
+
+
 def in_a_new_process(script: str) -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
