@@ -33,7 +33,7 @@ from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_r
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
-from eqsat.theory.arithmetic import Work
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
@@ -278,10 +278,24 @@ class Optimisation(ABC):
         return self._within_64_bits(hoist(exprs, loops), exprs)
 
     def _defined(self, found: Sequence[Expr], contexts: Sequence[LinearArithmetic | None]) -> list[Expr]:
-        """``found`` without divisions that the answer may not have.
+        """``found`` without divisions that the answer may not have; the input if it takes too long to see which.
 
         Roots that this changes, or that have other divisors than the input, are the input's if that costs no more.
         """
+        theories = [*contexts, None if self.allowed is None else self.allowed.theory]
+        works = [theory.work for theory in theories if theory is not None]
+        for work in works:
+            work.end = self._ends(LIMITS.checked_share) + LIMITS.checked_grace
+        try:
+            return self._with_allowed_divisors(found, contexts)
+        except OverdueError:
+            self.stop = "time"
+            return [*self.roots]
+        finally:
+            for work in works:
+                work.end = inf
+
+    def _with_allowed_divisors(self, found: Sequence[Expr], contexts: Sequence[LinearArithmetic | None]) -> list[Expr]:
         safe = defined(found, contexts, self.allowed)
         allowed = self.allowed
         if allowed is None:

@@ -921,3 +921,16 @@ def test_without_time_greedy_rewriting_reads_no_gates_again(monkeypatch):
     assert (result.exprs, result.stop, asked) == (roots, "time", [])
     optimize(roots, gates=gates, engine="greedy", budget=Budget(seconds=LIMIT))
     assert len(asked) == len(set(gates))
+
+
+@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
+def test_an_answer_whose_divisors_take_too_long_to_check_is_the_input(theory, monkeypatch):
+    """Normal forms of the answer's divisors, once the time was up, took several times the budget."""
+    limits = replace(optimisation.LIMITS, checked_share=0.0, checked_grace=0.0)
+    ranges = {"x": (0, 9), "d": (-3, 3)}
+    text = "where(d != 0, x//d, 0) + x*0"
+    found = optimize(text, theory=theory, **ranges)
+    assert found.cost < found.cost_before
+    monkeypatch.setattr(optimisation, "LIMITS", limits)
+    late = optimize(text, theory=theory, **ranges)
+    assert (late.exprs, late.stop, late.cost) == (late.before, "time", late.cost_before)
