@@ -8,7 +8,7 @@ the divisors of divisions that the input evaluates at every point are taken not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import inf
@@ -96,9 +96,13 @@ def _with_hidden_divisions(given: Input, assume: bool, until: float) -> Input:
             given = _with_divisors(given, [division for division in unknown if division in always])
             continue
         images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
-        hide = partial(_with_images, image=lambda term, args, images=images: images.get(term))
-        given = replace(given.rewritten(hide), facts=tuple(hide(given.facts)))
+        given = _with_loads(given, images)
     return given
+
+
+def _with_loads(given: Input, images: Mapping[Expr, Expr]) -> Input:
+    hide = partial(_with_images, image=lambda term, _: images.get(term))
+    return replace(given.rewritten(hide), facts=tuple(hide(given.facts)))
 
 
 def _with_all_hidden(given: Input) -> Input:
