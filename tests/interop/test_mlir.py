@@ -508,6 +508,34 @@ def test_a_declaration_keeps_no_function_from_being_rewritten():
     assert stores_at(rewrite(text)) == ["%i"]
 
 
+def test_arguments_of_a_declaration_are_its_own():
+    """Those of the functions below it were taken for them, with their types."""
+    first = 'func.func @g(%n: i32) {\n%0 = arith.minsi %n, %n : i32\n"use"(%0) : (i32) -> ()\nreturn\n}\n'
+    second = (
+        "func.func @h(%n: index) {\n%c8 = arith.constant 8 : index\n%0 = arith.muli %n, %c8 : index\n"
+        '%1 = arith.divsi %0, %c8 : index\n"use"(%1) : (index) -> ()\nreturn\n}\n'
+    )
+    # the product may wrap
+    assert rewrite(f"func.func private @d(%n: i32)\n{first}{second}").endswith(second)
+
+
+def test_a_name_above_its_definition_keeps_all_blocks_of_the_function():
+    text = (
+        "func.func @f(%n: index) {\n%c0 = arith.constant 0 : index\ncf.br ^bb2\n^bb1:\n"
+        "func.call @use(%y) : (index) -> ()\nreturn\n^bb2:\n%y = arith.addi %n, %c0 : index\n"
+        '"use"(%y) : (index) -> ()\ncf.br ^bb1\n}\n'
+    )
+    assert rewrite(text) == text
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x0c", "\x85", "\x1c"])
+def test_only_ends_of_lines_end_comments(mark):
+    text = f"func.func @f() {{\n  // a{mark}}}\n  return\n}}\n"
+    assert rewrite(text) == text
+    with pytest.raises(ValueError, match="line 4 of the MLIR text closes"):
+        rewrite(f"module {{\r\n// {mark}\r\n}}\r\n}}")
+
+
 def test_regions_of_other_operations_are_read_through():
     text = body(
         "%c0 = arith.constant 0 : index",

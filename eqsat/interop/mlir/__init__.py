@@ -9,7 +9,6 @@ out. What would not cost less stays as it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,14 +18,12 @@ from eqsat.extract.cost import CostModel
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.mlir.proposals import Program, rewrite_arithmetic
 from eqsat.interop.mlir.sites import Sites
-from eqsat.interop.mlir.text import Block, Module, Statement, parse
+from eqsat.interop.mlir.text import FUNCTION, Module, Statement, parse
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.validation import integers_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET
-
-_FUNCTION = re.compile(r"(?:\w+\.)?func\b")
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def rewriting(
     sites = Sites(program)
     kept = _not_understood(module)
     for block in reversed(module.blocks):
-        if kept.isdisjoint(block.enclosing()):
+        if kept.isdisjoint(inner.owner for inner in block.enclosing()):
             rewrite_arithmetic(program, block)
             for statement in block.statements:
                 sites.rewrite(statement)
@@ -146,17 +143,17 @@ def rewriting(
     return Rewriting(str(module), len(replaced) - removed, removed, len(program.untried))
 
 
-def _not_understood(module: Module) -> set[Block]:
+def _not_understood(module: Module) -> set[Statement]:
     """The functions in which a name is used before it is defined, or defined in a way that is not known."""
     found = set()
     for statement in module.statements:
         # a declaration names arguments, and has no region for them
         if statement.has_unknown and not _is_function(statement):
-            blocks = [b for b in statement.block.enclosing() if b.owner is not None]
-            functions = [b for b in blocks if b.owner is not None and _is_function(b.owner)]
-            found |= set(functions[-1:] or blocks[-1:])
+            owners = [block.owner for block in statement.block.enclosing() if block.owner is not None]
+            # all blocks of a function, whichever the name stands in
+            found |= set([owner for owner in owners if _is_function(owner)][-1:] or owners[-1:])
     return found
 
 
 def _is_function(statement: Statement) -> bool:
-    return bool(_FUNCTION.match(statement.normalised[0]))
+    return bool(FUNCTION.match(statement.normalised[0]))

@@ -16,13 +16,17 @@ from functools import cached_property
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_module
 
 _TOKEN = re.compile(
-    r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)(?:#\d+)?)|(?P<bracket>[][(){}])'
+    r'"(?:[^"\\\n]|\\.)*"|//[^\r\n]*|(?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)(?:#\d+)?)|(?P<bracket>[][(){}])'
 )
 #: How a line begins that goes on with the operation before it.
 _CONTINUATION = re.compile(r"\s*(?:->|:|\{|iter_args\b|step\b|to\b|attributes\b|ins\s*\(|outs\s*\(|loc\s*\()")
 _RESULTS = re.compile(r"\s*%[^=(]*?=(?!=)")
 _REGIONS = re.compile(r"\(\{.*\}\)", re.DOTALL)
 _LABEL = re.compile(r"\s*\^\w+")
+#: How a function begins; a call of one does not.
+FUNCTION = re.compile(r"\s*(?:\w+\.)?func\s")
+#: A line with its end. Other characters that Python breaks lines at may stand in comments and strings.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 #: A string, how a location begins, or a bracket.
 _LOCATION = re.compile(r'"(?:[^"\\]|\\.)*"|( loc\()|[()]')
 _ALIAS = re.compile(r"\s*(#[\w.$-]+)\s*=\s*(affine_(?:map|set)\s*<.*>)\s*(?://.*)?")
@@ -158,7 +162,7 @@ def parse(text: str) -> Module:
     line = 1
     for part in _split(text):
         reader.read(part, line)
-        line += part.count("\n")
+        line += len(_LINE.findall(part))
     if reader.block.parent is not None:
         opened = reader.block.owner.line if reader.block.owner else 1
         raise ValueError(f"line {opened} of the MLIR text opens a region that has no end: close it with '}}'")
@@ -168,7 +172,7 @@ def parse(text: str) -> Module:
 
 def _split(text: str) -> Iterator[str]:
     """The text cut behind each operation, with the blanks around it."""
-    lines = text.splitlines(keepends=True)
+    lines = _LINE.findall(text)
     part, depth = "", 0
     for place, line in enumerate(lines):
         part += line
@@ -198,7 +202,7 @@ def _without_locations(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    return re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda m: m[1] or "", text)
+    return re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\r\n]*', lambda m: m[1] or "", text)
 
 
 class _Reader:
@@ -265,6 +269,8 @@ class _Reader:
         region = _REGIONS.search(part)
         first, behind = region.span() if region else (0, 0)
         own: dict[str, Value] = {}
+        # so are those of the arguments of a function without a body
+        is_declaration = arguments is None and bool(FUNCTION.match(part))
         for found in _TOKEN.finditer(part):
             if not (name := found["value"]):
                 continue
@@ -282,7 +288,7 @@ class _Reader:
                 value = known
                 value.users.append(statement)
                 statement.operands.append(value)
-            elif first <= found.start() < behind:
+            elif first <= found.start() < behind or is_declaration:
                 value = own[name] = Value(name, statement.block, statement, is_result=False)
             else:
                 value = Value(name, arguments or statement.block, statement, is_result=False)
