@@ -333,6 +333,10 @@ PLACES = {
         ["affine.for %i = 0", "  to 8 {", "affine.store %x, %a[", "  %i mod 8", "] : memref<64xf32>", "}"],
         ["%i"],
     ),
+    "a comment with a bracket among subscripts": (
+        ["affine.for %i = 0 to 8 {", "affine.store %x, %a[ // row ] [", "  %i mod 8 // ]", "] : memref<64xf32>", "}"],
+        ["%i"],
+    ),
     "names inside of a generic operation are its own": (
         [
             "affine.for %i = 0 to 8 {",

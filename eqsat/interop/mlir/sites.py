@@ -13,7 +13,7 @@ from eqsat.interop.mlir.emit import Emitted
 from eqsat.interop.mlir.proposals import Program, Proposal
 from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
-from eqsat.interop.mlir.text import Statement, Value
+from eqsat.interop.mlir.text import TOKEN, Statement, Value
 from eqsat.lang.costs import costs_alone
 from eqsat.lang.expr import Expr, chain_members, term_count, topological, variables
 from eqsat.lang.functions import maximum, minimum
@@ -216,14 +216,26 @@ def _separated(values: Sequence[Value]) -> list[str | Value]:
     return [piece for v in values for piece in (", ", v)][1:]
 
 
+def _around(piece: str | Value, bracket: str) -> tuple[str, str] | None:
+    """The text before the first such bracket, and behind it; None if there is none, but in comments and strings."""
+    if isinstance(piece, str):
+        for found in TOKEN.finditer(piece):
+            if found["bracket"] == bracket:
+                return piece[: found.start()], piece[found.end() :]
+    return None
+
+
 def _subscripted(
     statement: Statement, parts: Sequence[Expr], symbols: set[Value], terms: Terms
 ) -> tuple[Emitted, list[Value]]:
     """A load or store with other subscripts, and the values that it had in them."""
     pieces = statement.pieces
     start = [k for k, piece in enumerate(pieces) if isinstance(piece, Value)][1] + 1
-    end = next(k for k in range(start, len(pieces)) if isinstance(text := pieces[k], str) and "]" in text)
-    head, tail = str(pieces[start]).partition("[")[0], str(pieces[end]).partition("]")[2]
+    end = next(k for k in range(start, len(pieces)) if _around(pieces[k], "]") is not None)
+    around, behind = _around(pieces[start], "["), _around(pieces[end], "]")
+    if around is None or behind is None:
+        raise NotReadError
+    head, tail = around[0], behind[1]
     leaves, written = _leaves(parts, terms), list[str | Value]()
     for k, text in enumerate(_VARIABLE.split(", ".join(map(affine_text, parts)))):
         if not k % 2:

@@ -15,7 +15,8 @@ from functools import cached_property
 
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_module
 
-_TOKEN = re.compile(
+#: A string, a comment, a name or a bracket.
+TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|//[^\r\n]*|(?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)(?:#\d+)?)|(?P<bracket>[][(){}])'
 )
 #: How a line begins that goes on with the operation before it.
@@ -176,7 +177,7 @@ def _split(text: str) -> Iterator[str]:
     part, depth = "", 0
     for place, line in enumerate(lines):
         part += line
-        for found in _TOKEN.finditer(line):
+        for found in TOKEN.finditer(line):
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(found["bracket"] or "", 0)
         code = _without_comments(line).rstrip()
         following = lines[place + 1] if place + 1 < len(lines) else ""
@@ -241,7 +242,7 @@ class _Reader:
     def _braces(self, part: str) -> tuple[int, int, int]:
         """How many braces a statement opens and closes beyond itself, and where the last that it opens stands."""
         opened, closed, last = 0, 0, len(part)
-        for found in _TOKEN.finditer(part):
+        for found in TOKEN.finditer(part):
             if found["bracket"] == "{":
                 opened, last = opened + 1, found.start()
             elif found["bracket"] == "}":
@@ -271,7 +272,7 @@ class _Reader:
         own: dict[str, Value] = {}
         # so are those of the arguments of a function without a body
         is_declaration = arguments is None and bool(FUNCTION.match(part))
-        for found in _TOKEN.finditer(part):
+        for found in TOKEN.finditer(part):
             if not (name := found["value"]):
                 continue
             statement.pieces += [part[position : found.start()]]
