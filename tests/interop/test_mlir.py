@@ -420,6 +420,12 @@ def test_ranges_that_are_none_are_refused(ends):
         rewrite("module {}", ranges={"tt.get_program_id x": ends})
 
 
+def test_a_range_of_no_value_of_the_type_is_not_believed():
+    lines = ["%p = tt.get_program_id x : i32", "%q = arith.maxsi %p, %p : i32", '"use"(%q) : (i32) -> ()']
+    found = rewrite(body(*lines), ranges={"tt.get_program_id x": (2**40, 2**41)})
+    assert '"use"(%p)' in found
+
+
 def test_new_names_are_free():
     text = rewrite(
         body(
@@ -538,6 +544,13 @@ def test_only_ends_of_lines_end_comments(mark):
     assert rewrite(text) == text
     with pytest.raises(ValueError, match="line 4 of the MLIR text closes"):
         rewrite(f"module {{\r\n// {mark}\r\n}}\r\n}}")
+
+
+@pytest.mark.parametrize("name", ["im2col", "loop_bounds", "symbols", "nested_ifs"])
+def test_new_lines_end_as_the_others_do(name):
+    text = FILES[0].with_stem(name).read_text()
+    assert rewrite(text.replace("\n", "\r\n")) == rewrite(text).replace("\n", "\r\n")
+    assert rewrite("affine.store %x, %a[(%i + 1) mod 1] : memref<4xf32>").endswith("f32>")
 
 
 def test_regions_of_other_operations_are_read_through():

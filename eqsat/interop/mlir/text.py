@@ -104,9 +104,13 @@ class Statement:
     has_unknown: bool = False
 
     def __str__(self) -> str:
-        if self.replacement is None:
-            return "".join(map(str, self.pieces))
-        return "".join("".join(map(str, line)) for line in self.replacement)
+        text = "".join(map(str, self.pieces))
+        if not self.replacement:
+            return text if self.replacement is None else ""
+        # new lines end as those in whose place they stand
+        end = "\r\n" if "\r\n" in text else "\n"
+        lines = ["".join(map(str, line)).rstrip("\r\n") for line in self.replacement]
+        return end.join(lines) + (end if text.endswith(end) else "")
 
     @property
     def indentation(self) -> str:
