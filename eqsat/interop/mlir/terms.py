@@ -235,7 +235,8 @@ class Terms:
                 self.computed.add(value)
                 return term
             least, most = self.range_of(value, type_) if term is None else (term.vmin, term.vmax)
-            low, high = max(low, least), min(high, most)
+            if low <= most and least <= high:
+                low, high = max(low, least), min(high, most)
         except (NotReadError, ValueError, TypeError):
             # what cannot be read is a variable
             pass
