@@ -424,6 +424,9 @@ class Checked:
         """The other model's price."""
         try:
             price = self.model.price(op, operands, result)
+        except PriceError:
+            # of a model that asks another one
+            raise
         except Exception as error:
             raise PriceError(f"the cost model fails to price {op!r}: {type(error).__name__}: {error}") from error
         if type(price) is int and price >= 0:

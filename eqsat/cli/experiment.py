@@ -28,7 +28,7 @@ from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, cost_model
+from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, checked, cost_model
 from eqsat.lang.costs import cost_of
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological
@@ -294,7 +294,8 @@ def predict(roots: Sequence[Expr], model: CostModel) -> int:
     loads = [(t.vmin, t.vmax) for t in topological(roots) if t.op == "var"]
     stores = [(root.vmin, root.vmax) for root in roots]
     accesses = [*product(["load"], loads), *product(["store"], stores)]
-    return cost_of(roots, model) + sum(model.price(op, [bounds], bounds) for op, bounds in accesses)
+    looked_at = checked(model)
+    return cost_of(roots, model) + sum(looked_at.price(op, [bounds], bounds) for op, bounds in accesses)
 
 
 def answers(

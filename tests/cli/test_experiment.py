@@ -285,6 +285,16 @@ def test_an_experiment_refuses_what_it_does_not_know():
         eqsat.experiment(["x // x"], x=(0, 9))
 
 
+@pytest.mark.parametrize(("price", "why"), [(None, "prices 'load' at None"), (1.5, "prices 'load' at 1.5")])
+def test_prices_of_loads_and_stores_are_looked_at(price, why):
+    class Model:
+        def price(self, op, operands, result):
+            return price if op in ("load", "store") else 1
+
+    with pytest.raises(ValueError, match=f"the cost model {why}: a price must be an integer"):
+        eqsat.experiment(["i % 7"], {"mine": Model()}, repeats=1, i=(0, 99))
+
+
 def test_models_of_files_and_rules_on_the_command_line(eqsat, tmp_path):
     corpus, mine, out = tmp_path / "in.jsonl", tmp_path / "mine.py", tmp_path / "out"
     corpus.write_text("\n".join(LINES[:3]))
