@@ -82,7 +82,32 @@ OWN_PRICES: dict[str, int | Callable[[Sequence[Bounds], Bounds], int]] = {}
 def additions(op: str, operands: Sequence[Bounds], result: Bounds) -> int:
     """How many additions an operator costs that a model knows nothing of: 1, or what a user's own is said to."""
     price = OWN_PRICES.get(op, 1)
-    return price(operands, result) if callable(price) else price
+    if not callable(price):
+        return price
+    try:
+        found = price(operands, result)
+    except Exception as error:
+        raise _unpriced("its price function", op, error) from error
+    return _looked_at(found, "its price function", op)
+
+
+class PriceError(ValueError, TypeError):
+    """A cost model has no price, or none that is an integer of 0 or more."""
+
+
+def _unpriced(who: str, op: str, error: Exception) -> PriceError:
+    return PriceError(f"{who} fails to price {op!r}: {type(error).__name__}: {error}")
+
+
+def _looked_at(price: Any, who: str, op: str) -> int:
+    """A price as an integer, or a :class:`PriceError`."""
+    if type(price) is int and price >= 0:
+        return price
+    if not hasattr(price, "__index__"):
+        raise PriceError(f"{who} prices {op!r} at {price!r}: a price must be an integer")
+    if price < 0:
+        raise PriceError(f"{who} prices {op!r} at {price}: a price must be 0 or more")
+    return cast(int, price.__index__())
 
 
 def literal(bounds: Bounds) -> int | None:
@@ -404,10 +429,6 @@ class LoopAware:
         return list(accumulate(self.loops.values(), mul, initial=1))
 
 
-class PriceError(ValueError, TypeError):
-    """A cost model has no price, or none that is an integer of 0 or more."""
-
-
 @dataclass(frozen=True)
 class Checked:
     """Another model whose prices are looked at.
@@ -428,14 +449,8 @@ class Checked:
             # of a model that asks another one
             raise
         except Exception as error:
-            raise PriceError(f"the cost model fails to price {op!r}: {type(error).__name__}: {error}") from error
-        if type(price) is int and price >= 0:
-            return price
-        if not hasattr(price, "__index__"):
-            raise PriceError(f"the cost model prices {op!r} at {price!r}: a price must be an integer")
-        if price < 0:
-            raise PriceError(f"the cost model prices {op!r} at {price}: a price must be 0 or more")
-        return price.__index__()
+            raise _unpriced("the cost model", op, error) from error
+        return _looked_at(price, "the cost model", op)
 
 
 def checked(model: CostModel) -> CostModel:

@@ -117,6 +117,21 @@ def test_proofs_take_a_meaning_or_any_function():
     assert other.name == "other"
 
 
+@pytest.mark.parametrize("cost", ["latency", "throughput", "codesize", "gpu"])
+@pytest.mark.parametrize(
+    ("name", "price", "why"),
+    [
+        ("unpriced", lambda operands, result: operands[7], "fails to price 'unpriced': IndexError"),
+        ("halved", lambda operands, result: 0.5, "prices 'halved' at 0.5: a price must be an integer"),
+        ("gained", lambda operands, result: -3, "prices 'gained' at -3: a price must be 0 or more"),
+    ],
+)
+def test_what_an_operator_prices_wrongly_is_said(name, price, why, cost):
+    own = operator(name, 1, lambda x: x, price=price)
+    with pytest.raises(ValueError, match=f"^its price function {why}"):
+        optimize(own(X) + 1, cost=cost)
+
+
 def test_prices():
     price = operator("priced", 1, lambda x: x & 3, bounds=lambda x: (0, 3), price=lambda operands, result: 7)
     term = [price(X)]
