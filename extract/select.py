@@ -194,6 +194,8 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
 
 def refuse_other_choice(graph: EGraph, choice: Mapping[int, Node]) -> None:
     """Raise ``ValueError`` unless ``choice`` has a term for each root of ``graph``; the message names the class."""
+    if not isinstance(choice, Mapping):
+        raise ValueError(f"a choice is a mapping of classes to nodes, not {type(choice).__name__}")
     done: set[int] = set()
     open_classes: set[int] = set()
     waiting = [*graph.roots]

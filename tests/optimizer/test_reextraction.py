@@ -337,6 +337,8 @@ CHOICES = [
     ({1: ("neg", None, (0,))}, "no node for class 0"),
     ({1: ("neg", None, (5,)), 5: ("var", "x", ())}, "no node of it, for class 1"),
     ({1: ("neg", None, (2,)), 2: ("neg", None, (1,))}, "class 1 needs itself"),
+    (None, "a choice is a mapping of classes to nodes, not NoneType"),
+    ([0], "a choice is a mapping of classes to nodes, not list"),
 ]
 
 
