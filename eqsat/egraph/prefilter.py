@@ -29,7 +29,20 @@ from eqsat.egraph.patterns import (
     letter_of,
     operands_of,
 )
-from eqsat.egraph.program import CONTAINERS, COUNTED, EQUAL, NORMAL, PLAIN, negated
+from eqsat.egraph.program import (
+    ALIGNED,
+    ATOM,
+    CONTAINERS,
+    COUNTED,
+    EQUAL,
+    FAILS,
+    HOLDS,
+    KNOWN,
+    NORMAL,
+    NUMBER,
+    PLAIN,
+    negated,
+)
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape
 from eqsat.lang.expr import Expr, const, make, variables
@@ -86,17 +99,17 @@ class Given:
         self.size += 1
         if kind in PLAIN or kind in ("le", "ne"):
             self._add_plain(kind, c, numbers)
-        elif kind in ("known", "atom"):
+        elif kind in (KNOWN, ATOM):
             self.measures[c].update(zip(("vmin", "vmax", "factor"), numbers, strict=True))
-        elif kind == "aligned":
+        elif kind == ALIGNED:
             self.measures[c].update(zip(("modulus", "remainder"), numbers, strict=True))
-        elif kind == "literal":
+        elif kind == NUMBER:
             (number,) = numbers
             self.numbers[c] = number
             self.measures[c].update(vmin=number, vmax=number, factor=max(1, abs(number)))
             self.sums[c].append((number, []))
-        elif kind in ("holds", "fails"):
-            self.truths[c] = kind == "holds"
+        elif kind in (HOLDS, FAILS):
+            self.truths[c] = kind == HOLDS
 
     def _add_plain(self, op: str, c: int, operands: tuple[int, ...]) -> None:
         inner = negated(op, operands)

@@ -58,8 +58,11 @@ CONSTRUCTORS = {
 MOST_COLUMNS = 12
 #: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
 EQUAL, OPEN, NORMAL = "equal", "open", "normal"
+#: The kinds of rows that are no nodes. A blank keeps them apart from the names of operators, which may be a user's own.
+KNOWN, ATOM, NUMBER, CONDITION = "row known", "row atom", "row number", "row condition"
+HOLDS, FAILS, ALIGNED = "row holds", "row fails", "row aligned"
 #: The kinds of rows that have a table of their own; the others share tables of these widths, since each table costs.
-_COMMON = frozenset({"known", "atom"})
+_COMMON = frozenset({KNOWN, ATOM})
 _WIDTHS = (4, 8, 2 + 2 * MOST_COLUMNS)
 
 _SORTS = """
@@ -210,22 +213,31 @@ def container_text(op: str, members: str) -> str:
     return f"({CONTAINERS[op]} {members if op in COUNTED else f'(multiset-reset-counts {members})'})"
 
 
+def of_length(kind: str, members: int) -> str:
+    """The kind of rows of a sum or a container with a number of members.
+
+    >>> of_length("max", 3)
+    'max of 3'
+    """
+    return f"{kind} of {members}"
+
+
 def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
     """The kinds of rows by name: their columns, and what is done with one."""
     facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
-    yield "known", "i l h f", facts
+    yield KNOWN, "i l h f", facts
     alone = "(let m (multiset-of (Sc 1 (A i)))) (union (A i) (Sum m 0)) (nf (A i) m 0)"
-    yield "atom", "i l h f", f"{alone} {facts}"
+    yield ATOM, "i l h f", f"{alone} {facts}"
     measures = "(set (lo (A i)) k) (set (hi (A i)) k) (set (fac (A i)) (max 1 (abs k)))"
     yield (
-        "literal",
+        NUMBER,
         "i k",
         f"(let m (multiset-of)) (union (A i) (Sum m k)) (open (A i) m k) (set (lit (A i)) k) {measures}",
     )
-    yield "condition", "i", "(A i)"
-    yield "holds", "i", "(union (A i) (Yes))"
-    yield "fails", "i", "(union (A i) (No))"
-    yield "aligned", "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"
+    yield CONDITION, "i", "(A i)"
+    yield HOLDS, "i", "(union (A i) (Yes))"
+    yield FAILS, "i", "(union (A i) (No))"
+    yield ALIGNED, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"
     for op, (constructor, arity) in PLAIN.items():
         yield _node(op, arity, f"({constructor} {{}})")
     # what is not below is at most, and what is not equal differs
@@ -236,13 +248,13 @@ def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
         columns = " ".join(["i", "k", *(name for pair in pairs for name in pair)])
         terms = f"(multiset-of {' '.join(f'(Sc {c} (A {a}))' for c, a in pairs)})"
         built = f"(let m {terms}) (union (A i) (Sum m k))"
-        yield f"{EQUAL}{n}", columns, built
-        yield f"{OPEN}{n}", columns, f"{built} (open (A i) m k)"
-        yield f"{NORMAL}{n}", columns, f"{built} (open (A i) m k) (nf (A i) m k)"
+        yield of_length(EQUAL, n), columns, built
+        yield of_length(OPEN, n), columns, f"{built} (open (A i) m k)"
+        yield of_length(NORMAL, n), columns, f"{built} (open (A i) m k) (nf (A i) m k)"
     for op in containers(with_bits):
         for n in range(2, MOST_COLUMNS + 1):
             kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))
-            yield f"{kind}{n}", columns, action
+            yield of_length(kind, n), columns, action
 
 
 def _node(op: str, arity: int, built: str) -> tuple[str, str, str]:
@@ -254,7 +266,7 @@ def _tables() -> Iterator[tuple[str, tuple[str, int, int]]]:
     for number, (kind, columns, _) in enumerate(_built()):
         width = len(columns.split())
         if kind in _COMMON:
-            yield kind, (kind, number, width)
+            yield kind, (kind.replace(" ", "-"), number, width)
         else:
             width = next(most for most in _WIDTHS if most >= width)
             yield kind, (f"rows{width}", number, width)

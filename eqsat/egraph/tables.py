@@ -24,14 +24,20 @@ from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, needed_by
 from eqsat.egraph.prefilter import Given, left_sides
 from eqsat.egraph.program import (
+    ATOM,
     CONSTRUCTORS,
     EQUAL,
+    FAILS,
+    HOLDS,
+    KNOWN,
     MOST_COLUMNS,
     NORMAL,
+    NUMBER,
     PLAIN,
     ROWS,
     container_text,
     containers,
+    of_length,
     program,
     terms_with,
     without_terms,
@@ -158,13 +164,13 @@ class Tables:
         c = row[0]
         if kind in PLAIN or kind in ("le", "ne"):
             self.shapes.add_node(c, kind, row[1:])
-        elif kind in ("known", "atom"):
+        elif kind in (KNOWN, ATOM):
             self.shapes.add_kind(c, VARYING)
-        elif kind == "literal":
+        elif kind == NUMBER:
             self.shapes.add_kind(c, LITERAL)
             self.shapes.add_kind(c, SUM)
-        elif kind in ("holds", "fails"):
-            self.shapes.add_kind(c, TRUE if kind == "holds" else FALSE)
+        elif kind in (HOLDS, FAILS):
+            self.shapes.add_kind(c, TRUE if kind == HOLDS else FALSE)
 
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
         """A sum of (coefficient, class) pairs for the class ``c``; a very long one only as a normal form."""
@@ -173,7 +179,7 @@ class Tables:
         if self._given is not None:
             self._given.add_sum(c, constant, terms, kind)
         if len(terms) <= MOST_COLUMNS:
-            self._add_row(f"{kind}{len(terms)}", c, constant, *[n for term in terms for n in term])
+            self._add_row(of_length(kind, len(terms)), c, constant, *[n for term in terms for n in term])
         elif kind == NORMAL:
             members = f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
             self._texts.append(
@@ -187,7 +193,7 @@ class Tables:
             self.shapes.add_node(c, op, members)
             if self._given is not None:
                 self._given.add_container(op, c, members)
-            self._add_row(f"{op}{len(members)}", c, *members)
+            self._add_row(of_length(op, len(members)), c, *members)
 
     def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
         """Let no rule match a node any longer."""

@@ -19,7 +19,21 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.egraph.matching import Match
-from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, EQUAL, NORMAL, OPEN, PLAIN
+from eqsat.egraph.program import (
+    ALIGNED,
+    ATOM,
+    CONDITION,
+    CONSTRUCTORS,
+    CONTAINERS,
+    EQUAL,
+    FAILS,
+    HOLDS,
+    KNOWN,
+    NORMAL,
+    NUMBER,
+    OPEN,
+    PLAIN,
+)
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
@@ -168,11 +182,11 @@ class Insertion:
         """A row for a class, with what is known of its values."""
         value, add = self.values[c], self.tables.add
         if not isinstance(value, LinearForm):
-            add("holds" if value is TRUE else "fails" if value is FALSE else "condition", c)
+            add(HOLDS if value is TRUE else FAILS if value is FALSE else CONDITION, c)
             return
         if self.builder.classes.may_be_undefined(c):
             # rules know it by its number alone: what they say of one of its nodes need not hold of the others
-            add("condition", c)
+            add(CONDITION, c)
             return
         low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
@@ -180,16 +194,16 @@ class Insertion:
             low, high = max(low, least), min(high, most)
         numbers = (value.constant, low, high, *value.terms.values())
         if max(map(abs, numbers)) >= self._largest and max(map(abs, filter(is_finite, numbers))) >= self._largest:
-            add("condition", c)
+            add(CONDITION, c)
         elif not value.terms:
-            add("literal", c, value.constant)
+            add(NUMBER, c, value.constant)
         else:
             modulus, rest = self.builder.theory.alignment(value)
             if modulus >= self._largest:
                 modulus, rest = 1, 0
             known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(modulus, rest))
             if value.single() is not None or self._is_wide(value.terms):
-                add("atom", c, *known)
+                add(ATOM, c, *known)
             else:
                 atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
                 kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
@@ -198,9 +212,9 @@ class Insertion:
                     kind = EQUAL
                 self.tables.add_sum(c, value.constant, atoms, kind)
                 self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
-                add("known", c, *known)
+                add(KNOWN, c, *known)
             if modulus > 1:
-                add("aligned", c, modulus, rest)
+                add(ALIGNED, c, modulus, rest)
 
     def _open_needed(self) -> bool:
         """Let rules match the sums of classes that are needed by now; whether there are any."""

@@ -228,8 +228,23 @@ def _own(op: Op, operands: Sequence[Any], context: Any) -> Any:
 
     if op.z3 is not None:
         _refuse_other_meaning(op)
-        return op.z3(*operands)
+        return _meaning(op, operands, context)
     return z3.Function(f"{op.name}()", *[z3.IntSort(context)] * (len(operands) + 1))(*operands)
+
+
+def _meaning(op: Op, operands: Sequence[Any], context: Any) -> Any:
+    """What an operator of a user's own is to z3, where that is an integer."""
+    import z3
+
+    try:
+        meant = cast(Callable[..., Any], op.z3)(*operands)
+    except Exception as error:
+        raise TypeError(f"the z3 of operator {op.name!r} fails ({type(error).__name__}: {error})") from error
+    if type(meant) is int:
+        return z3.IntVal(meant, context)
+    if not z3.is_int(meant):
+        raise TypeError(f"the z3 of operator {op.name!r} gives {meant!r}: give one of z3's integers")
+    return meant
 
 
 @cache
@@ -239,7 +254,7 @@ def _refuse_other_meaning(op: Op) -> None:
 
     context = z3.Context()
     for point in product(range(-3, 10), repeat=len(op.takes)):
-        meant = z3.simplify(cast(Callable[..., Any], op.z3)(*[z3.IntVal(value, context) for value in point]))
+        meant = z3.simplify(_meaning(op, [z3.IntVal(value, context) for value in point], context))
         value = int(op.evaluate(*map(np.asarray, point)))
         if str(meant) != str(value):
             raise ValueError(f"operator {op.name!r} is {value} at {point}, and {meant} to z3: mend one of them")

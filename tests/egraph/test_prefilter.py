@@ -12,6 +12,7 @@ from strategies import expressions
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import needed_by
 from eqsat.egraph.prefilter import MOST_ROWS, Given, LeftSide
+from eqsat.egraph.program import ATOM
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH
 
@@ -118,7 +119,7 @@ def test_what_may_match(left: str, guard: str, text: str, may: bool):
 
 def test_classes_that_have_a_node_in_common_are_one():
     rows = Given()
-    rows.add("atom", 0, 0, 9, 1)
+    rows.add(ATOM, 0, 0, 9, 1)
     rows.add("floordiv", 1, 0, 2)
     assert rows.is_apart
     rows.add("floordiv", 3, 0, 2)
@@ -137,9 +138,9 @@ def test_the_minimum_of_one_value_is_that_value(op: str, is_apart: bool):
 def test_many_rows_are_not_looked_at():
     rows = Given()
     for c in range(MOST_ROWS):
-        rows.add("atom", c, 0, 9, 1)
+        rows.add(ATOM, c, 0, 9, 1)
     assert not rows.may_match([], set())
-    rows.add("atom", MOST_ROWS, 0, 9, 1)
+    rows.add(ATOM, MOST_ROWS, 0, 9, 1)
     assert rows.may_match([], set())
 
 

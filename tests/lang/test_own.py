@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eqsat
-from eqsat import Rule, operator, optimize, parse, var
+from eqsat import Rule, operator, optimize, parse, var, where
 from eqsat.codegen.expressions import to_c
 from eqsat.codegen.runtime import compile_exprs
 from eqsat.extract import OpCount
@@ -115,6 +115,41 @@ def test_proofs_take_a_meaning_or_any_function():
     with pytest.raises(ValueError, match=r"operator 'other' is 1 at \(-3,\), and 0 to z3: mend one of them"):
         prove_rule(Rule("other-twice", "other(other(x))", "other(x)"))
     assert other.name == "other"
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning", "why"),
+    [
+        ("failing", lambda x: x[0], r"fails \(\w+: "),
+        ("without", lambda x: None, "gives None: give one of z3's integers"),
+        ("positive", lambda x: x > 0, "gives .* > 0: give one of z3's integers"),
+        ("real", lambda x: x + 0.5, "gives ToReal.*: give one of z3's integers"),
+    ],
+)
+def test_a_meaning_that_is_no_integer_of_z3_is_refused(name, meaning, why):
+    pytest.importorskip("z3")
+    operator(name, 1, lambda x: x | 1, z3=meaning)
+    with pytest.raises(TypeError, match=f"the z3 of operator '{name}' {why}"):
+        prove_rule(Rule("none", f"{name}(x) - {name}(x)", "0"))
+
+
+@pytest.mark.parametrize(
+    "name", ["max3", "normal2", "known", "atom", "number", "condition", "holds", "fails", "aligned"]
+)
+def test_an_operator_may_have_the_name_of_what_egglog_is_told(name):
+    own = operator(name, 3, lambda x, y, z: x * 3 + y * 2 + z)
+    law = Rule(f"{name}-swapped", f"{name}(y, x, z)", f"{name}(x, y, z) + y - x", why="3 - 2 is 1")
+    x, y = var("x", 0, 4), var("y", 0, 4)
+    result = optimize(own(x, y, 1) + own(y, x, 1) + y // 2 * where(x < y, x, 3), rules=[*DEFAULT, law])
+    assert result.rules[law.name]
+    assert result.check().kind == "exhaustive"
+    assert result.check().equal
+
+
+def test_a_meaning_may_be_a_literal():
+    pytest.importorskip("z3")
+    operator("always", 1, lambda x: x * 0 + 3, bounds=lambda x: (3, 3), z3=lambda x: 3)
+    assert prove_rule(Rule("three", "always(x) + x", "x + 3")).kinds == ("symbolic",)
 
 
 @pytest.mark.parametrize("cost", ["latency", "throughput", "codesize", "gpu"])
