@@ -1,5 +1,7 @@
 """Settings for every test: examples are drawn the same way each time, and nothing depends on the clock."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -11,6 +13,9 @@ settings.load_profile("eqsat")
 
 # what is told no budget is to be answered the same on a busy machine
 object.__setattr__(DEFAULT_BUDGET, "seconds", 10.0)
+
+# a shell that starts the tests in the background has it ignored, by all that they start too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

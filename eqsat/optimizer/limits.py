@@ -14,9 +14,10 @@ class OptimizerLimits:
     last_share: float = 1.1
     #: Seconds that it has beside that.
     grace: float = 0.01
-    #: The share, and the seconds beside it, after which the input is the answer though another was found, if it is not
-    #: known by then whether that one divides by what may be zero.
+    #: The share after which the input is the answer though another was found, if it is not known by then whether that
+    #: one divides by what may be zero.
     checked_share: float = 1.4
+    #: Seconds that this has beside that.
     checked_grace: float = 0.03
     #: The seconds that inserting an e-node into egglog takes, about: what cannot be matched in time is not inserted.
     seconds_per_node: float = 1e-5
