@@ -426,6 +426,8 @@ def _of_finer_sums(builder: Builder, forms: Mapping[int, LinearForm]) -> Iterato
     theory = builder.theory
     tried: set[tuple[int, int]] = set()
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
+        if theory.late_or_raise():
+            return
         if (n := literal_divisor(atom)) < 2:
             continue
         dividend = theory.inner(atom.args[0]).terms

@@ -58,9 +58,9 @@ CONSTRUCTORS = {
 MOST_COLUMNS = 12
 #: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
 EQUAL, OPEN, NORMAL = "equal", "open", "normal"
-#: The kinds of rows that are no nodes. A blank keeps them apart from the names of operators, which may be a user's own.
-KNOWN, ATOM, NUMBER, CONDITION = "row known", "row atom", "row number", "row condition"
-HOLDS, FAILS, ALIGNED = "row holds", "row fails", "row aligned"
+#: The kinds of rows that are no nodes. A hyphen keeps them apart from operators, which a user may name.
+KNOWN, ATOM, NUMBER, CONDITION = "row-known", "row-atom", "row-number", "row-condition"
+HOLDS, FAILS, ALIGNED = "row-holds", "row-fails", "row-aligned"
 #: The kinds of rows that have a table of their own; the others share tables of these widths, since each table costs.
 _COMMON = frozenset({KNOWN, ATOM})
 _WIDTHS = (4, 8, 2 + 2 * MOST_COLUMNS)
@@ -266,7 +266,7 @@ def _tables() -> Iterator[tuple[str, tuple[str, int, int]]]:
     for number, (kind, columns, _) in enumerate(_built()):
         width = len(columns.split())
         if kind in _COMMON:
-            yield kind, (kind.replace(" ", "-"), number, width)
+            yield kind, (kind, number, width)
         else:
             width = next(most for most in _WIDTHS if most >= width)
             yield kind, (f"rows{width}", number, width)

@@ -136,8 +136,8 @@ def _clamped(term: Expr, low: int, high: int) -> Expr:
 
 
 def _unclamped(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-    """The operand of an extreme that is it by the bounds of both; ``None`` if neither is."""
-    if term.op not in ("min", "max") or term.is_bool:
+    """The operand of an extreme that is it by the bounds of both; ``None`` if neither is, or none is new."""
+    if args == term.args or term.op not in ("min", "max") or term.is_bool:
         return None
     for one, other in (args, args[::-1]):
         if (one.vmax <= other.vmin) if term.op == "min" else (one.vmin >= other.vmax):
@@ -195,7 +195,7 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
     def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
         if op is None:
-            return _unclamped(term, args) if args != term.args else None
+            return _unclamped(term, args)
         if args[2].vmin == args[2].vmax == 0:
             # the input has no value where this is evaluated
             return const(0)
@@ -204,7 +204,7 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
     def restored(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
         if op is None:
-            return _unclamped(term, args) if args != term.args else None
+            return _unclamped(term, args)
         return make(op, *args[1:])
 
     elsewhere = _evaluated_elsewhere(result)
