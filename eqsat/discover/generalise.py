@@ -19,6 +19,7 @@ from eqsat.egraph.patterns import MEASURES, is_condition_letter
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.ops import SHIFTS
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import divisors, reached
@@ -48,7 +49,12 @@ def generalise(left: Expr, right: Expr, name: str) -> tuple[Rule, Proof] | None:
     >>> rule.left, rule.right, rule.when
     ('x%c', 'x', '0 <= vmin(x) and vmax(x) < c')
     """
-    found = (_Generaliser(left, right, keep, name).rule() for keep in _kept_literals(left))
+    amounts = {term.args[1] for term in topological([left, right]) if term.op in SHIFTS}
+    if any(amount.op != "const" for amount in amounts):
+        # no letter of a term has few enough values to shift by
+        return None
+    shifted = frozenset([amount.vmin for amount in amounts])
+    found = (_Generaliser(left, right, keep, shifted, name).rule() for keep in _kept_literals(left))
     return next((rule for rule in found if rule is not None), None)
 
 
@@ -67,10 +73,12 @@ def _literals_of(term: Expr) -> dict[int, None]:
 class _Generaliser:
     """What is tried for one example, with some literals kept as they are."""
 
-    def __init__(self, left: Expr, right: Expr, keep: frozenset[int], name: str) -> None:
-        self.left, self.right, self.keep, self.name = left, right, keep, name
+    def __init__(self, left: Expr, right: Expr, keep: frozenset[int], shifted: frozenset[int], name: str) -> None:
+        self.left, self.right, self.keep, self.name = left, right, keep | shifted, name
+        #: The literals by which something is shifted: no letter, nor what is computed of letters, may stand there.
+        self.shifted = shifted
         self.terms = [t for t in variables([left]) if str(t.value) not in "pqr"]
-        numbers = [number for number in _literals_of(left) if number not in keep]
+        numbers = [number for number in _literals_of(left) if number not in self.keep]
         #: The values in the example, by letter and by measure as ``vmin_x``.
         self.values = dict(zip(_LITERALS, numbers, strict=False))
         self.is_small = len(numbers) <= len(_LITERALS) and len(self.values) + 3 * len(self.terms) <= 14
@@ -135,6 +143,8 @@ class _Generaliser:
         """Terms over letters and measures that have the value ``number`` in the example."""
         if abs(number) <= 1 or number in self.keep:
             yield const(number)
+        if number in self.shifted:
+            return
         seen: dict[Expr, None] = {}
         for form in self._computed():
             if form not in seen and self._at_example(form) == number:

@@ -29,6 +29,9 @@ EXAMPLES: list[tuple[str, str, Ranges, tuple[str, str, str] | None]] = [
         ("where(p, x + c, y + c)", "where(p, x, y) + c", ""),
     ),
     ("x%12", "x - where(x < 12, 0, 12)", {"x": (0, 20)}, None),
+    # what something is shifted by stays as it is
+    ("(x << 3) + 7", "x*8 + 7", {"x": (0, 20)}, ("(x << 3) + c", "x*8 + c", "")),
+    ("x*24", "x*3 << 3", {"x": (-5, 20)}, ("x*24", "x*3 << 3", "")),
 ]
 
 
@@ -50,6 +53,10 @@ def test_generalise(left: str, right: str, ranges: Ranges, rule: tuple[str, str,
         assert (found.left, found.when) == ("x%c", "vmax(x)//c == vmin(x)//c + 1")
     else:
         assert (found.left, found.right, found.when) == rule
+
+
+def test_a_shift_by_what_varies_is_no_rule() -> None:
+    assert generalise(*example("(x << y)//2", "x << (y - 1)", {"x": (0, 20), "y": (1, 9)}), "found") is None
 
 
 def test_what_is_true_by_chance_is_no_rule() -> None:
