@@ -71,7 +71,8 @@ class RulesAlone(Optimisation):
             nodes *= LIMITS.nodes_grow
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
         parts = tuple([group.part for group in groups if group.part is not None])
-        snapshot = Snapshot(parts, self.lazy) if parts else None
+        # roots that never matter are in no part
+        snapshot = Snapshot(parts, self.lazy) if parts or self.stop == "saturated" else None
         return self._result(found, sum(len(part.graph) for part in parts), contexts, "egraph", snapshot)
 
     def _groups(self, contexts: Sequence[LinearArithmetic | None]) -> list[_Group]:

@@ -367,6 +367,12 @@ def test_without_an_e_graph_there_is_nothing_to_choose_from():
             result.terms({})
 
 
+@pytest.mark.parametrize("options", [{}, {"theory": False}, {"engine": "theory"}])
+def test_roots_that_never_matter_have_an_e_graph_of_what_was_answered(options):
+    result = optimize(["i//3 + j", "j < 3"], gates=["i < 0", "i < 0"], i=(0, 9), j=(0, 9), **options)
+    assert result.terms(result.choice) == result.exprs == result.extract("opcount").exprs
+
+
 @pytest.mark.parametrize("own", [exact, lambda priced: None])
 def test_an_extractor_that_gives_no_choice_is_refused(own):
     with pytest.raises(ValueError, match=r"the extractor gave a value of type \w+: give a mapping of classes to nodes"):
