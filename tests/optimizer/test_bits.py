@@ -103,6 +103,15 @@ def test_facts_bound_the_bits():
     assert str(found.expr) == "i + 64"
 
 
+def test_literals_of_any_width():
+    facts = ["y == -5", f"x == {2**70}"]
+    result = optimize(
+        [f"y ^ {2**64 - 1}", f"y ^ {2**64 - 1} ^ x ^ z"], constraints=facts, y=(-9, 9), x=(0, None), z=(0, 9)
+    )
+    value = -5 ^ 2**64 - 1
+    assert [str(expr) for expr in result.exprs] == [str(value), f"z ^ {value ^ 2**70}"]
+
+
 def test_facts_that_contradict_each_other_leave_no_bits():
     # where `x` is 0 the first holds: its complement leaves nothing of `x | y`
     text, ranges = "(x | y) < x + y + 18 or x != 0", {"x": (-2, 1), "y": (0, 33)}
