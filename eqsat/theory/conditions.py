@@ -20,6 +20,7 @@ from eqsat.theory.forms import (
     atom_form,
     chained,
     factors,
+    literal_comparison,
     literal_divisor,
     number,
     partition,
@@ -88,7 +89,7 @@ class Conditions(Arithmetic):
                 for read in (self._split_selection, self._decided):
                     if (found := read(form)) is not None:
                         return found
-                return _literal(form)
+                return literal_comparison(form)
             form = smaller
 
     def _split_selection(self, form: LinearForm) -> Expr | None:
@@ -104,7 +105,7 @@ class Conditions(Arithmetic):
         holds = atom.args[0]
         given = zip((holds, self.negate(holds)), map(self.at_least_zero, branches), strict=True)
         split = self.junction("or", [self.junction("and", both) for both in given])
-        return split if self.simplicity.size(split) < self.simplicity.size(_literal(form)) else None
+        return split if self.simplicity.size(split) < self.simplicity.size(literal_comparison(form)) else None
 
     def _decided(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` decided by refutation."""
@@ -540,11 +541,3 @@ def opposite(condition: Expr) -> Expr:
 
 def _has_quotient(condition: Expr) -> bool:
     return any(t.op == "floordiv" for t in topological([condition]))
-
-
-def _literal(form: LinearForm) -> Expr:
-    """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
-    terms = LinearForm(form.terms, 0)
-    if form.sign() > 0:
-        return make("le", const(-form.constant), to_expr(terms))
-    return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))

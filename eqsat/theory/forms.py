@@ -297,9 +297,33 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
         if part.op in SHIFTS:
             # bounds may no longer show that it can be a shift
             operands[1] = shift_amount(operands[1])
+        if part.op in ("lt", "le", "eq", "ne") and not operands[0].is_bool:
+            return _compared(part.op, read(operands[1]).plus(read(operands[0]), -1))
+        if part.op == "where" and operands[0].op == "le":
+            # no selection in normal form is by a comparison that is written as the complement of another
+            condition, yes, no = operands
+            return make("where", make("lt", *condition.args[::-1]), no, yes)
         return make(part.op, *operands)
 
     return plain(*rebuild([term], replace))
+
+
+def literal_comparison(form: LinearForm) -> Expr:
+    """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
+    terms = LinearForm(form.terms, 0)
+    if form.sign() > 0:
+        return make("le", const(-form.constant), to_expr(terms))
+    return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))
+
+
+def _compared(op: str, form: LinearForm) -> Expr:
+    """``0 < form``, ``0 <= form``, ``form == 0`` or ``form != 0``, as normal forms are written."""
+    if not form.terms:
+        return make(op, const(0), const(form.constant))
+    if op in ("lt", "le"):
+        return literal_comparison(form.shifted(-1) if op == "lt" else form)
+    form = form.times(form.sign())
+    return make(op, to_expr(LinearForm(form.terms, 0)), const(-form.constant))
 
 
 def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> LinearForm:

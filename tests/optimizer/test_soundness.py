@@ -122,6 +122,8 @@ OURS = [
     (["where(n < 3, (n*5 + 7)//max(n, 1)*-3, (n*5 + 7)//max(n, 1))"], []),
     # laws of symbolic quotients led from one to the next for ever
     (["((11 - t*2)*(t + 1) + r)//(t + 1)".replace("t", "tdiv(r*9 + 3, 8)").replace("r", "((k*3 + i*11 - 1)%7)")], []),
+    # what a constraint makes of a condition had its first term subtracted, and was taken for the complement
+    (["where(k < 0, n, 1)", "where(k == -2, i, n)", "where(2 < k, where(n - k < 4, 1, i), n)"], ["(k + n) % 3 == 0"]),
     # the only value of an index bound a loop
     (["prod(sum(where(r != i, prod(r % 5 - 1, s, 1, 6), 0), r, 1, 3) % 5 - 1, t, 1, 2)", "i // 3"], []),
 ]
