@@ -89,7 +89,7 @@ class InputNodes(KindNodes):
         # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
         self._originals: dict[Value, list[Expr]] = {}
         self._rewrites: dict[Value, list[Expr]] = {}
-        # the input, and by normal form the terms of it that are not too wide, once one is asked for
+        # the input, and by normal form the narrowest terms of it, once one is asked for
         self._input: list[Expr] = []
         self._narrow: dict[Value, Expr] | None = None
         # whether the input has so few divisions that they are rewritten, and taken as they are written
@@ -258,9 +258,10 @@ class InputNodes(KindNodes):
                 continue
 
     def narrower(self, c: int) -> Expr | None:
-        """A term of the input with the value of a class that is not too wide."""
+        """A term of the input with the value of a class, if there is one that is not wide."""
         if self._narrow is None:
-            self._narrow = {self.classes.value_of(term): term for term in self._input if not is_wide(term)}
+            wide_first = sorted(self._input, key=is_wide, reverse=True)
+            self._narrow = {self.classes.value_of(term): term for term in wide_first}
         return self._narrow.get(self.classes.values[c])
 
     def narrowed(self) -> dict[int, Expr]:

@@ -7,6 +7,7 @@ from typing import cast
 
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
+from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, buffers, const, is_wide, make, named_variable, shift_amount, variables
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 
@@ -20,16 +21,24 @@ def terms_of(
     leaves: Mapping[str, Expr],
     narrower: Callable[[int], Expr | None] = lambda c: None,
 ) -> dict[int, Expr]:
-    """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``."""
+    """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``.
+
+    Raises ``TooWideError`` if one has more bits than are accepted, and its class has no other.
+    """
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
         operands = [terms[a] for a in choice[c][2]]
         # a class is found to be a unit where a rule says so, and what uses it keeps its nodes
         kept = _without_unit(choice[c][0], operands)
-        terms[c] = term_of_node(choice[c], operands, leaves) if kept is None else kept
-        if is_wide(terms[c]):
-            found = narrower(c)
-            terms[c] = terms[c] if found is None else found
+        try:
+            terms[c] = term_of_node(choice[c], operands, leaves) if kept is None else kept
+        except TooWideError:
+            # its operands may have looser bounds than those of the input
+            if (found := narrower(c)) is None:
+                raise
+            terms[c] = found
+        if is_wide(terms[c]) and (found := narrower(c)) is not None and not is_wide(found):
+            terms[c] = found
     return terms
 
 

@@ -22,7 +22,7 @@ from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
-from eqsat.lang.errors import ContradictionError
+from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.terms import named_leaves
@@ -63,8 +63,8 @@ class _Found:
 
     def take(self, builder: Builder, choice: Choice) -> list[Expr]:
         """Take a choice; the terms of the roots by it."""
-        self.choice = choice
         written = builder.root_terms(choice)
+        self.choice = choice
         self.wanted = [builder.add_class(value) for value in self.values]
         return [written[c] for c in self.wanted]
 
@@ -91,20 +91,27 @@ class ModuloTheory(Optimisation):
         except OverdueError:
             # what was found until then is the answer, or else the input
             self.stop = "time"
+        except TooWideError:
+            # bounds of what was found are looser than those of the input, and a product has too many bits by them
+            self.stop = "nodes"
+            found = found if found.wanted else _Found(found.terms, found.contexts, found.base)
         if found.base is not None:
             # a late theory may not see that a divisor is never zero
             found.base.work.until = found.base.work.end = inf
         if found.values and not found.wanted and not found.is_free:
             found.terms = self._cheapest(found.terms, [as_term(value) for value in found.values])
+        if found.builder is not None and not found.wanted:
+            try:
+                cheapest = found.take(found.builder, tree(Priced.of(found.builder.graph, self.model)))
+                found.terms = self._cheapest(found.terms, cheapest)
+            except TooWideError:
+                found.builder = None
         builder = found.builder
         if builder is None:
             # of leaves the e-graph is made when it is asked for
             nodes, snapshot = (len({*found.terms}), Snapshot((), self.lazy)) if found.is_free else (0, None)
             result = self._result(found.terms, nodes, found.contexts, engine, snapshot)
             return result if self.pareto is None else self._with_answers(result, [])
-        if not found.wanted:
-            cheapest = found.take(builder, tree(Priced.of(builder.graph, self.model)))
-            found.terms = self._cheapest(found.terms, cheapest)
         part = Part(builder.graph, (*enumerate(found.wanted),), found.choice, builder.input.narrowed())
         snapshot = Snapshot((part,), self.lazy)
         inside = partial(self._chosen_inside, builder, found.wanted)

@@ -590,6 +590,21 @@ def test_long_sums_share_factors_of_all_their_terms():
     assert result.cost < 1300
 
 
+OF_REMAINDERS = [
+    # a remainder is the dividend without a quotient that is computed anyway, of which bounds say less
+    ["x//n", "prod(m, r, 0, x % n)"],
+    ["x//999", "prod(m, r, 0, x % 999)", "x*(x % 999)"],
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"engine": "theory"}, {"extract": "exact"}, {"theory": False}])
+@pytest.mark.parametrize("texts", OF_REMAINDERS)
+def test_a_product_over_as_many_values_as_are_accepted_stays_one(texts, options):
+    result = optimize(texts, x=(0, 10**6), n=(1, 999), m=(0, 6), **options)
+    assert result.stop == "saturated"
+    assert result.extract("opcount").cost <= result.cost <= result.cost_before
+
+
 def test_a_product_as_wide_as_any_is_no_wider_beside_its_remainder():
     wide = parse("v**900", {"v": V})
     result = optimize(wide % 7 * wide, engine="theory", budget=Budget(seconds=0.1))
