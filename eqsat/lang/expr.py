@@ -308,12 +308,12 @@ def _new(
 
 
 def const(value: IntLike) -> Expr:
-    """The integer literal ``value``.
+    """The literal ``value``: an integer, or a condition that always or never holds.
 
     Parameters
     ----------
-    value : int
-        Any integer, of any size; NumPy's are accepted.
+    value : int or bool
+        Any integer, of any size; NumPy's are accepted. ``True`` and ``False`` are conditions.
 
     Raises
     ------
@@ -322,7 +322,12 @@ def const(value: IntLike) -> Expr:
 
     >>> const(2**70).vmax == 2**70
     True
+    >>> i = var("i", 0, 7)
+    >>> (const(True) & (i < 4)).evaluate({"i": [3, 4]})
+    array([ True, False])
     """
+    if value is True or value is False:
+        return as_expr(value)
     try:
         number = value.__index__()
     except (AttributeError, TypeError):

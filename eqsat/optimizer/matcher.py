@@ -252,7 +252,7 @@ class Matcher:
             case "vmax":
                 return self.bounds(term)[1]
             case "free":
-                return binding[INDEX] not in topological([term])
+                return int(binding[INDEX] not in topological([term]))
         modulus, remainder = _congruence(term)
         factor = gcd(modulus, remainder) or 1
         match function:

@@ -102,6 +102,8 @@ def test_bool_literals_are_not_the_numbers():
     assert as_expr(True) is TRUE
     assert as_expr(np.bool_(False)) is FALSE
     assert as_expr(1) is const(1) is as_expr(np.int64(1)) is not TRUE
+    assert const(True) is as_expr(True) is TRUE
+    assert const(False) is FALSE
 
 
 BOUNDS = [
