@@ -437,11 +437,25 @@ def cheapest(
 ) -> Nest:
     """The nest whose loops and terms cost least, among those that splits and merges, one by one, lead to.
 
-    Loops ``inside`` of the innermost one, by the names of their variables and how often each runs, stay. A nest is
-    changed only if that saves more than the share ``gain`` of the cost. Half of the ``seconds`` is for considering
-    nests, the rest for pricing what is chosen. New variables have names that are not ``taken``.
+    Parameters
+    ----------
+    nest : Nest
+        The loops, and the terms that the innermost one computes.
+    cost : CostModel or str
+        What one evaluation costs, a model or its name; each term is paid as often as its loop runs.
+    inside : mapping from str to int, optional
+        Loops of the terms' own, inside the innermost one, which stay: their variables and how often each runs.
+    gain : float
+        The nest is changed only if that saves more than this share of the cost.
+    seconds : float
+        Half of it is for considering nests, the rest for pricing what is chosen.
+    taken : iterable of str
+        Names that new variables may not have.
 
-    Raises ``ValueError`` if there are less than 0 seconds.
+    Raises
+    ------
+    ValueError
+        If there are less than 0 seconds, or the gain is less than 0.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]

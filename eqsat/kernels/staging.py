@@ -138,7 +138,14 @@ def two_stages(
 def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassociate: bool = False) -> Pipeline:
     """A kernel that stores one large reduction over a literal range, in two stages; as it is where that does not apply.
 
-    With ``reassociate`` sums and products of floating-point values may be taken in parts, which rounds differently.
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel. If it has several stores, it stays as it is.
+    limits : SplitLimits
+        How large the reduction must be, and how many values a partial result may combine.
+    reassociate : bool
+        Whether sums and products of floating-point values may be taken in parts, which rounds differently.
 
     >>> from eqsat import sum_over, var
     >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
@@ -395,7 +402,14 @@ def _obstacle(kernel: Kernel, producer: Store) -> str:
 def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipeline:
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as the cost model says.
 
-    One that :func:`inlined` refuses is kept.
+    Parameters
+    ----------
+    kernel : Kernel
+        What loads the intermediate.
+    producer : Store
+        What stores it. One that :func:`inlined` refuses is kept.
+    cost : CostModel
+        What one evaluation costs; each term is paid as often as its loop runs.
 
     >>> from eqsat import max_over, var
     >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
