@@ -151,6 +151,7 @@ class Experiment(Displayed):
     def plot(self, directory: str | Path) -> list[Path]:
         """Draw what the rows hold into a directory, each as a PNG (extra: plots); the paths of the pictures.
 
+        The directory is made if there is none.
         ``prediction``: predictions against time, if that was measured. ``extraction``: cost against extraction time,
         and gaps. ``profile``: what answers cost over their inputs, case by case. ``pareto``, of several models: what
         the answers of each cost in all under the first and each other one, those on the front joined by a line.
@@ -170,6 +171,7 @@ class Experiment(Displayed):
         figures["profile.png"] = _profiles(found, Figure)
         if len(models) > 1:
             figures["pareto.png"] = _fronts(found, models, Figure)
+        Path(directory).mkdir(parents=True, exist_ok=True)
         for name, figure in figures.items():
             figure.savefig(Path(directory, name), dpi=90)
         return [Path(directory, name) for name in figures]

@@ -175,7 +175,9 @@ def test_a_summary_has_a_line_per_model(rows):
 
 def test_plots(rows, tmp_path):
     pytest.importorskip("matplotlib")
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in Experiment(tuple(rows)).plot(tmp_path))
+    assert all(
+        path.read_bytes().startswith(b"\x89PNG") for path in Experiment(tuple(rows)).plot(tmp_path / "new" / "one")
+    )
 
 
 @pytest.mark.filterwarnings("error")
