@@ -27,6 +27,9 @@ k = eqsat.var("k", 0, 23)
 turn = eqsat.Kernel("turn", [eqsat.Store(out[k // 4, k % 4], image[k % 4, k // 4], [k])])
 ones = eqsat.Kernel("ones", (eqsat.Store(out[k // 4, k % 4], 1.0, (k,), k < 20),))
 found = eqsat.compile(turn)(X=np.ones((4, 6), np.float32))["Y"]
+arrays = {"X": np.ones((4, 6), np.float32)}
+found = eqsat.compile(turn)(**arrays, out={"Y": np.empty((6, 4), np.float32)})["Y"]
+found = eqsat.compile(turn)(**arrays)["Y"]
 stages = Pipeline([turn])
 nest = Nest([Axis(k, scopes=["sum"])], [k // 4, k % 4], [k < 9, None])
 view = View([4, 6], [6, 1], mask=[(0, 2), (1, k)])

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,6 +80,12 @@ class Program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(compile_kernel, **self.options), (self.given,)
+
+    @overload  # of a dict of arrays, as in program(**arrays), a checker takes each value for an `out` too
+    def __call__(self, /, **arguments: ArrayLike) -> dict[str, Any]: ...
+
+    @overload
+    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None, **arguments: ArrayLike) -> dict[str, Any]: ...
 
     def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
         """The outputs by name.
