@@ -667,7 +667,7 @@ def _float(name: str, *args: Expr) -> Expr:
     """An operator on floating-point values; integers among the operands are converted."""
     op = FLOATS.get(name)
     if op is None:
-        raise ValueError(f"unknown operator {name!r}")
+        raise ValueError(f"unknown operator {name!r}: one of your own is made by eqsat.operator, once in each process")
     if len(op.takes) != len(args):
         raise TypeError(f"{name} takes {len(op.takes)} operands, not {len(args)}")
     for sort, arg in zip(op.takes, args, strict=True):

@@ -310,7 +310,7 @@ REFUSED = [
     (lambda: make("sum_over", X, Y), TypeError, r"takes 4 operands \(body, index, low, high\), not 2"),
     (lambda: make("fdiv", D), TypeError, "fdiv takes 2 operands, not 1"),
     (lambda: make("fdiv", D, X < Y), TypeError, "fdiv needs a number where 'x < y' stands"),
-    (lambda: make("nope", X), ValueError, "unknown operator 'nope'"),
+    (lambda: make("nope", X), ValueError, "unknown operator 'nope': one of your own is made by eqsat.operator"),
     (lambda: X[0], TypeError, "'x' is not an array: only buffers are subscripted"),
     (lambda: 1 / X, TypeError, "'x' is an integer: use // for whole quotients"),
     (lambda: _sums(65), ValueError, "reductions nest more than 64 deep in 'sum"),
