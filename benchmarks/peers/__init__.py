@@ -20,7 +20,7 @@ class Peer:
     """A simplifier that can be compared with."""
 
     name: str
-    #: What pip installs.
+    #: What pip installs; nothing if the driver is all there is, or starts what is installed otherwise.
     requirements: tuple[str, ...]
     #: What is run, in a few words.
     about: str

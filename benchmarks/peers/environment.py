@@ -27,7 +27,9 @@ def environment(name: str, requirements: tuple[str, ...], cache: Path, python: s
     if not finished.exists():
         shutil.rmtree(directory, ignore_errors=True)
         _run(name, [python, "-m", "venv", str(directory)])
-        _run(name, [str(installed), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+        if requirements:
+            pip = [str(installed), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            _run(name, [*pip, *requirements])
         finished.touch()
     return installed
 

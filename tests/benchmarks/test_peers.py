@@ -147,7 +147,8 @@ def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(monkeypatch, t
         environment("some", ("nothing",), tmp_path)
 
 
-def test_the_environment_is_built_once(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("requirements", "built_by"), [(("one",), ["venv", "pip"]), ((), ["venv"])])
+def test_the_environment_is_built_once(monkeypatch, tmp_path, requirements, built_by):
     commands = []
 
     def run(command, **kwargs):
@@ -156,8 +157,8 @@ def test_the_environment_is_built_once(monkeypatch, tmp_path):
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert environment("some", ("one",), tmp_path) == environment("some", ("one",), tmp_path)
-    assert [command[1] for command in commands] == ["venv", "pip"]
+    assert environment("some", requirements, tmp_path) == environment("some", requirements, tmp_path)
+    assert [command[1] for command in commands] == built_by
 
 
 def test_every_peer_has_a_driver():
