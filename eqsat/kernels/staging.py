@@ -305,11 +305,16 @@ class Pipeline:
         ------
         TypeError
             If an array or a parameter is missing, or no kernel has the parameter.
+        ValueError
+            If there is not one program for each kernel.
         """
         of_kernels = {str(v.value) for kernel in self.kernels for v in kernel.parameters}
         if unknown := sorted(parameters.keys() - of_kernels):
             raise TypeError(f"no kernel of the pipeline has a parameter {unknown[0]!r}")
         found: dict[str, NDArray[Any]] = {}
+        programs = tuple(programs)
+        if len(programs) != len(self.kernels):
+            raise ValueError(f"{len(self.kernels)} kernels are given {len(programs)} programs: compile each kernel")
         for kernel, program in zip(self.kernels, programs, strict=True):
             known: dict[str, Any] = {**arrays, **found, **parameters}
             # the kernel itself names what it lacks
