@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, cast
 
-from eqsat.extract.graph import Bounds, EGraph, Node, Payload
+from eqsat.extract.graph import Bounds, EGraph, Node, Payload, require_graph
 from eqsat.extract.select import Choice, Priced
 
 
@@ -46,6 +46,7 @@ def to_dot(graph: EGraph, choice: Choice | None = None) -> str:
       n1_0 -> n0_0 [lhead=cluster_0];
     }
     """
+    require_graph(graph)
     chosen = choice or {}
     lines = ["digraph {", "  compound=true; node [shape=box]; clusterrank=local;"]
     edges = []
@@ -76,6 +77,9 @@ def to_egraph_serialize(graph: EGraph, prices: Mapping[int, Sequence[int]]) -> d
     >>> to_egraph_serialize(graph, {0: [0], 1: [1]})["nodes"]["1.0"]
     {'op': 'neg', 'children': ['0.0'], 'eclass': '1', 'cost': 1}
     """
+    require_graph(graph)
+    if not isinstance(prices, Mapping):
+        raise TypeError(f"prices must be those of a Priced, Priced.of(graph, model).prices, not {prices!r}")
     return {
         "nodes": {
             f"{c}.{place}": {

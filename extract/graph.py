@@ -116,6 +116,12 @@ class EGraph:
         )
 
 
+def require_graph(given: object) -> None:
+    """Raise ``TypeError`` unless ``given`` is an e-graph."""
+    if not isinstance(given, EGraph):
+        raise TypeError(f"a graph must be an EGraph, such as result.graph, not a value of type {type(given).__name__}")
+
+
 def _to_lists(node: Node) -> list[Any]:
     op, value, operands = node
     return [op, [value[0], [*value[1]]] if isinstance(value, tuple) else value, [*operands]]

@@ -15,8 +15,8 @@ from itertools import chain
 from math import inf
 from typing import cast
 
-from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.cost import CostModel, LoopAware, refuse_other
+from eqsat.extract.graph import EGraph, Node, require_graph
 
 _I64 = (-(2**63), 2**63 - 1)
 #: How much more a value costs that no machine integer holds.
@@ -65,6 +65,8 @@ class Priced:
     @classmethod
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
         """Price every node of ``graph`` once."""
+        require_graph(graph)
+        refuse_other(model)
         priced = cls(graph, {})
         priced.refresh(ProductPrices(model))
         return priced
@@ -90,6 +92,12 @@ class Priced:
         # the theory splits sums without overflow: prefer sums that a machine integer holds
         fits = (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
         return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
+
+
+def require_priced(given: object) -> None:
+    """Raise ``TypeError`` unless ``given`` is a graph with its prices."""
+    if not isinstance(given, Priced):
+        raise TypeError(f"a graph with prices is Priced.of(graph, model), not a value of type {type(given).__name__}")
 
 
 class ProductPrices(dict[int, int]):
@@ -283,6 +291,7 @@ def tree(priced: Priced) -> Choice:
     >>> tree(Priced.of(graph, OpCount()))
     {0: ('var', 'x', ()), 1: ('neg', None, (0,))}
     """
+    require_priced(priced)
     choice = trees(priced)[1]
     for root in priced.graph.roots:
         if root not in choice:
@@ -401,13 +410,16 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     Raises
     ------
     ValueError
-        As :func:`tree`, if no start is given.
+        As :func:`tree`, if no start is given; or if the start has no term for a root.
 
     >>> from eqsat.extract.cost import OpCount
     >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
     >>> dag(Priced.of(graph, OpCount()))[1]
     ('neg', None, (0,))
     """
+    require_priced(priced)
+    if start is not None:
+        refuse_other_choice(priced.graph, start)
     return _searched(priced, tree(priced) if start is None else start).choice
 
 
@@ -708,12 +720,19 @@ def total_cost(priced: Priced, choice: Mapping[int, Node]) -> int:
     choice : mapping of int to Node
         A node for each class that the roots need.
 
+    Raises
+    ------
+    ValueError
+        If the choice has no term for a root; the message names the class.
+
     >>> from eqsat.extract.cost import OpCount
     >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
     >>> total_cost(Priced.of(graph, OpCount()), {0: ("var", "x", ()), 1: ("neg", None, (0,))})
     1
     """
-    return sum(priced.price(c, choice[c]) for c in reachable(choice, priced.graph.roots))
+    require_priced(priced)
+    refuse_other_choice(priced.graph, choice)
+    return sum([priced.price(c, choice[c]) for c in reachable(choice, priced.graph.roots)])
 
 
 def tree_cost(priced: Priced, choice: Mapping[int, Node]) -> int:

@@ -1,6 +1,7 @@
 """Tree and DAG extraction: what they cost on graphs made by hand, and what holds on random ones."""
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import product
 from random import Random
 
@@ -9,7 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from priced import Table, depths, is_finite, priced
 
-from eqsat.extract import Choice, EGraph, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract import (
+    Choice,
+    EGraph,
+    Latency,
+    Node,
+    OpCount,
+    Priced,
+    dag,
+    reachable,
+    to_dot,
+    to_egraph_serialize,
+    total_cost,
+    tree,
+)
 from eqsat.extract.exact import exact
 from eqsat.extract.select import improved
 from eqsat.optimizer.front import optimize
@@ -289,3 +303,35 @@ def test_a_search_that_is_late_keeps_its_best():
     assert cost == total_cost(found, choice)
     assert 199 < cost < 398
     assert improved(found, dear)[1] == 199
+
+
+GRAPH = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,)), ("neg", None, (1,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
+PRICED = Priced.of(GRAPH, OpCount())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Priced.of("x", OpCount()), TypeError, "a graph must be an EGraph, such as result.graph, not .* str"),
+        (lambda: Priced.of(GRAPH, "latency"), TypeError, "'latency' is no cost model: give an object with a price"),
+        (lambda: to_dot(PRICED), TypeError, "a graph must be an EGraph, such as result.graph, not .* Priced"),
+        (lambda: to_egraph_serialize(PRICED, {}), TypeError, "a graph must be an EGraph"),
+        (
+            lambda: to_egraph_serialize(GRAPH, OpCount()),
+            TypeError,
+            r"prices must be .* Priced.of\(graph, model\).prices",
+        ),
+        *[
+            (partial(extract, GRAPH), TypeError, r"a graph with prices is Priced.of\(graph, model\), not .* EGraph")
+            for extract in (tree, dag, exact)
+        ],
+        (lambda: total_cost(GRAPH, {}), TypeError, "a graph with prices is Priced.of"),
+        (lambda: total_cost(PRICED, {}), ValueError, "the choice has no node for class 1"),
+        # it would never end
+        (lambda: total_cost(PRICED, {1: ("neg", None, (1,))}), ValueError, "by the choice class 1 needs itself"),
+        (lambda: dag(PRICED, {1: ("neg", None, (1,))}), ValueError, "by the choice class 1 needs itself"),
+    ],
+)
+def test_what_is_no_graph_or_choice_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
