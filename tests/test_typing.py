@@ -36,6 +36,9 @@ view = View([4, 6], [6, 1], mask=[(0, 2), (1, k)])
 tile = Tile([k, 0], [2, 3], [1, 1])
 result = eqsat.optimize(["i // 4", k % 4], gates=[None, k < 9], constraints=["i < 5", k > 2], i=(0, 9))
 names: tuple[eqsat.Expr, ...] = turn.stores[0].over
+ranges = {"i": (0, 9), "j": (0, None)}
+result = eqsat.optimize("i + j", **ranges)
+address = out[k // np.int64(4), k % 4] + image[np.int64(0), k % 4]
 """
 
 

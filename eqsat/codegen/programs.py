@@ -87,7 +87,7 @@ class Program:
     @overload
     def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None, **arguments: ArrayLike) -> dict[str, Any]: ...
 
-    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None = None, **arguments: ArrayLike) -> dict[str, Any]:
+    def __call__(self, /, *, out: Any = None, **arguments: ArrayLike) -> dict[str, Any]:
         """The outputs by name.
 
         Parameters

@@ -257,7 +257,7 @@ class Expr(Term, Displayed):
         return VALUES.call([self], values, contents)[0]
 
 
-ExprLike = Expr | int | float
+ExprLike = Expr | IntLike | float
 
 
 #: Characters of a term that ``repr`` shows; a longer text is cut.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from difflib import get_close_matches
 from inspect import signature
-from typing import TypeGuard, cast
+from typing import TypeGuard, cast, overload
 
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
@@ -37,7 +37,31 @@ REMEDY = "give its range, {name}=(0, N)"
 _SHIPPED = frozenset((*DEFAULT, *REDUCE))
 
 
+# of a dict of ranges, as in optimize(text, **ranges), a checker takes each value for every option too
+@overload
+def optimize(exprs: Expr | str | Sequence[Expr | str], **ranges: tuple[int | None, int | None] | range) -> Result: ...
+
+
+@overload
 def optimize(
+    exprs: Expr | str | Sequence[Expr | str],
+    *,
+    gates: Sequence[Expr | str | None] | None = ...,
+    constraints: Sequence[Expr | str] | None = ...,
+    rules: Sequence[Rule] | None = ...,
+    cost: CostModel | str = ...,
+    budget: Budget = ...,
+    engine: str = ...,
+    theory: bool = ...,
+    extract: str = ...,
+    pareto: str | None = ...,
+    branches: str = ...,
+    unknown_divisors: str = ...,
+    **ranges: tuple[int | None, int | None] | range,
+) -> Result: ...
+
+
+def optimize(  # type: ignore[misc]  # a range that is named as an option is refused
     exprs: Expr | str | Sequence[Expr | str],
     *,
     gates: Sequence[Expr | str | None] | None = (),
