@@ -174,9 +174,12 @@ class Builder:
         yield from self.input.bits.by_one_operator(form)
         yield from self.selections.entered(form)
         yield self.classes.plain_sum(form)
+        if (hoisted := self.classes.hoisted_sum(form)) is not None:
+            yield hoisted
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
         yield from self.quotients.rounded_up(form)
+        yield from self.quotients.remainders_of_quotients(form)
         yield from self.quotients.of_multiples(form)
         yield from self.quotients.absorbing(form)
         yield from self.products.factored(form)

@@ -121,6 +121,17 @@ class CanonicalGraph:
         """A sum as multiples of its atoms, and a constant."""
         return sum_of([(self.add_atom(a), k) for a, k in form.terms.items()], form.constant)
 
+    def hoisted_sum(self, form: LinearForm) -> Node | None:
+        """A sum with the terms that need fewer indices of reductions than it in one of its own, if there are any."""
+        if not self._extents:
+            return None
+        own = self._indices_of(self.add_class(form))
+        often = {a: k for a, k in form.terms.items() if self.theory.variables.of(a) & own == own}
+        inner = form.plus(LinearForm(often, 0), -1)
+        if not own or not often or len(inner.terms) + bool(inner.constant) < 2 or not inner.terms:
+            return None
+        return self.sum_node([(inner, 1)], LinearForm(often, 0))
+
     def sum_node(self, parts: Iterable[tuple[Value, int]], rest: LinearForm = ZERO) -> Node:
         """The node that adds multiples of classes, and the terms of ``rest`` one by one."""
         terms = [*parts, *[(atom_form(a), k) for a, k in rest.terms.items()]]

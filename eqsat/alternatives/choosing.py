@@ -16,7 +16,7 @@ from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.partial_sums import LinearPrograms, programs_by, share_junctions, share_sums
+from eqsat.alternatives.partial_sums import LinearPrograms, hoisted_sums, programs_by, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import EGraph, Node, sum_terms
 from eqsat.extract.select import (
@@ -48,6 +48,8 @@ class Improver:
     ----------
     share : callable
         Brackets a choice so that its sums and junctions share parts, with new nodes of the graph.
+    hoist : callable
+        Takes out of the sums of a choice what runs less often; ``None`` if nothing does.
     best : End or None
         The cheapest choice found so far, for when the time is up before the next one is found.
     """
@@ -56,6 +58,7 @@ class Improver:
     of_products: ProductPrices
     is_late: Callable[[], bool]
     share: Callable[[Choice], Choice]
+    hoist: Callable[[Choice], Choice | None]
     priced: Priced = field(init=False)
     best: End | None = field(default=None, init=False)
     # by the sums and junctions of a choice, the choice in which they share parts
@@ -81,6 +84,12 @@ class Improver:
 
         Sharing counts each operation once: where loops repeat some, it may cost more.
         """
+        starts = [choice]
+        if (hoisted := self.hoist(choice)) is not None:
+            starts.append(hoisted)
+        return min([self._shared(start) for start in starts], key=lambda end: end[1])
+
+    def _shared(self, choice: Choice) -> End:
         shared = self.share(choice)
         self.refresh()
         # the brackets are the latest alternatives
@@ -116,7 +125,8 @@ class Chooser:
     def __post_init__(self) -> None:
         self.programs = programs_by(self.of_products)
         share = partial(_with_shared_parts, self.builder, self.programs)
-        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.work.is_late, share)
+        hoist = partial(hoisted_sums, self.builder)
+        self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.work.is_late, share, hoist)
 
     def choose(self) -> End:
         """The cheapest choice found from what is cheapest for each class alone."""

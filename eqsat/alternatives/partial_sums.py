@@ -19,6 +19,7 @@ from itertools import chain, combinations
 from math import gcd
 from typing import Protocol, cast
 
+from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import COST_MODELS, DIVISIONS, width
@@ -113,6 +114,34 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         pairing.keeps_sign = key in divided
         pairing.finish(root, c, scale * sign, constant)
     return choice if pairing.has_lost else new_choice
+
+
+def hoisted_sums(builder: Classes, choice: Choice) -> Choice | None:
+    """The chosen sums with the terms that run less often than they do in sums of their own; ``None`` if there are none.
+
+    Of ``x + r*8 + y`` in a loop over ``r``, ``x + y`` is computed once.
+    """
+    weights = builder.graph.weights
+    found: Choice = {}
+    pending = [(c, node) for c, node in choice.items() if node[0] == "sum"] if weights else []
+    while pending:
+        c, node = pending.pop()
+        constant, terms = sum_terms(node)
+        often = [a for a in terms if weights.get(a, 1) == weights.get(c, 1)]
+        often = often or [max(terms, key=lambda a: (weights.get(a, 1), a))]
+        inner = {a: k for a, k in terms.items() if a not in often}
+        forms = [builder.values[a] for a in inner]
+        if not inner or len(inner) + bool(constant) < 2 or not all(isinstance(form, LinearForm) for form in forms):
+            continue
+        total = combination(zip(cast(list[LinearForm], forms), inner.values(), strict=True), constant)
+        part = builder.add_class(total, False)
+        if weights.get(part, 1) >= weights.get(c, 1) or part in terms or reaches(choice | found, [*inner], c):
+            continue
+        own, whole = sum_of(inner.items(), constant), sum_of([(part, 1), *[(a, terms[a]) for a in often]], 0)
+        if builder.add_node(part, own) and builder.add_node(c, whole):
+            found[part], found[c] = own, whole
+            pending.append((part, own))
+    return {**choice, **found} if found else None
 
 
 def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple[dict[int, int], int]]:

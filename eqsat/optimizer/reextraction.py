@@ -15,7 +15,7 @@ from itertools import chain
 from typing import cast
 
 from eqsat.alternatives.choosing import BRACKETED, Improver
-from eqsat.alternatives.partial_sums import programs_by, share_junctions, share_sums
+from eqsat.alternatives.partial_sums import hoisted_sums, programs_by, share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.trace import FROM_RESULT
@@ -135,7 +135,10 @@ class Extraction(Optimisation):
         def share(choice: Choice) -> Choice:
             return share_junctions(classes(), share_sums(classes(), choice, programs_by(prices)))
 
-        search = Improver(graph, prices, late, share)
+        def hoist(choice: Choice) -> Choice | None:
+            return hoisted_sums(classes(), choice) if graph.weights else None
+
+        search = Improver(graph, prices, late, share, hoist)
         everywhere = tree(search.priced)
         if self.extract == "tree":
             return everywhere

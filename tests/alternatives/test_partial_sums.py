@@ -13,6 +13,8 @@ from eqsat.alternatives.partial_sums import Coefficients, LinearPrograms, progra
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
 from eqsat.extract.select import ProductPrices
 from eqsat.lang.costs import cost_of
+from eqsat.lang.expr import buffer, var
+from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 
 
@@ -98,3 +100,25 @@ def test_a_class_that_is_another_condition_is_chosen_when_time_is_up(monkeypatch
     again = gated.extract("opcount", seconds=60.0)
     assert again.cost <= cost_of(gated.exprs, again.model)
     assert again.check().equal
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("sum(X[x + r*1000 + 1], r, 0, 5)", "sum(X[r*1000 + (x + 1)], r, 0, 5)"),
+        ("sum(X[x + r*1000 - y%6 + y], r, 0, 5)", "sum(X[r*1000 + (x + y//6*6)], r, 0, 5)"),
+        ("sum(X[(r*500 + x*2 - y)*2], r, 0, 5)", "sum(X[r*1000 + (x*4 - y*2)], r, 0, 5)"),
+        # of two loops that run as often, and of an inner one that runs less often
+        ("sum(sum(X[r*8 + y + s*99 + x], r, 0, 8), s, 0, 8)", "sum(sum(X[r*8 + (s*99 + (x + y))], r, 0, 8), s, 0, 8)"),
+        ("sum(sum(X[r*8 + y + s*99 + x], s, 0, 8), r, 0, 3)", "sum(sum(X[s*99 + (r*8 + (x + y))], s, 0, 8), r, 0, 3)"),
+        # what several loads share in the loop is worth more than what is outside it
+        ("sum(X[r*8 + 5] + X[r*8 + 6], r, 0, 8)", "sum(X[r*8 + 5] + X[r*8 + 6], r, 0, 8)"),
+    ],
+)
+def test_what_no_index_changes_is_added_outside_the_loop(text: str, wanted: str) -> None:
+    names = {"X": buffer("X", "int", (10**6,)), "x": var("x", 0, 99), "y": var("y", 0, 99)}
+    result = optimize(parse(text, names))
+    assert result.cost == cost_of([parse(wanted, names)], Latency())
+    assert result.check().equal
+    again = result.extract("latency")
+    assert again.cost == result.cost
