@@ -34,6 +34,7 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import domain_size, reached
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
@@ -91,6 +92,7 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         _masked(builder, needed),
         _in_two_steps(builder, forms),
         _shifted(builder),
+        _of_shifted(builder, needed),
         _taken_in(builder, needed),
         _negated(builder, needed),
         of_products(builder),
@@ -216,15 +218,23 @@ def _masked(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, No
 def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``A // (n*k)`` as ``(A//n) // k`` where ``A//n`` is there and ``k`` a power of two."""
     theory = builder.theory
-    single = ((c, form.single()) for c, form in forms)
-    quotients = [(c, a, m) for c, a in single if a is not None and (m := literal_divisor(a))]
+    quotients = [(c, *whole) for c, form in forms if (whole := _as_quotient(theory, form)) is not None]
     divisors = dict.fromkeys([m for _, _, m in quotients])
-    for c, atom, m in quotients:
+    for c, dividend, m in quotients:
         for n in divisors:
             if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
-                quotient = theory.quotient_by(theory.inner(atom.args[0]), n)
+                quotient = theory.quotient_by(dividend, n)
                 if quotient in builder.classes or LinearForm(quotient.terms, 0) in builder.classes:
                     yield c, builder.node("floordiv", quotient, number(m // n))
+
+
+def _as_quotient(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm, int] | None:
+    """The dividend and the literal divisor of what is one quotient, or its opposite, and a constant."""
+    atom, k = next(iter(form.terms.items()), (None, 0))
+    if atom is None or len(form.terms) > 1 or abs(k) > 1 or not (n := literal_divisor(atom)):
+        return None
+    # -(A//n) is (n - 1 - A)//n
+    return theory.inner(atom.args[0]).times(k).shifted(form.constant * n + (n - 1 if k < 0 else 0)), n
 
 
 def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
@@ -238,6 +248,25 @@ def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
             constants[builder.add_class(direction)] = 0
         base = min(constants, key=lambda c: (abs(constants[c]), c))
         yield from ((c, ("sum", (constants[c] - constants[base], (1,)), (base,))) for c in constants if c != base)
+
+
+def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """``x*8 + y - 512`` as ``(x - 64)*8 + y`` where ``x - 64`` is there."""
+    parts: dict[LinearForm, list[tuple[int, int, int]]] = defaultdict(list)
+    for c in needed:
+        value = builder.values[c]
+        if isinstance(value, LinearForm) and value.constant and len(value.terms) == 1:
+            ((atom, k),) = value.terms.items()
+            parts[atom_form(atom)].append((c, k, value.constant))
+    by_class = {builder.add_class(atom): found for atom, found in parts.items()}
+    for c in needed if by_class else ():
+        for node in list(builder.graph.classes[c]):
+            constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
+            for a in terms.keys() & by_class.keys() if constant else ():
+                for part, k, of_part in by_class[a]:
+                    scale, uneven = divmod(terms[a], k)
+                    if not uneven and part != c and part not in terms and scale * of_part == constant:
+                        yield c, sum_of([(part if b == a else b, scale if b == a else j) for b, j in terms.items()], 0)
 
 
 def _negated(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -559,6 +588,9 @@ def as_intervals(
         # of fewer variables it is no interval, unless it does not depend on the others
         directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
         pairs += len(directions)
+        signs = _signs(own[0]) if own else None
+        if signs is not None and signs not in directions:
+            directions.append(signs)
         if directions and pairs <= LIMITS.condition_pairs:
             together[names].append((c, condition, directions))
     for names, members in together.items():
@@ -571,8 +603,12 @@ def as_intervals(
         for (c, _, directions), holds in zip(members, values, strict=False):
             if holds.all() or not holds.any():
                 continue
-            found = [_as_interval(builder, f, of_sum[f], holds) for f in directions]
-            yield from ((c, node) for node in found if node is not None)
+            for form in directions:
+                if (node := _as_interval(builder, form, of_sum[form], holds)) is not None:
+                    yield c, node
+                    if node[0] in ("le", "lt") and not form.constant:
+                        sides = [to_expr(builder.form_of(a)) for a in node[2]]
+                        yield from ((c, moved) for moved in builder.conditions.moved(make(node[0], *sides)))
 
 
 def worth_reading(condition: Expr) -> bool:
@@ -595,6 +631,13 @@ def compared_sum(condition: Expr) -> list[LinearForm]:
         return []
     direction = LinearForm(read(compared[0]).terms, 0)
     return [direction, direction.times(-1)]
+
+
+def _signs(form: LinearForm) -> LinearForm | None:
+    """The sum of variables without their multiples, ``x - y`` of ``3*x - 4*y``; ``None`` if there are none."""
+    if len(form.terms) < 2 or not form.is_affine() or all(abs(k) == 1 for k in form.terms.values()):
+        return None
+    return LinearForm({v: 1 if k > 0 else -1 for v, k in form.terms.items()}, 0)
 
 
 def _over(

@@ -25,7 +25,7 @@ class ConditionNodes(KindNodes):
         """A condition as it is, and what is equal to a comparison or a junction."""
         yield self.classes.own_node(term)
         if term.op in COMPARISONS and not term.args[0].is_bool:
-            yield from self._moved(term)
+            yield from self.moved(term)
             if term.op in ("lt", "le") and not self.classes.is_crowded():
                 yield from self._digit_by_digit(term)
         elif term.op in ("and", "or") and not self.classes.is_crowded():
@@ -106,7 +106,7 @@ class ConditionNodes(KindNodes):
         both = self.theory.extreme("min" if op == "and" else "max", merged.values())
         comparison = make("le", const(-both.constant), to_expr(LinearForm(both.terms, 0)))
         yield "le", None, self.operands(comparison)
-        yield from self._moved(comparison)
+        yield from self.moved(comparison)
         if all(form.sign() < 0 for form in merged.values()):
             yield self._at_most(LinearForm(both.terms, 0).times(-1), both.constant)
 
@@ -179,7 +179,7 @@ class ConditionNodes(KindNodes):
             total = above.plus(quotient)
             divided = make("le", const(-total.constant), to_expr(LinearForm(total.terms, 0)))
             yield "le", None, self.operands(divided)
-            yield from self._moved(divided)
+            yield from self.moved(divided)
 
     def in_parts(self, term: Expr) -> Iterator[Node]:
         """A comparison without the constant that a quotient takes, or by its two terms apart."""
@@ -205,7 +205,7 @@ class ConditionNodes(KindNodes):
             yield self.node(op, *[self.theory.at_least_zero(end) for end in ends])
 
     @provides("other comparisons")
-    def _moved(self, term: Expr) -> Iterator[Node]:
+    def moved(self, term: Expr) -> Iterator[Node]:
         """Comparisons with a literal, negative terms moved across: ``1 <= x - y`` is ``y < x``."""
         # in normal form the literal is on the right, but for a least value
         is_least = term.op == "le"

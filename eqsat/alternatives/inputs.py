@@ -402,10 +402,15 @@ class HiddenLaws:
             for residue in dict.fromkeys([split(dividend, abs(n), balanced)[1] for balanced in (False, True)]):
                 if residue.terms and residue != dividend:
                     yield term, make("mod", to_expr(residue), term.args[1])
+        elif n < 0:
+            # -x // -n is x // n
+            opposite = make("floordiv", to_expr(dividend.times(-1)), const(-n))
+            yield term, opposite
+            yield from self.rewritten(opposite)
+            yield from self._without_multiples(term, dividend, n)
         else:
-            if n > 0:
-                yield from self._composed(term, dividend, n)
-                yield from self._divided_first(term, dividend, n)
+            yield from self._composed(term, dividend, n)
+            yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
 
     def _powers(self, product: Expr, parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:

@@ -601,9 +601,15 @@ class LinearPrograms(dict[Coefficients, Program]):
         if node[0] != "sum":
             return None
         constant, coefficients = sum_payload(node[1])
-        if max(coefficients) <= 0 or not self.is_short(coefficients):
+        beside = int(bool(constant))
+        if len(coefficients) > LIMITS.program_terms:
+            # of a longer sum that of its products, to which the others are added
+            products = tuple(k for k in coefficients if abs(k) > 1)
+            beside += len(coefficients) - len(products)
+            coefficients = products
+        if not coefficients or max(coefficients) <= 0 or not self.is_short(coefficients):
             return None
-        return self[coefficients].price + bool(constant) * self.prices.addition
+        return self[coefficients].price + beside * self.prices.addition
 
 
 @lru_cache(maxsize=16)

@@ -32,6 +32,10 @@ class QuotientNodes(KindNodes):
                 self.of_shifted[self.add_class(atom_form(atom))] = atom
             n = atom.args[1].vmin
             yield from self._by_literal(dividend, n)
+            low, high = self.theory.plain_bounds(dividend)
+            if low < 0 and high < n and not is_power_of_two(n):
+                # the opposite divides what is never negative
+                yield self.sum_node([(atom_form(atom).times(-1), -1)])
             self._nested += [(atom, of.dividend, of.divisor) for of in self.theory.divisions(atom)[1:]]
             self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
             return
@@ -96,6 +100,24 @@ class QuotientNodes(KindNodes):
             if more.args[1] is less.args[1] and len(between.terms) <= 1:
                 dividend = self.classes.remainder_of(less).plus(between)
                 yield self.node("floordiv", dividend, number(n))
+
+    def remainders_of_quotients(self, form: LinearForm) -> Iterator[Node]:
+        """``(x + 11)//12 - 8*((x + 11)//96)`` is ``(x + 11)//12 % 8``, however the theory writes the two quotients.
+
+        ``rest - n*Q`` is ``rest % n`` where ``rest // n`` is ``Q``, and ``rest + n*Q`` where it is ``-Q``.
+        """
+        if len(form.terms) > LIMITS.parted_operands:
+            return
+        for quotient, k in form.terms.items():
+            n = abs(k)
+            if n > 1 and literal_divisor(quotient):
+                rest = form.plus(atom_form(quotient), -k)
+                beside = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
+                if not beside.terms:
+                    remainder = self.add_class(form.shifted(-n * beside.constant))
+                    self.classes.add_node(remainder, self.node("mod", rest, number(n)))
+                    if beside.constant:
+                        yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * beside.constant))
 
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
         """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""
