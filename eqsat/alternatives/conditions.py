@@ -247,16 +247,29 @@ class ConditionNodes(KindNodes):
                 yield self.node(op, rest, greatest.shifted(limit + strict - 1))
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
-        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway."""
-        form = self._above_zero(term)
+        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway, ``x + y == 7`` as ``x == 7 - y``."""
+        form = self.theory.difference(self.theory.negate(term) if term.op == "ne" else term)
         if form is None or len(form.terms) < 2:
             return
-        above, below = _by_sign(form)
-        for op, shift in (("le", form.constant), ("lt", form.constant + 1)):
-            for left, right in ((below, above.shifted(shift)), (below.shifted(-shift), above)):
+        totals = [(term.op, form)] if term.op in ("eq", "ne") else [("le", form), ("lt", form.shifted(1))]
+        for op, total in totals:
+            above, below = _by_sign(total)
+            for left, right in ((below, above.shifted(total.constant)), (below.shifted(-total.constant), above)):
                 moved = right if right.constant else left
-                if moved in self.classes and self.add_class(moved) in needed:
+                if self._is_needed(moved, needed):
                     yield self.node(op, left, right)
+            for atom, k in total.terms.items() if len(total.terms) < LIMITS.merged_comparisons else ():
+                for constant in dict.fromkeys((0, total.constant)):
+                    part = LinearForm({atom: k}, constant)
+                    rest = total.plus(part, -1)
+                    # 0 <= rest + part, and so for what is zero
+                    if (k != 1 or constant) and self._is_needed(part, needed):
+                        yield self.node(op, rest.times(-1), part)
+                    if (k != -1 or constant) and self._is_needed(part.times(-1), needed):
+                        yield self.node(op, part.times(-1), rest)
+
+    def _is_needed(self, form: LinearForm, needed: Collection[int]) -> bool:
+        return form in self.classes and self.add_class(form) in needed
 
     def _at_most(self, form: LinearForm, limit: int) -> Node:
         """The comparison that says that a form is at most a literal."""

@@ -11,6 +11,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
+from eqsat.lang.infinity import is_finite
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number
 
 
@@ -115,7 +116,10 @@ class QuotientNodes(KindNodes):
                 beside = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
                 if not beside.terms:
                     remainder = self.add_class(form.shifted(-n * beside.constant))
-                    self.classes.add_node(remainder, self.node("mod", rest, number(n)))
+                    low, _ = self.theory.bounds(rest)
+                    for shift in dict.fromkeys((0, -(low // n) * n if low < 0 and is_finite(low) else 0)):
+                        # the quotients of what is never negative cost less
+                        self.classes.add_node(remainder, self.node("mod", rest.shifted(shift), number(n)))
                     if beside.constant:
                         yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * beside.constant))
 
