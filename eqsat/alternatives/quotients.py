@@ -116,12 +116,19 @@ class QuotientNodes(KindNodes):
                 beside = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
                 if not beside.terms:
                     remainder = self.add_class(form.shifted(-n * beside.constant))
-                    low, _ = self.theory.bounds(rest)
-                    for shift in dict.fromkeys((0, -(low // n) * n if low < 0 and is_finite(low) else 0)):
-                        # the quotients of what is never negative cost less
-                        self.classes.add_node(remainder, self.node("mod", rest.shifted(shift), number(n)))
+                    self.classes.add_node(remainder, self.node("mod", rest, number(n)))
+                    if (opposite := self._never_negative_opposite(rest, n)) is not None:
+                        self.classes.add_node(remainder, self.node("mod", opposite, number(n)))
                     if beside.constant:
                         yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * beside.constant))
+
+    def _never_negative_opposite(self, form: LinearForm, n: int) -> LinearForm | None:
+        """``7 - A//5`` and as many ``n`` as make it a quotient of what is never negative, which costs less."""
+        ((atom, k), *others) = form.terms.items()
+        low, _ = self.theory.bounds(form)
+        if others or k != -1 or low >= 0 or not is_finite(low) or is_power_of_two(literal_divisor(atom)):
+            return None
+        return form.shifted(-(low // n) * n)
 
     def of_multiples(self, form: LinearForm) -> Iterator[Node]:
         """``x//(n*k)*k`` is ``x//n`` where facts say that ``x % (n*k)`` is less than ``n``: of multiples it is 0."""

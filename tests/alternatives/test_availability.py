@@ -79,6 +79,8 @@ REUSED = [
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
     (["x + y*9", "(x - y*9 + 52)%64"], "(x - y*9 + 52)%64"),
+    # a condition on the remainder of a sum
+    (["i*4 + j", "j == 0 and i != 1"], "(i*4 + j)%8 == 0"),
 ]
 
 
@@ -165,7 +167,7 @@ def test_dividends_are_not_negative_by_their_ranges_where_facts_say_more():
 KEPT = [
     (["i == 1 and j == 0"], "i == 1 and j < 1"),
     (["i*4 + j", "i == 1 and j < 4"], "i == 1"),
-    (["i*4 + j", "j == 0 and i != 1"], "j < 1 and i != 1"),
+    (["i*4 + j", "j != 1 and i != 1"], "j != 1 and i != 1"),
     (["k%8 == 0 or k == 7"], None),
     (["x*3 + y", "(y - x)%5"], None),
     (["k%5", "(k*2 + 1)%5"], None),
