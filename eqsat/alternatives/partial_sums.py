@@ -556,13 +556,13 @@ class LinearPrograms(dict[Coefficients, Program]):
         if len(terms) == 1:
             found = self._product(sum_of, terms[0], scale)
         else:
-            found = min([self._added(*split) for split in _parted(sum_of, terms)], key=lambda program: program.price)
+            found = min([self._added(*split) for split in _parted(sum_of, terms)], key=_least)
             if scale > 1:
                 rest = tuple(k // scale for k in sum_of)
                 others = [Program(self[rest].price + self[(scale,)].price, (rest,), scale)]
             else:
                 others = [self._added(*split) for split in _rounded(sum_of, terms)]
-            found = min([found, *others], key=lambda program: program.price)
+            found = min([found, *others], key=_least)
         self[sum_of] = found
         return found
 
@@ -610,6 +610,11 @@ class LinearPrograms(dict[Coefficients, Program]):
         if not coefficients or max(coefficients) <= 0 or not self.is_short(coefficients):
             return None
         return self[coefficients].price + beside * self.prices.addition
+
+
+def _least(program: Program) -> tuple[int, int]:
+    """What orders programs: of those with one price the one that subtracts less, whatever the order of the terms."""
+    return program.price, sum([k < 0 for part in program.parts for k in part])
 
 
 @lru_cache(maxsize=16)

@@ -40,6 +40,9 @@ ALIKE = [
     # a further addend
     (["y + x%9 + x//3*9"], {"x": (0, 999), "y": (0, 999)}, ["x + y + (x//3 - x//9)*9"]),
     (["y + x%9 + x//3*9 + z"], {"x": (0, 999), "y": (0, 999), "z": (0, 99)}, ["x + y + (x//3 - x//9)*9 + z"]),
+    # other names of the variables, whose order decides nothing
+    (["tmod(12*a + 11*b - 19, 7)"], {"a": (0, 5), "b": (0, 7)}, ["tmod((a + b)*11 + a - 19, 7)"]),
+    (["tmod(12*b + 11*a - 19, 7)"], {"b": (0, 5), "a": (0, 7)}, ["tmod((a + b)*11 + b - 19, 7)"]),
     # multiples that decide nothing, with any sign
     (["1 <= a*3 + d*4"], {"a": (0, 3), "d": (-3, 3)}, ["1 <= a + d"]),
     (["1 <= a*3 - d*4"], {"a": (0, 3), "d": (-3, 3)}, ["d < a"]),
