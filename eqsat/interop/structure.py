@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -37,6 +38,7 @@ from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import parse, to_text
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
+from eqsat.prove.defined import both
 from eqsat.theory.linear import LinearArithmetic
 
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
@@ -122,6 +124,9 @@ def leaf(text: object) -> Tree:
 
 def node(op: str, *args: Tree) -> Tree:
     return Tree(op, args)
+
+
+_INVALID = leaf("Invalid")
 
 
 class _Reader:
@@ -483,9 +488,10 @@ def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
 
 def _indexed(tree: Tree) -> Tree | None:
     match tree.args:
-        case (Tree("CONST") as array, _, *_):
+        # with a gate there is another value where that fails
+        case (Tree("CONST") as array, _):
             return array
-        case (Tree("BUFFERIZE", (value, ranges)), index, *_) if ranges == index:
+        case (Tree("BUFFERIZE", (value, ranges)), index) if ranges == index:
             return value
         case (array, index, *others):
             return replace(tree, args=(array, _used(index), *others))
@@ -530,7 +536,11 @@ def normalized(
             if found is None or found == tree:
                 break
             tree = found
-        return _with_access(tree, known, cost, options) if tree.op == "INDEX" and len(tree.args) == 2 else tree
+        if tree.op != "INDEX" or len(tree.args) != 2:
+            return tree
+        tree = _with_access(tree, known, cost, options)
+        # indices that became cheap may be those that the buffer is written at
+        return _indexed(tree) or tree
 
     return visit(tree, False)
 
@@ -552,24 +562,42 @@ def _declared(tree: Tree) -> dict[str, tuple[int, int]]:
 def _with_access(
     tree: Tree, ranges: Mapping[str, tuple[int, int]], cost: CostModel, options: Mapping[str, Any]
 ) -> Tree:
-    """An access with its index as cheap as it gets, and its gate beside it."""
+    """An access with its indices as cheap as they get, and its gate beside them."""
+    given = tree.args[1]
     written: dict[Expr, str] = {}
     try:
-        index = _expression(tree.args[1], ranges, written)
+        indices = [_expression(part, ranges, written) for part in (given.args if given.op == "[]" else (given,))]
     except (TypeError, ValueError):
         # what is no integer expression is left alone
-        return tree
-    access = split_gate(index)
-    result = optimize([access.index, access.valid], gates=[access.valid, None], cost=cost, **options)
+        return _with_gate(tree)
+    accesses = [split_gate(index) for index in indices]
+    valid = reduce(both, [access.valid for access in accesses], TRUE)
+    roots, gates = [*[access.index for access in accesses], valid], [*[valid for _ in accesses], None]
+    result = optimize(roots, gates=gates, cost=cost, **options)
     check = result.check()
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {result.exprs}")
-    found, valid = [_least(*pair, cost) for pair in zip(result.before, result.exprs, strict=True)]
-    if found is index:
+    *found, valid = [_least(*pair, cost) for pair in zip(result.before, result.exprs, strict=True)]
+    if found == indices:
         return tree
-    texts = [written.get(term) or to_text(term) for term in (found, valid)]
-    gate = [] if valid is TRUE else [leaf(f"gate=({texts[1]})")]
-    return node("INDEX", tree.args[0], leaf(texts[0]), *gate)
+    *texts, condition = [leaf(written.get(term) or to_text(term)) for term in (*found, valid)]
+    gate = [] if valid is TRUE else [leaf(f"gate=({condition})")]
+    return node("INDEX", tree.args[0], node("[]", *texts) if given.op == "[]" else texts[0], *gate)
+
+
+def _with_gate(tree: Tree) -> Tree:
+    """An access whose index is a selection of one that is invalid: the condition beside what is selected."""
+    index, conditions = _used(tree.args[1]), []
+    while index.op == "WHERE" and len(index.args) == 3:
+        condition, then, otherwise = index.args
+        if otherwise == _INVALID:
+            index, conditions = _used(then), [*conditions, f"{condition}"]
+        elif then == _INVALID:
+            index, conditions = _used(otherwise), [*conditions, f"not ({condition})"]
+        else:
+            break
+    joined = conditions[0] if len(conditions) == 1 else " and ".join(f"({condition})" for condition in conditions)
+    return node("INDEX", tree.args[0], index, leaf(f"gate=({joined})")) if conditions else tree
 
 
 def _least(old: Expr, new: Expr, cost: CostModel) -> Expr:
@@ -579,11 +607,12 @@ def _least(old: Expr, new: Expr, cost: CostModel) -> Expr:
 
 def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], written: dict[Expr, str]) -> Expr:
     """What a tree of selections and leaves means; the text of each leaf is noted."""
+    tree = _used(tree)
     if tree.op == "WHERE":
         return where(*[_expression(a, ranges, written) for a in tree.args])
     if tree.op:
         raise ValueError(f"{tree.op} is no index expression")
-    if tree.text == "Invalid":
+    if tree == _INVALID:
         return INVALID
     words = [word for word in _WORD.findall(tree.text) if word not in ("True", "False", *OPS)]
     names = {word: var(word, *ranges.get(word, LIMITS[32])) for word in words}

@@ -52,6 +52,22 @@ NORMAL = [
     ("INDEX(buf, WHERE(r0 < 5, Invalid, r0))", "INDEX(buf, r0, gate=(5 <= r0))"),
     ("INDEX(buf, WHERE(a < 5, WHERE(b < 3, a*8, Invalid), Invalid))", "INDEX(buf, a*8, gate=(a < 5 and b < 3))"),
     ("INDEX(buf, WHERE(r0 < 5, r0, 0))", "INDEX(buf, WHERE(r0 < 5, r0, 0))"),
+    # whether the index that is valid has got a width, or is an operation
+    ("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1).cast(Index), Invalid))", "INDEX(buf, r0*8 + r1, gate=(r0 < 5))"),
+    (
+        "INDEX(buf, WHERE(r0 < 5, Add(x:i32.cast(Index), 1.cast(Index)), Invalid))",
+        "INDEX(buf, Add(x.cast(i32), 1.cast(i32)), gate=(r0 < 5))",
+    ),
+    (
+        "INDEX(buf, WHERE(a, WHERE(b < 3, Invalid, f(r0)), Invalid).cast(Index))",
+        "INDEX(buf, f(r0), gate=((a) and (not (b < 3))))",
+    ),
+    ("INDEX(buf, WHERE(c, Invalid, f(r0)))", "INDEX(buf, f(r0), gate=(not (c)))"),
+    ("INDEX(buf, WHERE(r0 < 5, f(r0), 0))", "INDEX(buf, WHERE(r0 < 5, f(r0), 0))"),
+    # so is each index of several
+    ("INDEX(buf, [(r0*8 + r1)//8*8 + (r0*8 + r1)%8, 0])", "INDEX(buf, [r0*8 + r1, 0])"),
+    ("INDEX(buf, [WHERE(r0 < 5, r0, Invalid), r1 % 1])", "INDEX(buf, [r0, 0], gate=(r0 < 5))"),
+    ("INDEX(buf, [f(r0), r1 % 1])", "INDEX(buf, [f(r0), r1 % 1])"),
     # an index that is no integer expression stays
     ("INDEX(buf, WHERE(c, r0, 8))", "INDEX(buf, WHERE(c, r0, 8))"),
     ("INDEX(buf, WHERE(r0 < 5, r0))", "INDEX(buf, WHERE(r0 < 5, r0))"),
@@ -107,8 +123,11 @@ NORMAL = [
     # buffers
     ("BUFFERIZE(CONST(0.5), [r0, r1])", "CONST(0.5)"),
     ("INDEX(CONST(7), [r0])", "CONST(7)"),
+    ("INDEX(CONST(7), [r0], gate=(r0 < 5))", "INDEX(CONST(7), [r0], gate=(r0 < 5))"),
     ("INDEX(BUFFERIZE(CONST(3), [r0]), [r1])", "CONST(3)"),
     ("INDEX(BUFFERIZE(a + b, [r2]), [r2])", "a + b"),
+    ("INDEX(BUFFERIZE(a*2 + b, [r2, r3]), [r2*4//4, r3 + 0])", "a*2 + b"),
+    ("INDEX(BUFFERIZE(x, [r0]), [WHERE(r0 < 5, r0, Invalid)])", "INDEX(BUFFERIZE(x, [r0]), [r0], gate=(r0 < 5))"),
     ("INDEX(BUFFERIZE(x, [r0, r1]), [r1, r0])", "INDEX(BUFFERIZE(x, [r0, r1]), [r1, r0])"),
     ("INDEX(BUFFERIZE(x, [r0]), [r0 + 1])", "INDEX(BUFFERIZE(x, [r0]), [r0 + 1])"),
     ("BUFFERIZE(BUFFERIZE(x, [r0]), [r0])", "BUFFERIZE(x, [r0])"),
