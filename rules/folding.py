@@ -21,6 +21,11 @@ FOLDING = [
     Rule("mod-of-mod", "(x % c) % d", "x % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35"),
     Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35 E9", covered_by="mod-of-scaled-mod"),
     Rule("mod-of-scaled-mod", "((x % c)*k + y) % d", "(x*k + y) % d", "(c*k) % d == 0", "(x%c)*k differs from x*k by a multiple of d", source="A34 A35"),
+    Rule("mod-of-multiple-mod", "((x % (y*z))*k + w) % z", "(x*k + w) % z", why="x%(y*z) differs from x by a multiple of z", source="A34 A35"),
+    Rule("mod-of-multiple-mod-alone", "(x % (y*z)) % z", "x % z", why="x%(y*z) differs from x by a multiple of z", source="A34 A35"),
+    Rule("mod-of-scaled-multiple-mod", "((x % (z*c))*k + w) % z", "(x*k + w) % z", why="x%(z*c) differs from x by a multiple of z", source="A34 A35"),
+    Rule("mod-of-scaled-multiple-mod-alone", "(x % (z*c)) % z", "x % z", why="x%(z*c) differs from x by a multiple of z", source="A34 A35"),
+    Rule("mod-of-same-mod", "((x % z)*k + w) % z", "(x*k + w) % z", "vmin(z) < vmax(z)", "x%z differs from x by a multiple of z", source="A34 A35"),
     # 3 fold_binary_numerator: a variable with two values makes any function of it linear
     Rule("two-values-div", "(x*a + b) // d", "(x - vmin(x))*((vmax(x)*a + b)//d - (vmin(x)*a + b)//d) + (vmin(x)*a + b)//d",
          "vmax(x) == vmin(x) + 1", "the line through the two values", source="A36 A37"),
@@ -41,6 +46,7 @@ FOLDING = [
     Rule("congruent-div-alone", "(x*c) // d", "x*(c//d) + (x*(c%d))//d", "d > 0 and c % d != 0 and (c >= d or 2*c <= -d)", "whole multiples leave the floor", source="A38 A41", covered_by="congruent-div"),
     Rule("closest-mod", "(x*c + y) % d", "(x*(c - d) + y) % d", "c < d and d < 2*c", "c - d is closer to 0 than c", source="A38 A40"),
     Rule("closest-div", "(x*c + y) // d", "x + (x*(c - d) + y)//d", "c < d and d < 2*c", "c - d is closer to 0 than c", source="A38 A41"),
+    Rule("nearest-div", "(x*c + y) // d", "x*(c//d + 1) + (x*(c%d - d) + y)//d", "0 < d and d < 2*(c%d) and (c >= d or c <= -d)", "whole multiples leave the floor", source="A38 A41"),
     # 5 gcd_with_remainder, and 8 nest_div_by_smallest_factor, which it makes one step
     Rule("gcd-div", "x // d", "(x // gcd(x, d)) // (d // gcd(x, d))", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor cancels", source="A43 A45 A50 A51 A84 E9"),
     Rule("gcd-mod", "x % d", "(x // gcd(x, d)) % (d // gcd(x, d)) * gcd(x, d)", "1 < gcd(x, d) and gcd(x, d) < d", "a common divisor moves out", source="A44 A45"),
@@ -56,6 +62,7 @@ FOLDING = [
     Rule("cancel-literal-div", "x // (y*c)", "(x // gcd(x, c)) // (y*(c // gcd(x, c)))", "1 < gcd(x, c)", "a common divisor cancels", source="A46 A47"),
     Rule("cancel-literal-mod", "x % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c)", "1 < gcd(x, c)", "a common divisor moves out", source="A46 A47", modulo_theory=True),
     Rule("cancel-literal-mod-rest", "(x + k) % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c) + k", "0 < vmin(y) and 0 < c and 0 <= k and k < gcd(x, c)", "a common divisor moves out, and k never carries", source="A46 A47", modulo_theory=True),
+    Rule("cancel-literal-div-rest", "(x + k) // (y*c)", "(x//gcd(x, c) + k//gcd(x, c)) // (y*(c // gcd(x, c)))", "0 < vmin(y) and 0 < c and 1 < gcd(x, c)", "a common divisor cancels, and rounds k down", source="A46 A47"),
     # 7 factor_remainder with a symbolic divisor (for literals: div-multiple and mod-multiple)
     Rule("symbolic-multiple-div", "(x*z + y) // z", "x + y//z", why="x*z/z is whole", source="A48 A49"),
     Rule("symbolic-multiple-mod", "(x*z + y) % z", "y % z", why="x*z is a multiple of z", source="A48 A49"),
