@@ -587,7 +587,7 @@ def _with_access(
 
 def _with_gate(tree: Tree) -> Tree:
     """An access whose index is a selection of one that is invalid: the condition beside what is selected."""
-    index, conditions = _used(tree.args[1]), []
+    index, conditions = _used(tree.args[1]), list[str]()
     while index.op == "WHERE" and len(index.args) == 3:
         condition, then, otherwise = index.args
         if otherwise == _INVALID:
