@@ -220,7 +220,13 @@ FIRING = [
     # division
     Firing("div-one", "x//1", "x", {"x": (0, 99)}),
     Firing("div-div", "x//3//2", "x//6", {"x": (0, 99)}, besides=["div-div-symbolic", "div-div-literal"]),
-    Firing("div-div-symbolic", "x//y//z", "x//(y*z)", {"x": (-8, 7), "y": (-20, -5), "z": (1, 16)}),
+    Firing(
+        "div-div-symbolic",
+        "x//y//z",
+        "x//(y*z)",
+        {"x": (-8, 7), "y": (-20, -5), "z": (1, 16)},
+        besides=["div-of-product"],
+    ),
     Firing("div-div-literal", "x//y//2", "x//(y*2)", {"x": (-8, 7), "y": (1, 16)}, besides=["div-div-symbolic"]),
     Firing("div-offset-div", "(x//3 + 2)//5", "(x + 6)//15", {"x": (1, 16)}, besides=["div-two-periods"]),
     Firing("div-sum-div", "(x//2 + y)//4", "(x + y*2)//8", {"x": (-20, -5), "y": (8, 11)}),
