@@ -30,7 +30,12 @@ EXAMPLES: list[tuple[str, str, Ranges, tuple[str, str, str] | None]] = [
     ),
     ("x%12", "x - where(x < 12, 0, 12)", {"x": (0, 20)}, None),
     # what something is shifted by stays as it is
-    ("(x << 3) + 7", "x*8 + 7", {"x": (0, 20)}, ("(x << 3) + c", "x*8 + c", "")),
+    (
+        "(x << 3) + y//5//7",
+        "(x << 3) + y//35",
+        {"x": (0, 20), "y": (0, 500)},
+        ("(x << 3) + y//c//d", "(x << 3) + y//(c*d)", "0 <= d"),
+    ),
     ("x*24", "x*3 << 3", {"x": (-5, 20)}, ("x*24", "x*3 << 3", "")),
 ]
 
