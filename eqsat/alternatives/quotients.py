@@ -107,11 +107,12 @@ class QuotientNodes(KindNodes):
 
         ``rest - n*Q`` is ``rest % n`` where ``rest // n`` is ``Q``, and ``rest + n*Q`` where it is ``-Q``.
         """
-        if len(form.terms) > LIMITS.parted_operands:
+        quotients = {a: k for a, k in form.terms.items() if literal_divisor(a)}
+        if not 1 < len(quotients) <= len(form.terms) <= LIMITS.parted_operands:
             return
-        for quotient, k in form.terms.items():
+        for quotient, k in quotients.items():
             n = abs(k)
-            if n > 1 and literal_divisor(quotient):
+            if n > 1:
                 rest = form.plus(atom_form(quotient), -k)
                 beside = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
                 if not beside.terms:
