@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from math import gcd
+from operator import or_
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
@@ -107,21 +109,26 @@ class QuotientNodes(KindNodes):
 
         ``rest - n*Q`` is ``rest % n`` where ``rest // n`` is ``Q``, and ``rest + n*Q`` where it is ``-Q``.
         """
-        quotients = {a: k for a, k in form.terms.items() if literal_divisor(a)}
-        if not 1 < len(quotients) <= len(form.terms) <= LIMITS.parted_operands:
+        if not 1 < len(form.terms) <= LIMITS.parted_operands:
             return
-        for quotient, k in quotients.items():
+        variables = self.theory.variables
+        for quotient, k in form.terms.items():
             n = abs(k)
-            if n > 1:
-                rest = form.plus(atom_form(quotient), -k)
-                beside = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
-                if not beside.terms:
-                    remainder = self.add_class(form.shifted(-n * beside.constant))
-                    self.classes.add_node(remainder, self.node("mod", rest, number(n)))
-                    if (opposite := self._never_negative_opposite(rest, n)) is not None:
-                        self.classes.add_node(remainder, self.node("mod", opposite, number(n)))
-                    if beside.constant:
-                        yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * beside.constant))
+            if n == 1 or not literal_divisor(quotient):
+                continue
+            rest = form.plus(atom_form(quotient), -k)
+            own, others = variables.of(quotient), reduce(or_, map(variables.of, rest.terms))
+            # its quotient has the variables of both
+            if own & others != own or all(j % n == 0 for j in rest.terms.values()):
+                continue
+            left = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
+            if not left.terms:
+                remainder = self.add_class(form.shifted(-n * left.constant))
+                self.classes.add_node(remainder, self.node("mod", rest, number(n)))
+                if (opposite := self._never_negative_opposite(rest, n)) is not None:
+                    self.classes.add_node(remainder, self.node("mod", opposite, number(n)))
+                if left.constant:
+                    yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * left.constant))
 
     def _never_negative_opposite(self, form: LinearForm, n: int) -> LinearForm | None:
         """``7 - A//5`` and as many ``n`` as make it a quotient of what is never negative, which costs less."""

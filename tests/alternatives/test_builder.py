@@ -511,7 +511,7 @@ SHORTER = [
     (["x + y == -996 or -999 < x"], ["y == 3 or -998 <= x"]),
     (["x + y == -996 or -998 < x"], ["x + y == -996 or -997 <= x"]),
     # a digit of two values selects
-    (["x//12%2*12 - 16"], ["where((x + 1008)//12%2 < 1, -16, -4)"]),
+    (["x//12%2*12 - 16"], ["where(x//12%2 < 1, -16, -4)"]),
     # what is subtracted loses its constant
     (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
     # a power of two divides before a product has to
