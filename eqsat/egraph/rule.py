@@ -82,9 +82,6 @@ class Rule:
     needs_theory : bool
         Whether it runs modulo the theory only: what it makes costs less, but without the theory hides from other rules
         what they match.
-    alone : bool
-        Of a shipped rule about reductions, whether it runs without the theory only: the theory does what it says, and
-        has more to do for what it makes.
     covered_by : str
         The name of a rule that finds in an e-graph all that this one does there, as sums and products in patterns match
         parts of longer ones. If that runs, this one is matched only where rules apply one after the other, and cited.
@@ -113,7 +110,6 @@ class Rule:
     check: bool = True
     modulo_theory: bool = False
     needs_theory: bool = False
-    alone: bool = False
     covered_by: str = ""
     beside: str = ""
 

@@ -1,7 +1,7 @@
 """Which rules run in an e-graph: not those that others cover there, nor without the theory those that need it.
 
-Where the theory normalises, those tagged ``modulo_theory``, those about reductions that are not tagged ``alone``, and
-the rules of the user's own, but for those that say what a shipped rule says that does not run there.
+Where the theory normalises, those tagged ``modulo_theory`` and the rules of the user's own, but for those that say what
+a shipped rule says that is not tagged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ def _content(rule: Rule) -> object:
 
 
 _SHIPPED = frozenset(map(_content, (*DEFAULT, *REDUCE)))
-_LEFT_OUT = frozenset(
-    [
-        *[_content(rule) for rule in DEFAULT if not rule.modulo_theory],
-        *[_content(rule) for rule in REDUCE if rule.alone],
-    ]
-)
+_LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theory)
 
 
 @lru_cache(maxsize=32)

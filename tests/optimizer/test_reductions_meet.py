@@ -78,7 +78,7 @@ CASES = [
         {"n": (0, 16)},
         0,
         0,
-        ("sum-merge", "sum-unparented"),
+        ("sum-merge", "lt-scales", "sum-unparented"),
     ),
     (
         "sum(sum(where(r*2 + s < n, (r*4 + s*2)//2, 0), s, 0, 2), r, 0, 4)",
@@ -136,7 +136,7 @@ CASES = [
         {"n": (0, 3), "m": (0, 4), "x": (0, 9)},
         3,
         3,
-        ("mod-multiple", "gather"),
+        ("mod-multiple", "sum-where-and", "gather"),
     ),
     (
         "sum((r//4)*x + r%4, r, 0, 4*n)",

@@ -8,7 +8,7 @@ from eqsat.egraph.matching import by_representation
 from eqsat.egraph.rule import Rule
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules
-from eqsat.rules import DEFAULT, REDUCE
+from eqsat.rules import DEFAULT
 
 #: The theory does not decide them, but beside the theory one would make larger and larger selections; the other says
 #: more only of divisors below zero.
@@ -28,15 +28,6 @@ def test_rules_of_a_user_run_and_shipped_ones_under_other_names_do_not():
     turned = [replace(rule, left=rule.right, right=rule.left) for rule in renamed if rule.both_ways]
     names = {rule.name for rule in relevant_rules((mine, *renamed, *turned))}
     assert names == {mine.name, *[f"my-{name}" for name in TAGGED]}
-
-
-def test_rules_that_the_theory_has_more_to_do_for_run_without_it():
-    alone = {rule.name for rule in REDUCE if rule.alone}
-    assert "sum-where-within" in alone
-    without, beside = [{rule.name for rule in relevant_rules((*DEFAULT, *REDUCE), has)} for has in (False, True)]
-    assert alone <= without
-    assert not alone & beside
-    assert {rule.name for rule in REDUCE} - alone <= beside
 
 
 def test_a_rule_of_a_user_offers_what_the_theory_knows_to_be_equal():

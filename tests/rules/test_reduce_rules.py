@@ -53,8 +53,7 @@ TRUE_OF_BODIES = [
 
 #: Conjuncts without which a rule is still true: they say when it gains anything, or follow from the others.
 FROM_ZERO = "vmin(u) < vmax(u) or 0 < vmin(u) or vmax(u) < 0"
-IDLE = {(f"lift-{name}", f"free({x})") for name in ("less", "not-less", "equal", "negative") for x in "xy"}
-IDLE |= {("lift-scaled", "free(y)"), ("lift-scaled-from", "free(y)")}
+IDLE = {(f"lift-{name}", f"free({x})") for name in ("less", "not-less", "equal") for x in "xy"}
 IDLE |= {("count-residues", "d > 0")}
 SPLITS = {f"{name}-split-range" for name in ("sum", "max", "min")} | {"sum-split-multiple"}
 IDLE |= {(name, part) for name in SPLITS for part in ("divides(x, d)", "d < c")}
