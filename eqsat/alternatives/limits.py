@@ -30,6 +30,8 @@ class AlternativeLimits:
     last_operands: int = 4
     #: Up to this number of operands any may be the last; with more the parts would be thousands.
     parted_operands: int = 8
+    #: Terms of a sum that is looked at for the remainder of a quotient; longer ones are seldom one.
+    remainder_terms: int = 3
     #: Members of a junction whose comparisons are merged where each of some sides is compared with each of others; in
     #: longer ones they stay.
     compared_sides: int = 16

@@ -109,7 +109,7 @@ class QuotientNodes(KindNodes):
 
         ``rest - n*Q`` is ``rest % n`` where ``rest // n`` is ``Q``, and ``rest + n*Q`` where it is ``-Q``.
         """
-        if not 1 < len(form.terms) <= LIMITS.parted_operands:
+        if not 1 < len(form.terms) <= LIMITS.remainder_terms:
             return
         variables = self.theory.variables
         for quotient, k in form.terms.items():
