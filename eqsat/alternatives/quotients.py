@@ -118,8 +118,9 @@ class QuotientNodes(KindNodes):
                 continue
             rest = form.plus(atom_form(quotient), -k)
             own, others = variables.of(quotient), reduce(or_, map(variables.of, rest.terms))
-            # its quotient has the variables of both
-            if own & others != own or all(j % n == 0 for j in rest.terms.values()):
+            # its quotient has the variables of both; what is written as dividend and quotient is a remainder anyway
+            is_plain = literal_divisor(quotient) == n and self.theory.inner(quotient.args[0]) == rest
+            if is_plain or own & others != own or all(j % n == 0 for j in rest.terms.values()):
                 continue
             left = self.theory.quotient_by(rest, n).plus(atom_form(quotient), 1 if k > 0 else -1)
             if not left.terms:
