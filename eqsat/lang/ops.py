@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf, prod
+from operator import and_, or_, xor
 from typing import Any, cast
 
 import numpy as np
@@ -250,9 +251,10 @@ _TABLE = [
     Op("le", "ii", "b", lambda x, y: (int(x[1] <= y[0]), int(x[0] <= y[1])), np.less_equal, "<=", 4),
     Op("eq", "ss", "b", _eq, np.equal, "==", 4, True),
     Op("ne", "ss", "b", lambda x, y: _not(_eq(x, y)), np.not_equal, "!=", 4, True),
-    Op("bitor", "ii", "i", _bitor, np.bitwise_or, "|", 5, True),
-    Op("bitxor", "ii", "i", _bitxor, np.bitwise_xor, "^", 6, True),
-    Op("bitand", "ii", "i", _bitand, np.bitwise_and, "&", 7, True),
+    # exact on numbers of any width: arrays of NumPy hold no two of both signs that need 64 bits
+    Op("bitor", "ii", "i", _bitor, or_, "|", 5, True),
+    Op("bitxor", "ii", "i", _bitxor, xor, "^", 6, True),
+    Op("bitand", "ii", "i", _bitand, and_, "&", 7, True),
     Op("shl", "ii", "i", lambda x, y: _mul(x, (1 << y[0], 1 << y[1])), np.left_shift, "<<", 8),
     Op("shr", "ii", "i", lambda x, y: _floordiv(x, (1 << y[0], 1 << y[1])), np.right_shift, ">>", 8),
     Op("add", "ii", "i", lambda x, y: (x[0] + y[0], x[1] + y[1]), np.add, "+", 9, True),

@@ -9,20 +9,16 @@ down only. An operator splits at the places from which, or up to which, at most 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
-from operator import and_, or_, xor
 
 from eqsat.lang.expr import Expr, chain_members, const, make
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE
+from eqsat.lang.ops import BITWISE, OPS
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, chained, number, to_expr
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
-
-#: The bit operators on numbers of any width, which arrays of NumPy do not hold.
-_OF_LITERALS: dict[str, Callable[[int, int], int]] = {"bitand": and_, "bitor": or_, "bitxor": xor}
 
 # what is known of bits
 
@@ -87,7 +83,7 @@ def bitwise(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> Linear
     if not x.terms or (y.terms and _inverse(x) is not None):
         x, y = y, x
     if not x.terms:
-        return number(_OF_LITERALS[op](x.constant, y.constant))
+        return number(int(OPS[op].evaluate(x.constant, y.constant)))
     one, other = known_bits(theory, x), known_bits(theory, y)
     if op != "bitxor":
         # what decides or what changes nothing
@@ -229,7 +225,7 @@ def _operands(
             counts[form] += 1
         else:
             literals.append(form.constant)
-    return counts, reduce(_OF_LITERALS[op], literals) if literals else None
+    return counts, reduce(lambda x, y: int(OPS[op].evaluate(x, y)), literals) if literals else None
 
 
 def _inverse_within(theory: Arithmetic, form: LinearForm, most: int | None) -> LinearForm | None:
