@@ -171,7 +171,15 @@ class LeftSide:
             yield query
             return
         for matched in self.match(query, *pairs[0]):
-            yield from self.all_of(matched, pairs[1:])
+            yield from self.all_of(self.cut(matched, [part for part, _ in pairs]), pairs[1:])
+
+    def cut(self, query: Query, parts: Sequence[Expr]) -> Query:
+        """The query, taken apart after the first of these parts if others follow; only of a user's own rule.
+
+        egglog joins all tables of a query before it computes what decides, and ways that begin alike begin once.
+        """
+        first, *others = [letter_of(part) is None and not is_number(part) for part in parts]
+        return query.cut() if self.thoroughly and first and any(others) else query
 
     def sum(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """A sum below the top against the class ``at``."""
@@ -282,7 +290,7 @@ class LeftSide:
         for matched in self.match(query, addend, atom):
             found = self.coefficient(matched, coefficient, scale, left)
             if found is not None:
-                yield from self.written(found[0], others, whole, found[1])
+                yield from self.written(self.cut(found[0], [a for _, a in addends]), others, whole, found[1])
             if left.factor == "1" and coefficient == const(1) and (letter := self.factor_letter(addend)):
                 text = f"(Sum (multiset-of (Sc {scale} {matched.letters[letter]})) 0)"
                 scaled = replace(matched.fact(f"(!= 1 {scale})").bind(letter, text), parts=query.parts)
@@ -380,11 +388,11 @@ class LeftSide:
             cut, columns = len(query.facts), tuple(query.sorts)
         (rest, inside, taken), query = query.named("MT", "i64", "MT")
         # what was matched before is not in the letter's terms
-        request = SubsumRequest(whole, letter, times, rest, inside, cut, columns, is_open)
+        request = SubsumRequest(cut, columns, whole, letter, times, rest, inside, is_open)
         matched = f"(multiset-subtract {whole} {left.terms})"
         # subtraction leaves out what is not there: all that was matched must be left
         removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
-        query = replace(query.fact(*removed), requests=(*query.requests, request))
+        query = replace(query.fact(*removed), cuts=(*query.cuts, request))
         requests = (*left.requests, request)
         return query, replace(left, terms=taken, requests=requests, factor=left.factor or "1")
 
@@ -495,16 +503,19 @@ class LeftSide:
         if not letters:
             yield query, left
             return
-        at = query.letters[letters[0]]
-        same, others = [[x for x in letters if (x == letters[0]) is alike] for alike in (True, False)]
-        rest, now = left, query
-        for _ in same:
-            before = rest
-            rest, now = now.name("ME")
-            now = now.fact(f"(in {whole} {at})", f"(= {rest} (multiset-remove {before} {at}))")
-        yield from self.bound_members(now, op, others, whole, rest)
-        if self.thoroughly:
-            several, now = self.members_of(query, op, at)
+        letter = letters[0]
+        at = query.letters[letter]
+        same, others = [[x for x in letters if (x == letter) is alike] for alike in (True, False)]
+        # a letter that was matched in a product before is matched in the same way again
+        if not query.spread.get(letter, False):
+            rest, now = left, query.spreading(letter, False)
+            for _ in same:
+                before = rest
+                rest, now = now.name("ME")
+                now = now.fact(f"(in {whole} {at})", f"(= {rest} (multiset-remove {before} {at}))")
+            yield from self.bound_members(now, op, others, whole, rest)
+        if self.thoroughly and query.spread.get(letter, True):
+            several, now = self.members_of(query.spreading(letter, True), op, at)
             rest = left
             for _ in same:
                 before = rest
@@ -543,7 +554,7 @@ class LeftSide:
         rest, query = query.name("ME")
         query = query.fact(f"(in {whole} {member})", f"(= {rest} (multiset-remove {left} {member}))")
         for now in self.match(query, members[0], member):
-            yield from self.members(now, members[1:], whole, rest)
+            yield from self.members(self.cut(now, members), members[1:], whole, rest)
 
     def free(self, query: Query, letters: Sequence[str], whole: str, left: str) -> tuple[Query, str]:
         """Open letters, each as one member; what is left."""

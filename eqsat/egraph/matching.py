@@ -40,7 +40,7 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, container_text, negated
-from eqsat.egraph.queries import Query, SubsumRequest
+from eqsat.egraph.queries import Cut, Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
 from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, const, make, substitute, topological, var, variables
@@ -121,6 +121,11 @@ class Match:
     def has_own_loops(self) -> bool:
         """Whether the right side has loops of its own: it merges, splits or swaps."""
         return self.rule.pattern.has_own_loops
+
+    @property
+    def makes_loops(self) -> bool:
+        """Whether the right side has loops."""
+        return bool(reductions_of(self.rule.pattern.right))
 
     @property
     def merges(self) -> bool:
@@ -256,19 +261,19 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     measured = _measured_letters(pattern, conjuncts)
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
     compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
-    if not made and not query.requests and not compared:
+    if not made and not query.cuts and not compared:
         facts, action = _finish(query, pattern, conjuncts, kept)
         return (Stage(_body(facts), action),)
-    if not query.requests:
+    if not query.cuts:
         # what decides before anything is made
         for conjunct in [c for c in conjuncts if c[1:] not in compared]:
             if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
                 query = query.guarded(conjunct)
                 conjuncts = [c for c in conjuncts if c is not conjunct]
-    groups = _by_stage(query.requests) or [[]]
+    groups = _by_stage(query.cuts) or [[]]
     cut, columns = len(query.facts), [*query.sorts]
-    if query.requests:
-        cut, columns = query.requests[0].after, [*query.requests[0].columns]
+    if query.cuts:
+        cut, columns = query.cuts[0].after, [*query.cuts[0].columns]
     # what is made of an answer waits for it
     waits = any(not set(_NAME.findall(text)) <= {*columns} for text in made.values())
     everything = [*query.sorts]
@@ -278,10 +283,11 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     facts = query.facts[:cut]
     for group, following in zip(groups, [*groups[1:], []], strict=True):
         begun = [] if waits or stages else actions
-        stage, row = _found(query, facts, [*begun, *[request.action for request in group]], columns)
+        requests = [request for request in group if isinstance(request, SubsumRequest)]
+        stage, row = _found(query, facts, [*begun, *[request.action for request in requests]], columns)
         stages.append(stage)
         end = following[0].after if following else len(query.facts)
-        facts = (row, *[request.fact for request in group], *query.facts[cut:end])
+        facts = (row, *[request.fact for request in requests], *query.facts[cut:end])
         cut = end
         columns += [name for a in following[:1] for name in a.columns if name not in columns]
     if waits:
@@ -314,21 +320,28 @@ def _making(query: Query, made: Mapping[str, str], compared: Sequence[tuple[Expr
 
 def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: Sequence[str]) -> tuple[Stage, str]:
     """A stage that does what is asked for and remembers its match in a row of a table of its own; that row."""
+    names, sorts = " ".join(columns), " ".join([query.sorts[name] for name in columns])
+    return _remembered(_body(facts), " ".join(actions), names, sorts)
+
+
+@cache
+def _remembered(body: str, actions: str, names: str, sorts: str) -> tuple[Stage, str]:
+    """The stage, and the row; ways to match that begin alike share a stage."""
     table = f"found{next(_NUMBERS)}"
-    row = f"({table} {' '.join(columns)})"
-    declared = f"(relation {table} ({' '.join([query.sorts[name] for name in columns])}))"
-    return Stage(_body(facts), " ".join([*actions, row]), declared), row
+    row = f"({table} {names})"
+    return Stage(body, f"{actions} {row}", f"(relation {table} ({sorts}))"), row
 
 
-def _by_stage(requests: Sequence[SubsumRequest]) -> list[list[SubsumRequest]]:
-    """The requests in turn: one that names what an answer has decided waits for it."""
-    stages: list[list[SubsumRequest]] = []
-    for request in requests:
-        named = _NAME.findall(f"{request.whole} {request.letter} {'' if request.is_open else request.times}")
-        if stages and set(named) <= {*stages[-1][0].columns}:
-            stages[-1].append(request)
-        else:
-            stages.append([request])
+def _by_stage(cuts: Sequence[Cut]) -> list[list[Cut]]:
+    """The cuts in turn: a request that names what an answer has decided waits for it."""
+    stages: list[list[Cut]] = []
+    for cut in cuts:
+        if stages and isinstance(cut, SubsumRequest):
+            named = _NAME.findall(f"{cut.whole} {cut.letter} {'' if cut.is_open else cut.times}")
+            if set(named) <= {*stages[-1][0].columns}:
+                stages[-1].append(cut)
+                continue
+        stages.append([cut])
     return stages
 
 

@@ -13,19 +13,25 @@ _COMPARISONS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": 
 
 
 @dataclass(frozen=True)
-class SubsumRequest:
-    """A letter whose terms a sum is asked for: what is left then, and the constant of the letter's normal form.
+class Cut:
+    """Where a query is taken apart: what comes before writes rows of a table, which the rest reads.
 
     ``after`` facts and ``columns`` names came before.
     """
+
+    after: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SubsumRequest(Cut):
+    """A letter whose terms a sum is asked for: what is left then, and the constant of the letter's normal form."""
 
     whole: str
     letter: str
     times: str
     left: str
     inside: str
-    after: int
-    columns: tuple[str, ...]
     #: Whether any multiple will do that cancels a term.
     is_open: bool
 
@@ -65,7 +71,9 @@ class Query:
     common: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
-    requests: tuple[SubsumRequest, ...] = ()
+    #: Of letters that were bound before a product has them, whether that has their factors, not the letter as one.
+    spread: dict[str, bool] = field(default_factory=dict)
+    cuts: tuple[Cut, ...] = ()
     #: The sum, the term and its coefficient, of classes that are looked up together with the node that they have.
     places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     fresh: int = 0
@@ -97,6 +105,14 @@ class Query:
     def declare(self, name: str, sort: str) -> Query:
         """A name of this sort that facts bind."""
         return replace(self, sorts={**self.sorts, name: sort})
+
+    def cut(self) -> Query:
+        """Taken apart here."""
+        return replace(self, cuts=(*self.cuts, Cut(len(self.facts), tuple(self.sorts))))
+
+    def spreading(self, letter: str, spread: bool) -> Query:
+        """With a letter that products have as one factor, or as its factors."""
+        return replace(self, spread={**self.spread, letter: spread})
 
     def letter(self, letter: str, at: str) -> Query:
         """A letter that stands for the class ``at``."""

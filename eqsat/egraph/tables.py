@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
-from eqsat.egraph.matching import Compiled, ReductionQuery, by_representation, compiled, needed_by
+from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, by_representation, compiled, needed_by
 from eqsat.egraph.prefilter import Given, left_sides
 from eqsat.egraph.program import (
     ATOM,
@@ -83,6 +83,7 @@ class Tables:
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         self._unread: list[tuple[Rule, list[frozenset[Shape]]]] = []
         self._numbers = count()
+        self._rulesets: dict[Stage, str] = {}
         # the operators of which there is a table of terms
         self._of_terms: set[str] = set()
         #: The rules about reductions whose matches are rows of tables.
@@ -295,17 +296,20 @@ class Tables:
         lines = [terms_with(*PLAIN[op]) for op in of_terms]
         lines += [without_terms(*PLAIN[op]) for op in of_terms if self._can_retire]
         ways: list[tuple[Compiled, tuple[str, ...]]] = []
+        rulesets = {**self._rulesets}
         for way in compiled_ways:
             names = []
             for stage in way.stages:
-                name = f"r{next(self._numbers)}"
-                names.append(name)
-                # a match is one of the last stage
-                label = f"{way.name}@{name}" if stage is way.stages[-1] else name
-                lines.append(
-                    f"{stage.tables} (ruleset {name})"
-                    f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
-                )
+                # a match is one of the last stage; those before may be other ways' too
+                is_match = stage is way.stages[-1]
+                if is_match or stage not in rulesets:
+                    name = rulesets[stage] = f"r{next(self._numbers)}"
+                    label = f"{way.name}@{name}" if is_match else name
+                    lines.append(
+                        f"{stage.tables} (ruleset {name})"
+                        f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
+                    )
+                names.append(rulesets[stage])
             ways.append((way, tuple(names)))
         if self._program is None:
             self._program = WarmProgram("\n".join([program(self._with_bits), *lines]), MOST_SCRIPTS)
@@ -313,6 +317,7 @@ class Tables:
         else:
             self._program.extend("\n".join(lines))
         self._ways += ways
+        self._rulesets = rulesets
         self._of_terms.update(of_terms)
         self.queries += [way.query for way, _ in ways if way.query is not None]
         known = set(rules)
@@ -389,7 +394,7 @@ class Tables:
             steps = []
             for place in range(max(map(len, able), default=0)):
                 combined = f"step{number}_{place}"
-                of_place = [names[place] for names in able if place < len(names)]
+                of_place = dict.fromkeys([names[place] for names in able if place < len(names)])
                 self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
                 asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
                 steps.append(f"{asking} (run {combined}) {_INDEX}")

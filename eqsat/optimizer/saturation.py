@@ -143,8 +143,6 @@ class _Run:
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
         self.rounds: list[Round] = []
-        #: The classes up to this number are there before rules match.
-        self.given = 0
 
     def steps(self, budget: Budget) -> str:
         """Insert, match and normalise until nothing changes: why that ended."""
@@ -201,7 +199,6 @@ class _Run:
         """Give egglog the graph as it is, if rules may match that; whether they may."""
         began = self.now()
         is_new = self.insert(wait=True)
-        self.given = len(self.values)
         if not is_new or not self.tables.may_match():
             return False
         self.tables.insert()
@@ -282,7 +279,7 @@ class _Run:
         """Unite the left sides of matches of rules about reductions with their right sides."""
         with self.builder.adding("rules"):
             for match in matches:
-                is_done = self._is_affine(match.whole) or self._is_made_in_vain(match.whole)
+                is_done = self._is_affine(match.whole) or (match.makes_loops and self._is_made_in_vain(match.whole))
                 for c in () if is_done else self.reductions.right_sides(match, self.additions.add):
                     self.additions.unite(match, c)
                     if self.demand is not None and (match.has_own_loops or match.whole in self.demand.nests):
@@ -304,8 +301,11 @@ class _Run:
         )
 
     def _is_made_in_vain(self, c: int) -> bool:
-        """Whether a class is new, and the theory knows a form of it without loops: rules might go on without end."""
-        if c < self.given or self.has_own_rules or self.demand is not None:
+        """Whether the theory knows a form of a class without loops, and rules made it of what they had made.
+
+        They might go on without end.
+        """
+        if self.demand is not None or c < self.rounds[:2][-1].classes:
             return False
         return not has_reductions([as_term(self.values[c])])
 

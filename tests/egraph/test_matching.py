@@ -220,6 +220,17 @@ def test_there_are_no_two_ways_to_find_one_match(left, ways):
     assert len(compiled(Rule("one-match", left, f"0*({left})", check=False, modulo_theory=True))) == ways
 
 
+def test_a_long_left_side_is_matched_part_by_part():
+    cube = Rule("cube", "x*x*x + x*x*y*3 + x*y*y*3 + y*y*y", "(x + y)*(x + y)*(x + y)")
+    ways = compiled(cube, True)
+    # each letter is one factor everywhere, or several; of one that is found alone in a power, the first power says that
+    assert len(ways) == 32
+    assert {len(way.stages) for way in ways} == {4}
+    assert len({way.stages[0] for way in ways}) < len(ways) / 4
+    # of a shipped rule the stages are not worth what they cost
+    assert {len(way.stages) for way in compiled(cube)} == {1}
+
+
 @pytest.mark.parametrize(
     ("left", "right", "text"),
     [

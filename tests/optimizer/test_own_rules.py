@@ -137,6 +137,7 @@ NEXT = Rule("next-square", "x*x + x*2 + 1", "own_square(x + 1)")
 MEANS = Rule("means", "max(x*x + y*y, x*y*2)", "x*x + y*y")
 STRETCHED = Rule("stretched-distance", "own_distance(x*z, y*z)", "own_distance(x, y)*z", "0 <= vmin(z)")
 MODULO_4 = Rule("square-modulo-4", "x*x % 4", "x % 2")
+CUBE = Rule("cube", "x*x*x + x*x*y*3 + x*y*y*3 + y*y*y", "(x + y)*(x + y)*(x + y)")
 MEDIAN = Rule("median", "max(min(x, y), min(max(x, y), z))", "own_median(x, y, z)")
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
@@ -215,6 +216,8 @@ HIDDEN = [
     ("(i*i%4*4 + k%4)//4 + l", [MODULO_4]),
     # of which the theory knows a part to be one of its operands
     ("max(min(i*2 + j, g), min(max(i*2 + j, g), j))", [MEDIAN]),
+    # a long left side, in a graph with many products
+    ("j*j*j + j*j*min(i, g)*3 + j*min(i, g)*min(i, g)*3 + min(i, g)*min(i, g)*min(i, g)", [CUBE]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]

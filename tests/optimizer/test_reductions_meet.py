@@ -57,6 +57,21 @@ CASES = [
         1,
         ("sum-merge", "gather"),
     ),
+    # the sum of the index is in a range that rules made, and its closed form shares the end of that
+    (
+        "sum(where(r < n, x + r, 0), r, 0, 6)",
+        {"n": (0, 9), "x": (0, 20)},
+        10,
+        10,
+        ("sum-index", "sum-distributes"),
+    ),
+    (
+        "sum(where(r < n, x + r, y), r, 0, 6)",
+        {"n": (0, 9), "x": (0, 20), "y": (0, 9)},
+        15,
+        15,
+        ("sum-index", "sum-distributes"),
+    ),
     # the outer loop is the lower digit
     (
         "sum(sum(where(s*4 + r < n, 1, 0), s, 0, 8), r, 0, 4)",
