@@ -32,4 +32,6 @@ ARITHMETIC = [
     Rule("add-same",          "x + x",            "x * 2",            why="like terms add"),
     Rule("add-like",          "x*c + x",          "x * (c + 1)",      why="like terms add"),
     Rule("add-likes",         "x*c + x*d",        "x * (c + d)",      why="like terms add"),
+
+    Rule("bit-squared",       "x * x",            "x",                "0 <= vmin(x) and vmax(x) < 2", "0 and 1 are their own squares", modulo_theory=True),
 ]

@@ -48,6 +48,7 @@ FIRING = [
     Firing("add-same", "x + x", "x*2", {"x": (0, 1)}),
     Firing("add-like", "x*2 + x", "x*3", {"x": (0, 1)}),
     Firing("add-likes", "x*3 + x*4", "x*7", {"x": (0, 7)}),
+    Firing("bit-squared", "x*x", "x", {"x": (0, 1)}),
     # divmod
     Firing("mod-core", "x%8 + x//8*8", "x", {"x": (0, 31)}, besides=["mod-scaled"]),
     Firing("mod-core-symbolic", "x%y + x//y*y", "x", {"x": (0, 7), "y": (4, 5)}),
