@@ -34,7 +34,8 @@ from eqsat.alternatives.providers import without as without_providers
 from eqsat.cli.cases import one_line
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
-from eqsat.extract.cost import CostModel, cost_model
+from eqsat.extract.cost import CostModel
+from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
 from eqsat.optimizer import front, optimisation
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -215,7 +216,7 @@ def parse() -> argparse.Namespace:
 def main(given: argparse.Namespace) -> bool:
     """Measure and write the tables; whether all answers are right."""
     items = read_corpora(given.corpora, given.limit, given.seed)
-    model = cost_model(given.cost)
+    model = model_of(given.cost)
     with progress_bars() as progress:
         found = {name: ablated(name, items, model, progress) for name in given.tables}
     text = report(found, shlex.join(["python", "benchmarks/ablation.py", *sys.argv[1:]]))

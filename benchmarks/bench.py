@@ -33,7 +33,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from eqsat.cli.cases import one_line
 from eqsat.cli.settings import Row
 from eqsat.codegen.libraries import cache_directory
-from eqsat.extract.cost import cost_model
+from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
 
 ROOT = Path(__file__).parent.parent
@@ -112,7 +112,7 @@ def answered(given: argparse.Namespace, items: Sequence[Item], progress: Progres
     settings: dict[str, Any] = {name: getattr(given, name) for name in names}
     settings["sources"] = sources()
     settings["corpora"] = {path.name: blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in given.corpora}
-    model = cost_model(given.cost)
+    model = model_of(given.cost)
     with ExitStack() as running:
         task = progress.add_task("starting", total=len(given.peers))
         pythons = dict(choice.split("=", 1) for choice in given.python)
@@ -153,7 +153,7 @@ def studied(given: argparse.Namespace, items: Sequence[Item], progress: Progress
     settings["sources"] = sources()
     log = Log(given.output / "orders.jsonl", {"settings": json.loads(json.dumps(settings))})
     left = range(len(log.rows), given.orders)
-    rows = orders.study(kernels, left, given.gates, cost_model(given.cost))
+    rows = orders.study(kernels, left, given.gates, model_of(given.cost))
     for row in steps(progress, "trying orders", given.orders, len(log.rows), rows):
         log.append(row)
     return log.rows[: given.orders]
@@ -173,7 +173,7 @@ def main(given: argparse.Namespace) -> bool:
     with progress_bars() as progress:
         log = answered(given, items, progress)
         studies = studied(given, items, progress) if given.orders else []
-        chosen = walkthroughs(items, log.rows, cost_model(given.cost), EXPLAINED)
+        chosen = walkthroughs(items, log.rows, model_of(given.cost), EXPLAINED)
     run = Run(log.head, log.rows, given.command, studies, chosen)
     text = write(run, given.output / "report.md", given.output)
     (given.output / "report.html").write_text(html(text, given.output), encoding="utf-8")

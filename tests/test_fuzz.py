@@ -29,6 +29,13 @@ def test_a_wrong_answer_is_seen_made_small_and_written_as_a_test(monkeypatch):
     assert len(text) < 900
 
 
+def test_a_kind_that_is_not_tried_is_named(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["fuzzing.py", "--only", "maps,kernel"])
+    with pytest.raises(SystemExit):
+        fuzzing.main()
+    assert "nothing of kind 'kernel' is tried: choose from expressions, " in capsys.readouterr().err
+
+
 def test_python_says_what_expressions_mean():
     x = var("x", -9, 9)
     program = fuzzing.program_of(where(x < 4, x // 2 + x % 3, 0))

@@ -16,6 +16,8 @@ from enum import Enum
 from functools import wraps
 from typing import Any, cast
 
+from eqsat.lang.validation import did_you_mean
+
 
 class Proof(Enum):
     """Why what a provider proposes is true."""
@@ -86,7 +88,8 @@ def without(*names: str) -> Iterator[None]:
     4
     """
     if unknown := [name for name in names if name not in _NAMES]:
-        raise ValueError(f"no provider is called {unknown[0]!r}: there are {', '.join(sorted(_NAMES))}")
+        near = did_you_mean(unknown[0], sorted(_NAMES))
+        raise ValueError(f"no provider is called {unknown[0]!r}: there are {', '.join(sorted(_NAMES))}{near}")
     token = _LEFT_OUT.set(_LEFT_OUT.get() | frozenset(names))
     try:
         yield

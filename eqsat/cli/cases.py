@@ -21,7 +21,7 @@ from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topologic
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of
-from eqsat.lang.validation import list_of, shown
+from eqsat.lang.validation import did_you_mean, list_of, shown
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
@@ -220,10 +220,9 @@ def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gat
 def case_of(record: Record, name: str = "") -> Case:
     """The case that a JSON object holds, called ``name`` if it has no id; see :func:`read_case`."""
     kind = kind_of(record)
+    refuse_unknown(kind)
     if kind == "reduce":
         kind, record = "plain", _reduction(record)
-    if kind not in _KINDS:
-        raise ValueError(f"cases of kind {kind!r} are unknown: docs/corpora.md lists the kinds")
     texts_of, roots_of = _KINDS[kind]
     texts, conditions = texts_of(record), get_texts(record, "constraints", [])
     variables, arrays = get_variables(record), get_texts(record, "buffers", [])
@@ -302,6 +301,13 @@ def reason(error: Exception) -> str:
 
 def kind_of(record: Record) -> str:
     return str(record.get("kind", "plain"))
+
+
+def refuse_unknown(kind: str, others: Iterable[str] = ()) -> None:
+    """Raise ``ValueError`` unless there are cases of a kind: those that are lists of expressions, and ``others``."""
+    if kind != "reduce" and kind not in _KINDS and kind not in others:
+        near = did_you_mean(kind, ["reduce", *_KINDS, *others])
+        raise ValueError(f"cases of kind {kind!r} are unknown: docs/corpora.md lists the kinds{near}")
 
 
 def get(record: Record, key: str, kind: type, default: Any = None) -> Any:

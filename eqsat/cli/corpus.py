@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from eqsat.cli.cases import Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason
+from eqsat.cli.cases import Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason, refuse_unknown
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.libraries import interrupts_held
 from eqsat.lang.expr import Expr
@@ -74,6 +74,7 @@ def run_record(given: Record, name: str, settings: Settings) -> Row:
 
     if (answer := ANSWERS.get(kind_of(given))) is not None:
         return {"id": id_of(given, name), **answer(given, settings)}
+    refuse_unknown(kind_of(given), ANSWERS)
     case = case_of(given, name)
     gates = case.gates if settings.gates else ()
     result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)

@@ -28,8 +28,8 @@ from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, checked, cost_model
-from eqsat.lang.costs import cost_of
+from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, checked
+from eqsat.lang.costs import cost_of, model_of
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr, term_count, topological
 from eqsat.lang.text import to_program
@@ -220,7 +220,7 @@ def experiment(
     [('latency', 83, True), ('mine', 83, True)]
     """
     named = costs if isinstance(costs, Mapping) else {name: name for name in _names(costs)}
-    models = {str(name): cost_model(model) for name, model in named.items()}
+    models = {str(name): model_of(model) for name, model in named.items()}
     extract = _names(extract)
     if unknown := [name for name in extract if name not in EXTRACTORS]:
         raise ValueError(f"unknown extractor {unknown[0]!r}: use some of {', '.join(EXTRACTORS)}")

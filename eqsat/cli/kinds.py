@@ -17,7 +17,6 @@ from typing import Any
 from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, json_ends, number_text, variable
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
-from eqsat.extract.cost import cost_model
 from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
@@ -26,7 +25,7 @@ from eqsat.interop.structure import Tree, in_stages, normalized
 from eqsat.interop.views import View
 from eqsat.kernels.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
 from eqsat.kernels.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
-from eqsat.lang.costs import cost_of
+from eqsat.lang.costs import cost_of, model_of
 from eqsat.lang.dtypes import select_width, widths
 from eqsat.lang.expr import FALSE, Expr, substitute, topological, var
 from eqsat.lang.infinity import is_finite
@@ -85,7 +84,7 @@ def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
         simplest = {direction: simplifier(m) for direction, m in given.items()}
         maps = {direction: {0: () if m.is_empty else (m,)} for direction, m in simplest.items()}
     found = [m for by_operand in maps.values() for several in by_operand.values() for m in several]
-    costs = [cost_of(_terms(m), cost_model(settings.cost)) for m in found]
+    costs = [cost_of(_terms(m), model_of(settings.cost)) for m in found]
     written = {
         direction: {str(number): [_written(m) for m in several] for number, several in by_operand.items()}
         for direction, by_operand in maps.items()
@@ -126,7 +125,7 @@ class _Simplifier:
             raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
         self.weakest = max(self.weakest, check, key=lambda c: CHECKS.index(c.kind))
         for written in (found, found.trimmed()):
-            self.before.setdefault(_terms(written), cost_of(_terms(given), cost_model(self.settings.cost)))
+            self.before.setdefault(_terms(written), cost_of(_terms(given), model_of(self.settings.cost)))
         return found
 
 
@@ -189,7 +188,7 @@ def _row(
 ) -> Row:
     if not check.equal:
         raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(out)}")
-    model = cost_model(settings.cost)
+    model = model_of(settings.cost)
     return {
         "out": out,
         "cost_before": cost_of(before, model),
@@ -299,7 +298,7 @@ def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
     """The roots in a nest, simplified and checked; and which nest costs least."""
     result, seconds = _timed(lambda: optimize(found.roots, **settings.optimizing))
     check = check_equal(given.roots, substitute(result.exprs, found.origins), **settings.checking)
-    cheap = cheapest(given, cost_model(settings.cost), seconds=settings.budget.seconds)
+    cheap = cheapest(given, model_of(settings.cost), seconds=settings.budget.seconds)
     return {
         **_row([to_text(e) for e in result.exprs], settings, given.roots, result.exprs, seconds, check),
         "axes": [a.extent for a in found.axes],

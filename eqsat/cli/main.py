@@ -43,8 +43,9 @@ from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.expressions import to_c
 from eqsat.egraph.budget import Budget
-from eqsat.extract.cost import COST_MODELS, LoopAware, cost_model
+from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS
+from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, extent, var
 from eqsat.lang.infinity import is_finite
@@ -86,7 +87,7 @@ def _extractors(context: click.Context, option: click.Parameter, given: str) -> 
 
 
 def _known_cost(context: click.Context, option: click.Parameter, cost: str) -> str:
-    cost_model(cost)
+    model_of(cost)
     return cost
 
 
@@ -623,7 +624,7 @@ def experiment(
     """
     from eqsat.cli import experiment as experiments
 
-    models = {name: cost_model(name) for name in costs.split(",")}
+    models = {name: model_of(name) for name in costs.split(",")}
     chosen = rule_set(rule_files, without)
     cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, say_left_out)
     output.mkdir(parents=True, exist_ok=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import globals_of
+from eqsat.lang.validation import did_you_mean
 from eqsat.rules import DEFAULT, FAMILIES, REDUCE
 
 #: The families of all rules that are listed.
@@ -85,7 +85,7 @@ def named(rules: Sequence[Rule], patterns: Iterable[str]) -> list[Rule]:
     for pattern in patterns:
         family = set(LISTED.get(pattern, ()))
         if not (matching := [rule for rule in rules if rule in family or fnmatchcase(rule.name, pattern)]):
-            near = "".join(f"; did you mean {name!r}?" for name in get_close_matches(pattern, names, 1))
-            raise ValueError(f"no rule is named {pattern!r}{near or ': eqsat rules lists them'}")
+            near = did_you_mean(pattern, [*LISTED, *names]) or ": eqsat rules lists them"
+            raise ValueError(f"no rule is named {pattern!r}{near}")
         chosen.update(matching)
     return [rule for rule in rules if rule in chosen]

@@ -7,7 +7,7 @@ from typing import Any
 
 from eqsat.cli.rulesets import rule_set
 from eqsat.egraph.budget import Budget
-from eqsat.extract.cost import cost_model
+from eqsat.lang.costs import model_of
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 #: The answer to a case, as JSON data.
@@ -40,7 +40,7 @@ class Settings:
         """The options of :func:`eqsat.optimize` that all kinds of cases take."""
         options = {name: getattr(self, name) for name in ("engine", "theory", "budget", "branches")}
         rules = rule_set(self.rules, self.without)
-        return {"cost": cost_model(self.cost), **options, **({} if rules is None else {"rules": rules})}
+        return {"cost": model_of(self.cost), **options, **({} if rules is None else {"rules": rules})}
 
     @property
     def optimizing_roots(self) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from math import prod
 
 from eqsat.extract.cost import (
@@ -31,6 +30,7 @@ from eqsat.lang.hoist import levels
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import FLOATS, MAX_SHIFT, OPS, REDUCTIONS, Bounds
 from eqsat.lang.traversal import VariableSets
+from eqsat.lang.validation import did_you_mean
 
 LATENCY = COST_MODELS["latency"]
 #: Compilers write a quotient by a literal as a product and a shift themselves. A model that prices it at less than this
@@ -52,7 +52,7 @@ def model_of(given: CostModel | str) -> CostModel:
     if isinstance(counts, OpCount):
         known = [*OPS, *FLOATS, *REDUCTIONS, "load", "store"]
         if unknown := [op for op in counts.weights if op not in known]:
-            near = "".join(f"; did you mean {op!r}?" for op in get_close_matches(str(unknown[0]), known, 1))
+            near = did_you_mean(unknown[0], known)
             raise ValueError(f"the cost model weighs {unknown[0]!r}, which is no operator{near}")
     return checked(model)
 

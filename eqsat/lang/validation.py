@@ -1,6 +1,7 @@
 """Refusing what callers give: limits that are none, and what is of another kind than it should be."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Real
 from operator import index
 from typing import SupportsIndex, cast
@@ -53,6 +54,15 @@ def shown(given: object) -> str:
     """What a message calls a value: its text, or its type if that is long or of several lines."""
     text = repr(given)
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one, or nothing if none is near.
+
+    >>> did_you_mean("floor_div", ["floordiv", "mod"]), did_you_mean("size", ["floordiv", "mod"])
+    ("; did you mean 'floordiv'?", '')
+    """
+    return "".join(f"; did you mean {near!r}?" for near in get_close_matches(str(name), [*known], 1))
 
 
 def integer_of(given: object, what: str) -> int:

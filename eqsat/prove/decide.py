@@ -100,6 +100,13 @@ class Decision:
     undecided: str = ""
 
 
+def refuse_unknown(methods: Iterable[str]) -> None:
+    """Raise ``ValueError`` if one of ``methods`` is not in :data:`METHODS`; the message names it."""
+    for method in methods:
+        if method not in METHODS:
+            raise ValueError(f"unknown method {method!r}: use some of {', '.join(METHODS)}")
+
+
 def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequence[str] = ()) -> Decision:
     """Whether some question has a point at which all its conditions hold, within ``seconds`` for all of them.
 
@@ -115,9 +122,7 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
     '1 of 1 questions open: the domain has too many parts'
     """
     deadline = monotonic() + seconds
-    for method in methods:
-        if method not in METHODS:
-            raise ValueError(f"unknown method {method!r}: use some of {', '.join(METHODS)}")
+    refuse_unknown(methods)
     asked = [list(question) for question in questions]
     folded = {index: left for index, question in enumerate(asked) if (left := restricted(question, {})) is not None}
     used = {"bounds"} if len(folded) < len(asked) else set()

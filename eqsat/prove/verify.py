@@ -27,7 +27,7 @@ from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
 from eqsat.lang.validation import list_of, refuse_seconds, require
 from eqsat.prove.boxes import sweep
-from eqsat.prove.decide import decide
+from eqsat.prove.decide import decide, refuse_unknown
 from eqsat.prove.defined import has_value
 from eqsat.prove.smt import unrolled
 
@@ -202,6 +202,7 @@ def prove_equal(
     Check(kind='proved', points=1000, counterexample=None, proof='boxes')
     """
     refuse_seconds(seconds)
+    refuse_unknown(methods)
     started = monotonic()
     effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
     check, left = _evaluated(_differences(before, after, gates), constraints, gates, effort)

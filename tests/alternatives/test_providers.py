@@ -56,5 +56,7 @@ def test_what_is_no_provider_is_refused():
     message = "no provider is called 'guessing': there are answer read again, "
     with pytest.raises(ValueError, match=message), without("guessing"):
         pass
+    with pytest.raises(ValueError, match="did you mean 'partial sums'"), without("partial_sums"):
+        pass
     with pytest.raises(AssertionError):
         provides("guessing")

@@ -275,6 +275,8 @@ def test_an_experiment_takes_one_name():
 def test_an_experiment_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match="unknown cost model 'oops'"):
         eqsat.experiment(["x"], ["oops"], x=(0, 9))
+    with pytest.raises(ValueError, match="weighs 'floor_div', which is no operator; did you mean 'floordiv'"):
+        eqsat.experiment(["x"], {"mine": OpCount({"floor_div": 9})}, x=(0, 9))
     with pytest.raises(ValueError, match="there is no cost model to compare: name one"):
         eqsat.experiment(["x"], {}, x=(0, 9))
     with pytest.raises(ValueError, match="there is no extractor to compare: name one"):

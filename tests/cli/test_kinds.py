@@ -477,6 +477,8 @@ BAD = [
     ({"kind": "buffer-decision", "op": "ADD", "ratio": "huge"}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "ratio": [3]}, "'ratio' must be a number, 'low' or 'high'"),
     ({"kind": "buffer-decision", "op": "ADD", "pcontig": "3"}, "'pcontig' must be an integer, not a text"),
+    ({"kind": "range-splt", "vars": {}}, "lists the kinds; did you mean 'range-split'?"),
+    ({"kind": "gates", "vars": {}}, "lists the kinds; did you mean 'gate'?"),
     ({"kind": "knitting", "vars": {}}, "cases of kind 'knitting' are unknown: docs/corpora.md lists the kinds"),
     ({"kind": "reduce", "vars": {}, "after": "36"}, "the key 'before' is missing"),
     ({"kind": ["plain"], "vars": {}, "exprs": ["1"]}, "are unknown"),

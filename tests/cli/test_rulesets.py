@@ -30,6 +30,8 @@ def test_rules_of_a_file(mine, tmp_path):
     assert len(rule_set([mine], ["twice-*", DEFAULT[3].name])) == len(DEFAULT)
     with pytest.raises(ValueError, match=r"no rule is named 'mod-cor'; did you mean 'mod-core'\?"):
         named(DEFAULT, ["mod-cor"])
+    with pytest.raises(ValueError, match=r"no rule is named 'divmd'; did you mean 'divmod'\?"):
+        named(DEFAULT, ["divmd"])
     none = tmp_path / "none.py"
     none.write_text("x = 3")
     with pytest.raises(ValueError, match=r"none\.py defines no rule: assign eqsat\.Rule objects"):

@@ -690,7 +690,10 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0, help="the first")
     options.add_argument("--only", default=",".join(KINDS), help="kinds, comma-separated")
     chosen = options.parse_args()
-    report = fuzz(chosen.seconds, chosen.seed, chosen.only.split(","))
+    kinds = chosen.only.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        options.error(f"nothing of kind {unknown[0]!r} is tried: choose from {', '.join(KINDS)}")
+    report = fuzz(chosen.seconds, chosen.seed, kinds)
     print(report)
     sys.exit(bool(report.failures))
 
