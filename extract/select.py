@@ -179,16 +179,25 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     roots : iterable of int
         Classes.
 
+    Raises
+    ------
+    ValueError
+        If a class needs itself; the message names it.
+
     >>> reachable({0: ("var", "x", ()), 1: ("neg", None, (0,))}, [1])
     [0, 1]
     """
     found: dict[int, None] = {}
+    opened: set[int] = set()
     user, operands = None, iter(roots)
     above: list[tuple[int | None, Iterator[int]]] = []
     while True:
         for c in operands:
             if c not in found:
                 if args := choice[c][2]:
+                    if c in opened:
+                        raise ValueError(f"by the choice class {c} needs itself")
+                    opened.add(c)
                     above.append((user, operands))
                     user, operands = c, iter(args)
                     break

@@ -330,6 +330,12 @@ PRICED = Priced.of(GRAPH, OpCount())
         # it would never end
         (lambda: total_cost(PRICED, {1: ("neg", None, (1,))}), ValueError, "by the choice class 1 needs itself"),
         (lambda: dag(PRICED, {1: ("neg", None, (1,))}), ValueError, "by the choice class 1 needs itself"),
+        (lambda: reachable({1: ("neg", None, (1,))}, [1]), ValueError, "by the choice class 1 needs itself"),
+        (
+            lambda: reachable({1: ("neg", None, (3,)), 2: ("add", None, (1, 0)), 3: ("neg", None, (2,))}, [2]),
+            ValueError,
+            "by the choice class 2 needs itself",
+        ),
     ],
 )
 def test_what_is_no_graph_or_choice_is_named(call, error, message):
