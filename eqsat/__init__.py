@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+# first: what follows takes a while
+from eqsat.cli import start as _start  # noqa: F401
+
+# isort: split
+
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.kernels.kernel import Kernel, Store

@@ -577,6 +577,36 @@ def test_proofs_of_rules_end_by_a_signal(number, said):
     assert run.returncode == 128 + number
 
 
+@pytest.mark.parametrize("name", ["eqsat.lang", "numpy", "click", "eqsat.cli.main"])
+@pytest.mark.parametrize("command", [COMMAND, [str(Path(sys.executable).with_name("eqsat"))]], ids=["module", "script"])
+def test_an_interruption_of_the_start_is_no_traceback(tmp_path, name, command):
+    done = interrupted_while_importing(tmp_path, name, [*command, "optimize", "x", "--range", "x=4"])
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "eqsat: interrupted\n")
+
+
+def test_a_program_that_imports_eqsat_has_its_own_interruptions(tmp_path):
+    done = interrupted_while_importing(tmp_path, "numpy", [sys.executable, "-c", "import eqsat"])
+    assert done.stderr.endswith("KeyboardInterrupt\n")
+
+
+def interrupted_while_importing(folder: Path, name: str, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command that Ctrl-C meets when it imports a module."""
+    if not Path(command[0]).exists():
+        pytest.skip(f"{command[0]} is not installed")
+    (folder / "sitecustomize.py").write_text(
+        "import signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        if name == {name!r}:\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        # a shell ignores the signal for what it runs in the background
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    )
+    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths})
+
+
 def test_signals_that_are_ignored_stay_so(eqsat, monkeypatch):
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:

@@ -1,0 +1,32 @@
+"""Ctrl-C while the command line starts: it ends with 130 and one line, as it does later.
+
+Imported first, before what takes a while. A program that imports eqsat keeps Python's own handler.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import PurePath
+
+
+def is_starting() -> bool:
+    """Whether this process was started as the command line: ``python -m eqsat``, or its script."""
+    started = sys.orig_argv[1:]
+    if not sys.argv or sys.argv[0] == "-m":
+        return "eqsat" in [argument.removeprefix("-m") for argument in started]
+    return PurePath(sys.argv[0]).stem == "eqsat" and sys.argv[0] in started
+
+
+def _end(number: int, frame: object) -> None:
+    # an exception would end in what is being imported, which may catch or print it
+    os.write(2, b"eqsat: interrupted\n")
+    os._exit(128 + number)
+
+
+if (
+    is_starting()
+    and threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, _end)
