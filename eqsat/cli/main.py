@@ -55,6 +55,7 @@ from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
+from eqsat.prove.proof import RULE_SECONDS
 from eqsat.rules import DEFAULT, REDUCE
 
 if TYPE_CHECKING:
@@ -178,10 +179,15 @@ def _with_settings[F: Callable[..., None]](command: F) -> F:
 
 
 def _settings(*, no_theory: bool, rule_files: tuple[str, ...], seconds: float, **options: Any) -> Settings:
-    given = click.get_current_context().get_parameter_source("prove_seconds")
-    if not options["prove"] and given is not ParameterSource.DEFAULT:
-        raise click.UsageError("--prove-seconds is the time of --prove: give that too")
+    _refuse_idle_seconds(options["prove"])
     return Settings(theory=not no_theory, rules=rule_files, budget=Budget(seconds=seconds), **options)
+
+
+def _refuse_idle_seconds(prove: bool) -> None:
+    """Refuse a time for proofs where there are none."""
+    given = click.get_current_context().get_parameter_source("prove_seconds")
+    if not prove and given is not ParameterSource.DEFAULT:
+        raise click.UsageError("--prove-seconds is the time of --prove: give that too")
 
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
@@ -727,6 +733,12 @@ def discover(
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
 @click.option(
+    "--prove-seconds",
+    default=RULE_SECONDS,
+    help="How long one proof may take.",
+    **_TIME,
+)
+@click.option(
     "--fires",
     metavar="CORPUS.jsonl",
     type=click.Path(path_type=Path, exists=True),
@@ -738,6 +750,7 @@ def rules(
     without: tuple[str, ...],
     as_json: bool,
     prove: bool,
+    prove_seconds: float,
     fires: Path | None,
 ) -> None:
     """List the rules: what they rewrite, under which guard, and why they are true.
@@ -745,6 +758,7 @@ def rules(
     NAME is that of a rule or a family; * in it matches any characters. Without a NAME all are listed. A single rule is
     shown in detail.
     """
+    _refuse_idle_seconds(prove)
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
     listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]
@@ -753,13 +767,13 @@ def rules(
     matches = None if fires is None else matched_in(fires, rule_set(rule_files, without))
     rows: list[Row] = []
     for rule in listed:
-        rows.append(row_of(rule, in_detail, prove, matches))
+        rows.append(row_of(rule, in_detail, prove_seconds if prove else None, matches))
         if not as_json:
             click.echo(line_of(rows[-1]))
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     elif prove:
-        kinds = Counter(" and ".join(row["proof"]) for row in rows)
+        kinds = Counter(" and ".join(row["proof"]) or "not proved" for row in rows)
         click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
 
 

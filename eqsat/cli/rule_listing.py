@@ -43,14 +43,14 @@ def _fires_line(row: Row) -> str:
     return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
 
 
-def row_of(rule: Rule, in_detail: bool, prove: bool, matches: dict[str, dict[str, int]] | None) -> Row:
-    """What is said of a rule, of one in detail more; with its proof, and where it matches, if that is asked for."""
+def row_of(rule: Rule, in_detail: bool, seconds: float | None, matches: dict[str, dict[str, int]] | None) -> Row:
+    """What is said of a rule, of one in detail more; with a proof that may take ``seconds``, and where it matches."""
     row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "beside", "why", "both_ways")}
     if in_detail:
         row |= _details(rule)
     if matches is not None:
         row["fires"] = matches.get(rule.name, {})
-    return row | _proved(rule) if prove else row
+    return row if seconds is None else row | _proved(rule, seconds)
 
 
 def line_of(row: Row) -> str:
@@ -59,7 +59,7 @@ def line_of(row: Row) -> str:
         return _shown_in_detail(row)
     fires = f"; fires {_fires_line(row)}" if "fires" in row else ""
     if "proof" in row:
-        return f"{row['name']:<28} {' and '.join(row['proof']):<28} {row['ms']:>8.1f} ms  {row['how']}{fires}"
+        return f"{row['name']:<28} {_kinds(row):<28} {row['ms']:>8.1f} ms  {row['how']}{fires}"
     asked = "".join(f"  {word} {row[word]}" for word in ("beside", "when") if row[word])
     return f"{row['name']:<28} {_rewrite(row)}{asked}  # {row['why']}{fires}"
 
@@ -86,19 +86,23 @@ def _shown_in_detail(row: Row) -> str:
     if "fires" in row:
         lines["fires"] = _fires_line(row)
     if "proof" in row:
-        lines["proof"] = f"{' and '.join(row['proof'])}: {row['how']} ({row['ms']} ms)"
+        lines["proof"] = f"{_kinds(row)}: {row['how']} ({row['ms']} ms)"
     return "\n".join(f"{name:<10}{text}" for name, text in lines.items() if text)
 
 
-def _proved(rule: Rule) -> Row:
+def _proved(rule: Rule, seconds: float) -> Row:
     from eqsat.prove.proof import prove_rule
 
     started = time.perf_counter()
-    proof = prove_rule(rule)
+    proof = prove_rule(rule, seconds)
     if proof.counterexample is not None:
         raise ValueError(str(proof.counterexample))
     elapsed = round(1000 * (time.perf_counter() - started), 1)
     return {"proof": list(proof.kinds), "how": proof.how, "ms": elapsed}
+
+
+def _kinds(row: Row) -> str:
+    return " and ".join(row["proof"]) or "none"
 
 
 def _rewrite(row: Row) -> str:

@@ -23,6 +23,7 @@ from eqsat.lang.costs import LATENCY, cost_of, model_of
 from eqsat.lang.expr import Expr, topological
 from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.front import optimize
+from eqsat.prove.proof import RULE_SECONDS
 from eqsat.rules import DEFAULT
 
 #: How much is looked at of every fragment, first and once more.
@@ -233,7 +234,8 @@ class _Search:
         self.pairs += 1
         name = f"found-{len(self.found) + 1}"
         for left in dict.fromkeys([answer, fragment]):
-            made = generalise(left, best.term, name)
+            left_over = max(0.0, self.until - time.process_time())
+            made = generalise(left, best.term, name, min(RULE_SECONDS, left_over))
             if made is not None and self.fires(made[0], fragment, least):
                 rule, proof = made
                 example = f"{left} = {best.term} for {_ranges(left)}"

@@ -23,7 +23,7 @@ from eqsat.lang.ops import SHIFTS
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import divisors, reached
-from eqsat.prove.proof import Proof, prove_rule
+from eqsat.prove.proof import RULE_SECONDS, Proof, prove_rule
 
 #: Letters for literals, and how many literals may differ.
 _LITERALS = "cdnkmab"
@@ -39,10 +39,10 @@ _WORTH = 1.5
 Bits = NDArray[np.bool_]
 
 
-def generalise(left: Expr, right: Expr, name: str) -> tuple[Rule, Proof] | None:
+def generalise(left: Expr, right: Expr, name: str, seconds: float = RULE_SECONDS) -> tuple[Rule, Proof] | None:
     """The most general rule found that makes ``right`` of ``left`` and that z3 proves; ``None`` if there is none.
 
-    The variables of both are named as letters of patterns.
+    The variables of both are named as letters of patterns. Each proof may take some ``seconds``.
 
     >>> x = var("x", 0, 5)
     >>> rule, _ = generalise(x % 8, x, "found")
@@ -54,7 +54,7 @@ def generalise(left: Expr, right: Expr, name: str) -> tuple[Rule, Proof] | None:
         # no letter of a term has few enough values to shift by
         return None
     shifted = frozenset([amount.vmin for amount in amounts])
-    found = (_Generaliser(left, right, keep, shifted, name).rule() for keep in _kept_literals(left))
+    found = (_Generaliser(left, right, keep, shifted, name).rule(seconds) for keep in _kept_literals(left))
     return next((rule for rule in found if rule is not None), None)
 
 
@@ -88,8 +88,8 @@ class _Generaliser:
         self.names = self.literals | {name: MEASURES[name] for name in self.values if name in MEASURES}
         self.wide = {term: var(str(term.value), -(2**15), 2**15) for term in self.terms}
 
-    def rule(self) -> tuple[Rule, Proof] | None:
-        """The rule and its proof, if one is found."""
+    def rule(self, seconds: float) -> tuple[Rule, Proof] | None:
+        """The rule and its proof, if one is found; each proof may take some ``seconds``."""
         if not self.is_small:
             return None
         letter_of = {self.values[letter]: term for letter, term in self.literals.items()}
@@ -102,9 +102,9 @@ class _Generaliser:
                 return None
             right, guard = guarded
             rule = Rule(self.name, _text(left), _text(right), " and ".join(_text(fact) for fact in guard))
-            proof = prove_rule(rule)
+            proof = prove_rule(rule, seconds)
             if proof.counterexample is None:
-                return rule, proof
+                return (rule, proof) if proof.kinds else None
             points.add(proof.counterexample)
         return None
 

@@ -15,7 +15,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import inf
 from operator import and_, mul
+from time import monotonic
 from typing import Self
 
 from eqsat.egraph.patterns import (
@@ -36,7 +38,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, index_level, make, substitute, topological, var, variables
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.prove.verify import check_equal, prove_equal
+from eqsat.prove.verify import PROOF_SECONDS, check_equal, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.
 ENDS = range(-2, 5)
@@ -142,14 +144,17 @@ def instances(rule: Rule) -> Iterator[Instance]:
             yield Instance(left, right, when, fixed)
 
 
-def check(rule: Rule) -> Counterexample | None:
+def check(rule: Rule, until: float = inf) -> Counterexample | None:
     """What refutes ``rule``, for one content of the arrays; ``None`` if nothing does.
+
+    Raises ``TimeoutError`` when :func:`time.monotonic` says ``until`` first.
 
     >>> check(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
     >>> print(check(Rule("empty", "max_over(x, i, 0, v)", "x", "free(x)")))
     rule 'empty' is false: with v = -2, x = -3 the left side is -2147483648, the right side -3
     """
     for instance in instances(rule):
+        seconds_until(until)
         given = [instance.left, instance.right]
         found = check_equal(given[:1], given[1:], gates=[instance.when], most=MOST_POINTS)
         if found.counterexample is not None:
@@ -159,14 +164,29 @@ def check(rule: Rule) -> Counterexample | None:
     return None
 
 
-def proved(rule: Rule) -> bool:
+def proved(rule: Rule, until: float = inf) -> bool:
     """Whether z3 proves each instance of ``rule``, for all elements of the arrays.
+
+    Raises ``TimeoutError`` when :func:`time.monotonic` says ``until`` first.
 
     >>> proved(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
     True
     """
-    proofs = (prove_equal([i.left], [i.right], gates=[i.when]) for i in instances(rule))
-    return all(proof.equal and proof.kind not in ("sampled", "unchecked") for proof in proofs)
+    for i in instances(rule):
+        seconds = min(PROOF_SECONDS, seconds_until(until))
+        proof = prove_equal([i.left], [i.right], gates=[i.when], seconds=seconds)
+        if not proof.equal or proof.kind in ("sampled", "unchecked"):
+            # what the end of the time left undecided is no answer
+            seconds_until(until)
+            return False
+    return True
+
+
+def seconds_until(until: float) -> float:
+    """How long it is until then; raise ``TimeoutError`` if it is over."""
+    if (left := until - monotonic()) <= 0:
+        raise TimeoutError
+    return left
 
 
 def _inside(pattern: Pattern) -> dict[str, tuple[int, ...]]:

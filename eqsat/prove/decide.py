@@ -20,16 +20,13 @@ from eqsat.lang.ops import OWN
 from eqsat.lang.traversal import value_of_range
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.prove.presburger import find_by_isl
-from eqsat.prove.smt import limited, to_z3
+from eqsat.prove.smt import Z3_LARGEST, limited, to_z3
 
 #: How long a term takes to become one of z3's: nothing ends that early.
 Z3_SECONDS_PER_TERM = 1e-4
 
 #: z3's own count of its work, per second: ends it where its clock is late.
 Z3_RESOURCES = 50_000_000
-
-#: What z3 takes no larger limits than.
-Z3_LARGEST = 2**32 - 1
 
 
 def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
@@ -53,8 +50,7 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     encoded = to_z3(conditions, context=context)
     inputs = variables(conditions)
     elements = [t for t in encoded if (t.op == "load" and not t.is_bool) or t.op in OWN]
-    solver = limited(z3.Solver(ctx=context), max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))))
-    solver.set("timeout", max(1, int(min(seconds * 1000, Z3_LARGEST))))
+    solver = limited(z3.Solver(ctx=context), max(1, int(min(seconds * Z3_RESOURCES, Z3_LARGEST))), seconds)
     bounded = [*inputs, *elements]
     solver.add([encoded[v] >= v.vmin for v in bounded if is_finite(v.vmin)])
     solver.add([encoded[v] <= v.vmax for v in bounded if is_finite(v.vmax)])

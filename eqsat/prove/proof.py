@@ -9,8 +9,8 @@ A proof (:func:`prove_rule`) has a kind. ``symbolic``: z3, for all integers. ``i
 terms, the literals, factors and moduli being each combination of small numbers. ``exhaustive``: terms, too, are small.
 ``bit-vectors``: z3, for all terms and literals of 32 bits, where the rule has bit operators; of 8 bits, where it also
 divides or multiplies. ``small ranges``: of a rule about reductions, z3, for each small range and whatever the elements
-(:mod:`eqsat.prove.binding`). z3 works under limits of its own steps, not of time, in a fresh context: a proof comes out
-the same on every machine.
+(:mod:`eqsat.prove.binding`). z3 works under limits of its own steps in a fresh context: a proof that is found in time
+comes out the same on every machine. What the end of the time leaves open is said.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import combinations, combinations_with_replacement, permutations, product
 from math import gcd, inf
+from time import monotonic
 from typing import Any, Literal
 
 import numpy as np
@@ -32,13 +33,16 @@ from eqsat.lang.expr import TRUE, Expr, const, make, substitute, topological, va
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.traversal import divisors
-from eqsat.lang.validation import require
+from eqsat.lang.validation import refuse_seconds, require
 from eqsat.prove import binding
+from eqsat.prove.binding import seconds_until
 from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3
 
 Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"]
 
+#: How long the proof of one rule may take unless its caller says otherwise: most take less than a second.
+RULE_SECONDS = 60.0
 #: How many points one search may try, and how many values a letter has at most.
 _POINTS = 2_000_000
 _MOST_VALUES = 19
@@ -60,17 +64,20 @@ class Proof:
     rule : str
         Its name.
     kinds : tuple of {"symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"}
-        The proofs that it has; empty if it is false.
+        The proofs that it has; empty if it is false, or the time ended before anything was proved.
     how : str
-        What the proof used: lemmas, numbers of instances and points.
+        What the proof used: lemmas, numbers of instances and points; or when it was left open.
     counterexample : Counterexample or None
         What refutes it.
+    left_open : bool
+        Whether the time ended before all was tried.
     """
 
     rule: str
     kinds: tuple[Kind, ...]
     how: str
     counterexample: Counterexample | None = None
+    left_open: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Instance:
     value: str
 
 
-def prove_rule(rule: Rule) -> Proof:
+def prove_rule(rule: Rule, seconds: float = RULE_SECONDS) -> Proof:
     """Prove ``rule`` for all integers if z3 can, else for small literals, else for small numbers; or refute it.
 
     Rules about reductions are proved for each small range.
@@ -90,30 +97,46 @@ def prove_rule(rule: Rule) -> Proof:
     ----------
     rule : Rule
         The rule.
+    seconds : float
+        How long that may take. Then the answer is what is proved by then, and says that the rest was left open.
 
     Raises
     ------
     ModuleNotFoundError
         If z3 is not installed (the extra ``check``).
+    ValueError, TypeError
+        If ``seconds`` is no time.
 
     >>> prove_rule(Rule("mod-core", "x % n + (x // n)*n", "x")).kinds
     ('symbolic',)
     >>> prove_rule(Rule("wrong", "x // 300 // 300", "0", "vmin(x) >= 0")).how
     'refuted by z3'
     """
-    if (counterexample := check_rule(rule)) is not None:
-        return Proof(rule.name, (), "refuted by a small example", counterexample)
+    refuse_seconds(seconds)
+    until = monotonic() + seconds
+    tried: tuple[Kind, ...] = ()
+    try:
+        if (counterexample := _refuted_small(rule, until)) is not None:
+            return Proof(rule.name, (), "refuted by a small example", counterexample)
+        tried = ("exhaustive",)
+        return _proved(rule, until)
+    except TimeoutError:
+        return Proof(rule.name, tried, f"left open after {seconds:g} s", left_open=True)
+
+
+def _proved(rule: Rule, until: float) -> Proof:
+    """The best proof of a rule that no small example refutes; raise ``TimeoutError`` when the time is over."""
     try:
         from z3 import Context
     except ModuleNotFoundError:
         raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'") from None
 
     if rule.pattern.binds_index:
-        if not all(map(binding.proved, _ways(rule))):
+        if not all(binding.proved(way, until) for way in _ways(rule)):
             return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
         return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
     if rule.pattern.has_bits:
-        return _proved_by_bits(rule)
+        return _proved_by_bits(rule, until)
     used: dict[str, None] = {}
     for pattern in _claims(rule):
         for name, (steps, lemmas) in _ATTEMPTS.items():
@@ -121,14 +144,14 @@ def prove_rule(rule: Rule) -> Proof:
             instances = lemmas(claim.quotients)
             if not instances and name != "no lemma":
                 continue
-            answer = claim.decide(steps, instances)
+            answer = claim.decide(steps, until, instances)
             if isinstance(answer, dict) and (counterexample := _refuted(rule.name, pattern, answer)):
                 return Proof(rule.name, (), "refuted by z3", counterexample)
             if answer is True:
                 used[name] = None
                 break
         else:
-            return _partly_proved(rule)
+            return _partly_proved(rule, until)
     return Proof(rule.name, ("symbolic",), ", ".join(used))
 
 
@@ -139,18 +162,18 @@ def _without_bits(pattern: Pattern) -> Pattern:
     return Pattern(pattern.left, pattern.right, _guard(kept))
 
 
-def _proved_by_bits(rule: Rule) -> Proof:
+def _proved_by_bits(rule: Rule, until: float) -> Proof:
     """A proof for all terms and literals of some bits: what a bit operator does to one bit it does to every one."""
     points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
     sizes = []
     for pattern in _claims(rule):
-        if (size := _holds_on_bits(pattern)) is None:
+        if (size := _holds_on_bits(pattern, until)) is None:
             return Proof(rule.name, ("exhaustive",), points)
         sizes.append(size)
     return Proof(rule.name, ("bit-vectors", "exhaustive"), f"letters of {min(sizes)} bits, {points}")
 
 
-def _holds_on_bits(pattern: Pattern) -> int | None:
+def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
     """The bits of the letters for which z3 proves a claim; ``None`` if it does not, or there are measures."""
     import z3
 
@@ -165,19 +188,23 @@ def _holds_on_bits(pattern: Pattern) -> int | None:
     safe, unsafe = divisors([left]) + divisors([when]), divisors([right])
     context = z3.Context()
     encoded = to_bit_vectors([left, right, when], context)
-    solver = limited(z3.Solver(ctx=context), _BITS_STEPS)
+    solver = limited(z3.Solver(ctx=context), _BITS_STEPS, seconds_until(until))
     solver.add(*[z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in narrow.values() if v in encoded])
     solver.add(encoded[when], *[encoded[d] != 0 for d in safe])
     solver.add(z3.Or(encoded[left] != encoded[right], *[encoded[d] == 0 for d in unsafe]))
-    return size if solver.check() == z3.unsat else None
+    answer = solver.check()
+    if answer == z3.unknown:
+        # what the end of the time left undecided is no answer
+        seconds_until(until)
+    return size if answer == z3.unsat else None
 
 
-def _partly_proved(rule: Rule) -> Proof:
+def _partly_proved(rule: Rule, until: float) -> Proof:
     points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
     instances = 0
     for pattern in _claims(rule):
         for claim in _instances(pattern):
-            if claim.decide(_INSTANCE_STEPS) is not True:
+            if claim.decide(_INSTANCE_STEPS, until) is not True:
                 return Proof(rule.name, ("exhaustive",), points)
             instances += 1
     return Proof(rule.name, ("instantiated", "exhaustive"), f"{instances} instances, {points}")
@@ -237,12 +264,17 @@ def check_rule(rule: Rule) -> Counterexample | None:
     >>> print(check_rule(Rule("wrong", "x // c // d", "x // (c*d)")))
     rule 'wrong' is false: with c = -2, d = -1, x = -1 the left side is 0, the right side -1
     """
+    return _refuted_small(rule, inf)
+
+
+def _refuted_small(rule: Rule, until: float) -> Counterexample | None:
+    """As :func:`check_rule`; raise ``TimeoutError`` when the time is over."""
     require(rule, Rule, "a rule")
     found: Iterable[Counterexample | None]
     if rule.pattern.binds_index:
-        found = map(binding.check, _ways(rule))
+        found = (binding.check(way, until) for way in _ways(rule))
     else:
-        found = (_search(rule.name, pattern) for pattern in _claims(rule))
+        found = (_search(rule.name, pattern) for pattern in _claims(rule) if seconds_until(until))
     return next((counterexample for counterexample in found if counterexample is not None), None)
 
 
@@ -385,21 +417,25 @@ class _Claim:
         goals += [encoded[divisor] != 0 for divisor in divisors([pattern.right])]
         return cls(letters, facts, goals, quotients.found)
 
-    def decide(self, steps: int, lemmas: Iterable[Any] = ()) -> bool | dict[str, int] | None:
-        """True if proved, values that refute a goal, or None if z3 does not decide within ``steps`` per goal."""
+    def decide(self, steps: int, until: float, lemmas: Iterable[Any] = ()) -> bool | dict[str, int] | None:
+        """True if proved, values that refute a goal, or None if z3 does not decide within ``steps`` per goal.
+
+        Raises ``TimeoutError`` when the time is over.
+        """
         import z3
 
         context = self.facts[0].ctx
         sums = z3.With(z3.Tactic("simplify", context), som=True)
         prepare = [z3.Tactic(name, context) for name in ("simplify", "propagate-values", "solve-eqs")]
         for goal in self.goals:
-            solver = limited(z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver(), steps)
+            solver = limited(z3.Then(*prepare, sums, z3.Tactic("smt", context)).solver(), steps, seconds_until(until))
             solver.add(*self.facts, *lemmas, z3.Not(goal))
             answer = solver.check()
             if answer == z3.sat:
                 model = solver.model()
                 return {name: model.eval(letter, True).as_long() for name, letter in self.letters.items()}
             if answer == z3.unknown:
+                seconds_until(until)
                 return None
         return True
 

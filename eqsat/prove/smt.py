@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from itertools import product
+from math import inf
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -21,6 +22,9 @@ from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
 from eqsat.prove.boxes import UndecidedError
+
+#: What z3 takes no larger limits than.
+Z3_LARGEST = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -151,12 +155,14 @@ def to_z3(
     return encoded
 
 
-def limited(solver: Any, steps: int) -> Any:
-    """The solver with a limit in z3's own steps.
+def limited(solver: Any, steps: int, seconds: float = inf) -> Any:
+    """The solver with a limit in z3's own steps, and one of time.
 
     Ctrl-C is left to Python: what z3 answers when it takes one looks like a limit that was reached.
     """
     solver.set("rlimit", steps)
+    if seconds < Z3_LARGEST / 1000:
+        solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("ctrl_c", False)
     return solver
 

@@ -199,6 +199,18 @@ def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
     ]
 
 
+def test_a_proof_of_a_rule_that_is_left_open_says_so(eqsat, monkeypatch):
+    monkeypatch.setattr(cli, "DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
+    code, out, err = eqsat("rules", "one", "two", "--prove", "--prove-seconds", "1e-9")
+    assert (code, err) == (0, "# 2 rules: 2 not proved\n")
+    assert [line.split()[:2] for line in out.splitlines()] == [["one", "none"], ["two", "none"]]
+    assert all(line.endswith("left open after 1e-09 s") for line in out.splitlines())
+    assert eqsat("rules", "--prove-seconds", "1")[::2] == (
+        2,
+        "eqsat: --prove-seconds is the time of --prove: give that too\n",
+    )
+
+
 @pytest.mark.parametrize("options", [["--prove"], ["--prove", "--json"]])
 def test_a_false_rule_is_one_line(eqsat, monkeypatch, options):
     monkeypatch.setattr(cli, "DEFAULT", (Rule("wrong", "x//2 + x//2", "x"),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from itertools import product
+from time import process_time
 
 import pytest
 import z3
@@ -87,6 +88,25 @@ def test_kinds_of_proof(left: str, right: str, when: str, kinds: tuple[str, ...]
 
 def test_a_proof_does_not_depend_on_what_was_proved_before() -> None:
     assert [prove_rule(rule) for rule in SOME] == [prove_rule(rule) for rule in reversed(SOME)][::-1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "seconds"),
+    [
+        (Rule("terms", "x % n + (x // n)*n", "x"), 0),
+        (next(rule for rule in DEFAULT if rule.name == "tdiv-of-tmod"), 0.5),
+        (Rule("bits", "(x & y) * (x | y) + (x & ~y) * (y & ~x)", "x*y"), 0.5),
+        (Rule("sums", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"), 0.02),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_the_end_of_its_time_leaves_a_proof_open(rule: Rule, seconds: float) -> None:
+    started = process_time()
+    proof = prove_rule(rule, seconds)
+    assert process_time() - started < seconds + 2
+    assert (proof.counterexample, proof.left_open, proof.how) == (None, True, f"left open after {seconds:g} s")
+    # small numbers come first, if there is time for them
+    assert proof.kinds in ((), ("exhaustive",))
 
 
 def test_without_z3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
