@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 import pytest
@@ -180,7 +180,7 @@ FENCED = {row for rows in FENCES.values() for row in rows}
 
 @pytest.mark.parametrize("rule", DEFAULT, ids=lambda rule: rule.name)
 def test_proof_is_of_its_kind(rule: Rule) -> None:
-    proof = prove_rule(rule)
+    proof = prove_rule(rule, inf)
     assert proof.counterexample is None
     assert proof.kinds == PROVED_IN_PART.get(rule.name, ("symbolic",))
 
@@ -231,7 +231,7 @@ def assert_refutes(rule: Rule, values: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("rule", FALSE_RULES, ids=lambda rule: rule.name)
 def test_false_rules_are_refuted(rule: Rule) -> None:
-    counterexample = prove_rule(rule).counterexample
+    counterexample = prove_rule(rule, inf).counterexample
     assert counterexample is not None
     assert_refutes(rule, counterexample.values)
     assert counterexample.left == str(by_python(rule.left, counterexample.values))
