@@ -145,6 +145,25 @@ def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) 
     return set(evaluation.undefined)
 
 
+#: The elements that are named of a point; of more, the first.
+NAMED_ELEMENTS = 16
+
+
+def elements_read(roots: Iterable[Expr], point: Mapping[str, int]) -> dict[str, int]:
+    """The first :data:`NAMED_ELEMENTS` elements of buffers that ``roots`` read at a point, as evaluation has them.
+
+    Branches that are not chosen are evaluated, too.
+
+    >>> from eqsat import buffer, var
+    >>> elements_read([buffer("A", "bool")[var("i", 0, 9) + 1].eq(1)], {"i": 3})
+    {'A[4]': 1}
+    """
+    evaluation = _Evaluation({name: np.asarray(value) for name, value in point.items()}, {}, total=True)
+    evaluation.read = {}
+    evaluation.run(list(roots))
+    return evaluation.read
+
+
 class _Evaluation:
     """One evaluation: the values of the variables in scope, and what the buffers hold."""
 
@@ -154,6 +173,8 @@ class _Evaluation:
         self.total = total
         #: The terms that need a quotient by zero somewhere, unless such quotients are numbers.
         self.undefined: dict[Expr, _Undefined] = {}
+        #: At a single point, the elements that are read, if they are asked for.
+        self.read: dict[str, int] | None = None
         # how often the reductions around this evaluation need it
         self.repeats = 1
 
@@ -175,7 +196,10 @@ class _Evaluation:
             elif not term.args:
                 result = np.asarray(term.value)
             elif term.op == "load":
-                result = self.load(array_of(term), [results[a] for a in term.args[1:]])
+                array, indices = array_of(term), [results[a] for a in term.args[1:]]
+                result = self.load(array, indices)
+                if self.read is not None:
+                    self.note_read(array, indices, result)
             elif term.op in REDUCTIONS:
                 result, of_body = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
@@ -210,6 +234,14 @@ class _Evaluation:
         found = [each for each in found if each.at.any()]
         if found:
             self.undefined[term] = _Undefined(reduce(np.logical_or, [each.at for each in found]), found[0].division)
+
+    def note_read(self, array: Buffer, indices: list[NDArray[Any]], result: Any) -> None:
+        """Note the elements that a load reads, by name."""
+        assert self.read is not None
+        for *places, value in zip(*[a.ravel() for a in np.broadcast_arrays(*indices, result)], strict=True):
+            if len(self.read) == NAMED_ELEMENTS:
+                break
+            self.read[f"{array.name}[{', '.join([str(int(place)) for place in places])}]"] = int(value)
 
     def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
         if array.name in self.contents:
@@ -255,6 +287,7 @@ class _Evaluation:
             numbers = integers(start, min(start + step, beyond)).reshape(-1, *[1] * axes)
             inner = _Evaluation({**self.values, name: numbers}, self.contents, self.total)
             # the axis counts its own steps
+            inner.read = self.read
             inner.repeats = max(1, repeats // len(numbers))
             values = inner.run([body])[0].astype(kind, copy=False)
             inside = (numbers >= low) & (numbers < high)

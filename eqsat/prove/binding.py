@@ -159,7 +159,10 @@ def check(rule: Rule, until: float = inf) -> Counterexample | None:
         found = check_equal(given[:1], given[1:], gates=[instance.when], most=MOST_POINTS)
         if found.counterexample is not None:
             left, right = [str(int(side)) for side in evaluate(given, found.counterexample, total=True)]
-            values = {shown(name): value for name, value in (instance.fixed | found.counterexample).items()}
+            # bodies stand for elements of arrays, which no rule names
+            letters = {str(v.value) for v in variables([*given, instance.when])}
+            values = instance.fixed | {n: value for n, value in found.counterexample.items() if n in letters}
+            values = {shown(name): value for name, value in values.items()}
             return Counterexample(rule.name, values, left, right)
     return None
 

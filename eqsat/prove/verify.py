@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, most_steps
+from eqsat.lang.evaluation import MAX_STEPS, Points, elements_read, evaluate, most_steps
 from eqsat.lang.expr import TRUE, Expr, buffers, extent, variables
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
@@ -62,7 +62,8 @@ class Check:
     points : int
         How many points were compared; 0 for roots that are one and the same term.
     counterexample : dict or None
-        A value for each variable that matters, at which some root differs, or divides by zero where it did not before.
+        A value for each variable that matters, at which some root differs, or divides by zero where it did not before;
+        and for the elements that are read there, as in ``"A[3]"``.
     proof : str
         Of a proof what decided, of one that was asked for and not found ``"undecided"`` and why; else empty.
     """
@@ -160,7 +161,9 @@ def check_equal(
     refuse_seconds(seconds)
     if prove:
         return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
-    return _evaluated(_differences(before, after, gates), constraints, gates, _Effort(most, samples, seed))[0]
+    differs = _differences(before, after, gates)
+    check, _ = _evaluated(differs, constraints, gates, _Effort(most, samples, seed))
+    return _with_elements(check, differs, constraints)
 
 
 def prove_equal(
@@ -205,9 +208,10 @@ def prove_equal(
     refuse_unknown(methods)
     started = monotonic()
     effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
-    check, left = _evaluated(_differences(before, after, gates), constraints, gates, effort)
+    differs = _differences(before, after, gates)
+    check, left = _evaluated(differs, constraints, gates, effort)
     if not left or not check.equal:
-        return check
+        return _with_elements(check, differs, constraints)
     questions = [[*group.constraints, difference] for group in left for difference in group.differs]
     try:
         questions = [unrolled(question) for question in questions]
@@ -219,7 +223,18 @@ def prove_equal(
     decision = decide(questions, started + seconds - monotonic(), methods)
     if decision.undecided:
         return replace(check, proof=f"undecided within {seconds:g} s: {decision.undecided}")
-    return Check("proved", check.points, decision.point, " and ".join(decision.methods))
+    found = Check("proved", check.points, decision.point, " and ".join(decision.methods))
+    return _with_elements(found, differs, constraints)
+
+
+def _with_elements(check: Check, differs: Sequence[Expr], constraints: Sequence[Expr]) -> Check:
+    """The outcome with the elements that roots which differ, and constraints, read at the counterexample."""
+    point = check.counterexample
+    if point is None or not buffers([*differs, *constraints]):
+        return check
+    read = [t for t in (*differs, *constraints) if point.keys() >= {v.value for v in variables([t])}]
+    wrong = [t for t in read if t in constraints or evaluate([t], point, total=True)[0]]
+    return replace(check, counterexample=point | elements_read(wrong, point))
 
 
 def _evaluated(

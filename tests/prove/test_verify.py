@@ -9,8 +9,9 @@ from corpora import read
 
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.ranges import Nest, cheapest
+from eqsat.lang.evaluation import NAMED_ELEMENTS
 from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var, variables
-from eqsat.lang.functions import max_over, where
+from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
@@ -233,6 +234,33 @@ def test_an_unknown_method_is_named():
     with pytest.raises(ValueError, match="unknown method 'boxe'"):
         # a difference is found without any
         prove_equal([X + 1], [X], methods=["boxe"])
+
+
+A, B = buffer("A"), buffer("B")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "constraints", "named"),
+    [
+        ([A[X] + 1], [A[X] + 2], [], [X, A[X]]),
+        ([A[B[X]], A[X]], [A[B[X]] + 1, A[X]], [], [X, A[B[X]], B[X]]),
+        ([A[X] % 2], [A[X + 1] % 2], [], [X, A[X], A[X + 1]]),
+        ([sum_over(A[X + Y], Y, 0, 3)], [sum_over(A[X + Y], Y, 0, 2)], [], [X, A[X], A[X + 1], A[X + 2]]),
+        ([X * 2], [X], [B[X] < 0, X > 2], [X, B[X]]),
+    ],
+)
+def test_a_counterexample_has_the_elements_that_are_read(before, after, constraints, named):
+    for compare in (check_equal, prove_equal):
+        found = compare(before, after, constraints=constraints).counterexample
+        at = {"x": found["x"]}
+        loads = {t: [int(index.evaluate(at)) for index in t.args[1:]] for t in named if t.op == "load"}
+        names = {f"{t.args[0].value.name}{places}": int(t.evaluate(at)) for t, places in loads.items()}
+        assert found == at | names
+
+
+def test_of_many_elements_the_first_are_named():
+    found = check_equal([sum_over(A[Y], Y, 0, 99)], [sum_over(A[Y], Y, 0, 98)]).counterexample
+    assert list(found) == [f"A[{place}]" for place in range(NAMED_ELEMENTS)]
 
 
 def test_a_check_with_prove_is_a_proof():
