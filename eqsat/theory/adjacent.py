@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import permutations, product
 
+import numpy as np
+
 from eqsat.lang.expr import Expr, any_var, chain_members, instantiate, make
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.theory.arithmetic import Arithmetic
@@ -91,9 +93,15 @@ def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[L
 
 def _is_adjacent(theory: Arithmetic, low: LinearForm, end: LinearForm, start: LinearForm, high: LinearForm) -> bool:
     """Whether ``[low, end)`` and ``[start, high)`` are ``[low, high)``, each value once."""
-    if theory.extreme("min", [start, high]) == end and theory.is_never_negative(start.plus(low, -1)):
+    # sample points first: to order the ends of ranges may take long
+    at = {form: theory.witnesses.of_form(form)[theory.witnessed()] for form in (low, end, start, high)}
+    is_cut_above = (np.minimum(at[start], at[high]) == at[end]).all() and (at[start] >= at[low]).all()
+    if is_cut_above and theory.extreme("min", [start, high]) == end and theory.is_never_negative(start.plus(low, -1)):
         return True
-    return theory.extreme("max", [low, end]) == start and theory.is_never_negative(high.plus(end, -1))
+    is_cut_below = (np.maximum(at[low], at[end]) == at[start]).all() and (at[high] >= at[end]).all()
+    return bool(
+        is_cut_below and theory.extreme("max", [low, end]) == start and theory.is_never_negative(high.plus(end, -1))
+    )
 
 
 def _bodies(theory: Arithmetic, term: Expr, value: Expr) -> list[LinearForm]:

@@ -12,6 +12,8 @@ from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
+from eqsat.theory.adjacent import joined
+from eqsat.theory.linear import LinearArithmetic
 
 K, N = var("k", 0, 9), var("n", 0, 12)
 A, B = buffer("A"), buffer("B")
@@ -35,6 +37,21 @@ def test_sums_over_ranges_are_joined(text, answer):
     result = optimize(parse(text, NAMES))
     assert result.cost <= cost_of([parse(answer, NAMES)], LATENCY)
     assert result.check().equal
+
+
+def test_sample_points_tell_apart_what_does_not_meet(monkeypatch):
+    # the ends were ordered under all that is known first: most of the time of a sum with two conditions
+    theory = LinearArithmetic()
+    one, other = [
+        parse(f"sum(A[r], r, {ends})", NAMES) for ends in ("max(0, m), min(n, 9)", "max(m, k), min(k, n - 2)")
+    ]
+    for end in (*one.args[2:], *other.args[2:]):
+        theory.form(end)
+    monkeypatch.setattr(theory, "extreme", lambda *_: pytest.fail("the ends are ordered"))
+    assert joined(theory, one, other) is None
+    monkeypatch.undo()
+    parts = [parse(f"sum(A[r], r, {ends})", NAMES) for ends in ("0, min(n, 5)", "min(n, 5), n")]
+    assert joined(theory, *parts) is not None
 
 
 APART = [
