@@ -26,7 +26,7 @@ from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import long_partial_chains
+from eqsat.lang.traversal import long_partial_chains, tree_size
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -35,7 +35,7 @@ from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import Arithmetic, OverdueError
-from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
+from eqsat.theory.conjectures import Asserted, Conjecture, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, is_affine, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
@@ -176,6 +176,9 @@ class ModuloTheory(Optimisation):
             builder = Builder(base, named_leaves((*self.order, *self.known)), self.allowed, self.spent.alternatives)
             # a rule of the caller's may match anything as it is written
             if self.has_own_rules and self.with_rules:
+                builder.input.add(written, all_terms=True)
+            elif any(map(_is_longer, self.conjectures)):
+                # some models may price what is written at less than the sum of variables that it equals
                 builder.input.add(written, all_terms=True)
             elif not all(map(_is_plain, values)):
                 # the input adds nothing to sums of variables
@@ -468,6 +471,11 @@ class ModuloTheory(Optimisation):
             roots = [asserted.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
             self.conjectures += found.conjectures
         return values
+
+
+def _is_longer(conjecture: Conjecture) -> bool:
+    """Whether what a term was found to equal has more operators than the term."""
+    return tree_size(conjecture.before) < tree_size(conjecture.after)
 
 
 def _is_plain(value: Value) -> bool:

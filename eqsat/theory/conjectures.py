@@ -302,10 +302,14 @@ class _Conjecturer:
 
 
 def _is_simpler(form: LinearForm, atom: Expr, size: Callable[[Expr], int]) -> bool:
-    """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection."""
+    """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection.
+
+    A sum of variables may be larger than a quotient by what is no literal: a division takes longer than some products.
+    """
     if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
         return False
-    return size(to_expr(form)) <= size(atom)
+    is_divided = atom.op == "floordiv" and atom.args[1].op != "const" and all(a.op == "var" for a in form.terms)
+    return size(to_expr(form)) <= size(atom) + LIMITS.spared_division * is_divided
 
 
 def _by_bounds(

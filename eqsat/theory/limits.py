@@ -32,6 +32,8 @@ class TheoryLimits:
     conjecture_atoms: int = 128
     #: At fewer points than unknowns plus this number, a combination says nothing.
     spare_points: int = 16
+    #: Operators and leaves that a sum of variables may have beyond a quotient by what is no literal, to be conjectured.
+    spared_division: int = 4
     #: Larger coefficients of a conjecture are taken for accidents of rounding.
     coefficient: int = 1 << 20
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
+from eqsat.lang.functions import minimum
 from eqsat.lang.text import parse, to_text
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
@@ -386,3 +387,12 @@ def test_constant_remainders_are_those_at_every_point(coefficients, n):
     assert found is None or values == {found}
     # sums of multiples alone are left to the theory
     assert found is not None or len(values) > 1 or not any(coefficients[2:])
+
+
+@pytest.mark.parametrize("shift", [0, 1, 7, -7])
+def test_a_division_by_a_variable_is_worth_more_than_a_sum(shift: int) -> None:
+    k = var("k", -5 - shift, 60) + shift
+    question = 64 // minimum(k, -1)
+    assert optimize(question, constraints=[k < -3]).cost <= 3
+    # where all operations cost the same the quotient stays
+    assert optimize(question, cost="opcount", constraints=[k < -3]).cost == 1 + (shift != 0)
