@@ -64,10 +64,10 @@ def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
 
 def cost_of_terms(terms: Sequence[Expr], model: CostModel) -> int:
     """The cost of distinct ``terms``, which have their operands among them, those first."""
-    return sum(_costs(terms, model))
+    return sum(costs_of_terms(terms, model))
 
 
-def _costs(terms: Sequence[Expr], model: CostModel) -> list[int]:
+def costs_of_terms(terms: Sequence[Expr], model: CostModel) -> list[int]:
     """What each term costs without its operands."""
     if isinstance(model, LoopAware):
         level = levels(terms, model)
@@ -80,7 +80,7 @@ def costs_alone(roots: Iterable[Expr], model: CostModel) -> dict[Expr, int]:
     """The cost of each root as if there were no other."""
     roots = dict.fromkeys(roots)
     terms = topological(roots)
-    own = dict(zip(terms, _costs(terms, model), strict=True))
+    own = dict(zip(terms, costs_of_terms(terms, model), strict=True))
     return {root: sum([own[term] for term in topological([root])]) for root in roots}
 
 

@@ -7,7 +7,7 @@ normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -20,13 +20,13 @@ from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
-from eqsat.lang.costs import cost_of, reduced
+from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
+from eqsat.lang.costs import cost_of, costs_of_terms, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import long_partial_chains, tree_size
+from eqsat.lang.traversal import long_partial_chains, topological_until, tree_size
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -227,7 +227,7 @@ class ModuloTheory(Optimisation):
         with self.spent.during("extract"):
             chooser = self._chooser(builder, self.model)
             try:
-                return self._chosen(chooser, limit, without_rules)
+                return self._repriced(chooser, self._chosen(chooser, limit, without_rules))
             except OverdueError:
                 if chooser.search.best is None:
                     raise
@@ -243,6 +243,29 @@ class ModuloTheory(Optimisation):
         if without_rules and len(chooser.builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
             best = self._from(chooser, without_rules, cost, best, limit)
         return chooser.collected(*best)[0]
+
+    def _repriced(self, chooser: Chooser, choice: Choice) -> Choice:
+        """The choice, or if its terms cost more than its nodes, the best found at the prices that these have by then.
+
+        Bounds of terms may be wider than those of their classes, and a wider division costs more.
+        """
+        if self.extract == "tree" or len(choice) > LIMITS.repriced_classes:
+            return choice
+        builder, roots, is_late = chooser.builder, chooser.builder.graph.roots, chooser.builder.theory.work.is_late
+        found, priced = choice, chooser.search.priced
+        best = inf
+        for _ in range(LIMITS.repriced):
+            terms = builder.terms(found, roots)
+            cost = cost_of([terms[root] for root in roots], self.model)
+            if cost < best:
+                choice, best = found, cost
+            if not self._has_time() or not (prices := _prices_as_written(priced, found, terms, self.model)):
+                break
+            priced = Priced(priced.graph, {**priced.prices, **prices})
+            starts = (tree(priced), completed(priced, found, alone=True))
+            found = min([improved(priced, s, thorough=True, late=is_late) for s in starts], key=lambda end: end[1])[0]
+            found = needed(found, roots)
+        return choice
 
     @provides("start without rules", otherwise=lambda self, chooser, start, first, best, limit: best)
     def _from(
@@ -471,6 +494,23 @@ class ModuloTheory(Optimisation):
             roots = [asserted.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
             self.conjectures += found.conjectures
         return values
+
+
+def _prices_as_written(
+    priced: Priced, choice: Choice, terms: Mapping[int, Expr], model: CostModel
+) -> dict[int, list[int]]:
+    """The prices of the classes whose chosen node costs more in the term of its class than by its bounds."""
+    order = topological(terms.values())
+    costs = dict(zip(order, costs_of_terms(order, model), strict=True))
+    found: dict[int, list[int]] = {}
+    for c, term in terms.items():
+        node = choice[c]
+        below = {terms[a] for a in node[2]}
+        cost = sum([costs[part] for part in topological_until([term], below.__contains__)])
+        if cost > priced.price(c, node) and term not in below:
+            found[c] = [*priced.prices[c]]
+            found[c][priced.graph.classes[c].index(node)] = cost
+    return found
 
 
 def _is_longer(conjecture: Conjecture) -> bool:
