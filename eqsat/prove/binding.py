@@ -11,12 +11,12 @@ once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
+from itertools import batched, product
 from math import inf
-from operator import and_, mul
+from operator import and_, mul, or_
 from time import monotonic
 from typing import Self
 
@@ -35,10 +35,23 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, index_level, make, substitute, topological, var, variables
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    buffer,
+    const,
+    index_level,
+    make,
+    topological,
+    var,
+    variables,
+    with_operands,
+)
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.prove.verify import PROOF_SECONDS, check_equal, prove_equal
+from eqsat.lang.traversal import is_index
+from eqsat.prove.verify import PROOF_SECONDS, check_equal, differences, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.
 ENDS = range(-2, 5)
@@ -53,6 +66,9 @@ MOST_FURTHER = 6
 MOST_TRIPS = 64
 #: The points at which an instance is compared.
 MOST_POINTS = 100_000
+#: The number of instances that are compared at once: what they have in common is evaluated, and told to z3, once.
+TOGETHER = 32
+EXTREMES = {"max_over", "min_over"}
 #: The values of measures.
 MEASURED = {
     "vmin": (-MOST_TRIPS, MOST_TRIPS),
@@ -120,28 +136,32 @@ def instances(rule: Rule) -> Iterator[Instance]:
     pattern = rule.pattern
     inside = _inside(pattern)
     ends = [letter for letter in _ends(pattern) if letter not in inside]
-    measures = _measures(pattern)
+    further = mentioned(pattern)
+    bounds = min([BODY_BOUNDS[0], *further]), max([BODY_BOUNDS[1], *further])
+    measures = {
+        letter: {name: _image(str(measure.value), inside, bounds) for name, measure in known.items()}
+        for letter, known in _measures(pattern).items()
+    }
     bodies = {letter: _Body.of(letter, levels, measures, _ends(pattern)) for letter, levels in inside.items()}
     found = {literal for _, _, literal in found_in_bodies(pattern)}
     literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | found)
-    further = mentioned(pattern)
     near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
     far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
-    bounds = min([BODY_BOUNDS[0], *further]), max([BODY_BOUNDS[1], *further])
     shared = any(name.startswith("gcd") for known in measures.values() for name in known)
     more = DIVIDED_VALUES if found or shared else ()
     choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *more, *far]] * len(literals)
+    guard = reduce(and_, _defined_measures(pattern, measures, bodies), pattern.when)
     for values in product(*choices):
         fixed = dict(zip([*ends, *literals], values, strict=True))
+        images = {name: const(value) for name, value in fixed.items()}
         try:
-            when = reduce(and_, _defined_measures(pattern, measures, bodies), pattern.when)
-            parts = pattern.left, pattern.right, when
-            left, right, when = [_instance(part, bodies, bounds, fixed) for part in parts]
+            when = _instance(guard, bodies, bounds, images)
+            if when is not FALSE:
+                left, right = [_instance(side, bodies, bounds, images) for side in (pattern.left, pattern.right)]
+                yield Instance(left, right, when, fixed)
         except ValueError:
-            # a divisor that is zero for these literals
+            # a divisor that is zero for these literals, or a number that is too long
             continue
-        if when is not FALSE:
-            yield Instance(left, right, when, fixed)
 
 
 def check(rule: Rule, until: float = inf) -> Counterexample | None:
@@ -153,36 +173,53 @@ def check(rule: Rule, until: float = inf) -> Counterexample | None:
     >>> print(check(Rule("empty", "max_over(x, i, 0, v)", "x", "free(x)")))
     rule 'empty' is false: with v = -2, x = -3 the left side is -2147483648, the right side -3
     """
-    for instance in instances(rule):
+    for several in batched(instances(rule), TOGETHER):
         seconds_until(until)
-        given = [instance.left, instance.right]
-        found = check_equal(given[:1], given[1:], gates=[instance.when], most=MOST_POINTS)
-        if found.counterexample is not None:
-            left, right = [str(int(side)) for side in evaluate(given, found.counterexample, total=True)]
-            # bodies stand for elements of arrays, which no rule names
-            letters = {str(v.value) for v in variables([*given, instance.when])}
-            values = instance.fixed | {n: value for n, value in found.counterexample.items() if n in letters}
-            values = {shown(name): value for name, value in values.items()}
-            return Counterexample(rule.name, values, left, right)
+        if check_equal(*_sides(several), gates=[i.when for i in several], most=MOST_POINTS).equal:
+            continue
+        for instance in several:
+            given = [instance.left, instance.right]
+            found = check_equal(given[:1], given[1:], gates=[instance.when], most=MOST_POINTS)
+            if found.counterexample is not None:
+                left, right = [str(int(side)) for side in evaluate(given, found.counterexample, total=True)]
+                # bodies stand for elements of arrays, which no rule names
+                letters = {str(v.value) for v in variables([*given, instance.when])}
+                values = instance.fixed | {n: value for n, value in found.counterexample.items() if n in letters}
+                values = {shown(name): value for name, value in values.items()}
+                return Counterexample(rule.name, values, left, right)
     return None
 
 
 def proved(rule: Rule, until: float = inf) -> bool:
-    """Whether z3 proves each instance of ``rule``, for all elements of the arrays.
+    """Whether z3 proves each instance of ``rule``, for all elements of the arrays, and there is one.
 
     Raises ``TimeoutError`` when :func:`time.monotonic` says ``until`` first.
 
     >>> proved(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
     True
     """
-    for i in instances(rule):
-        seconds = min(PROOF_SECONDS, seconds_until(until))
-        proof = prove_equal([i.left], [i.right], gates=[i.when], seconds=seconds)
-        if not proof.equal or proof.kind in ("sampled", "unchecked"):
-            # what the end of the time left undecided is no answer
-            seconds_until(until)
+    # each extreme is a choice for z3: those of several instances multiply
+    reduces = {t.op for t in topological([rule.pattern.left]) if t.op in REDUCTIONS}
+    several = None
+    for several in batched(instances(rule), 1 if reduces & EXTREMES else TOGETHER):
+        if not _proved(several, until):
             return False
-    return True
+    return several is not None
+
+
+def _proved(several: Sequence[Instance], until: float) -> bool:
+    """Whether z3 proves these instances: that there is no point at which any is wrong, or else one by one."""
+    wrong = reduce(or_, differences(*_sides(several), [i.when for i in several]), FALSE)
+    proof = prove_equal([wrong], [FALSE], seconds=min(PROOF_SECONDS, seconds_until(until)))
+    if proof.equal and proof.kind in ("exhaustive", "proved"):
+        return True
+    # what the end of the time left undecided is no answer
+    seconds_until(until)
+    return proof.equal and len(several) > 1 and all(_proved([instance], until) for instance in several)
+
+
+def _sides(several: Iterable[Instance]) -> tuple[list[Expr], list[Expr]]:
+    return [i.left for i in several], [i.right for i in several]
 
 
 def seconds_until(until: float) -> float:
@@ -248,7 +285,17 @@ def _defined_measures(
             yield (value % known["modulus"]).eq(known["remainder"])
 
 
-def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], fixed: dict[str, int]) -> Expr:
+def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], images: dict[str, Expr]) -> Expr:
+    """A side or the guard of a rule, with terms for its letters; ``images`` are what they are for, and it is added to.
+
+    Ends of ranges are numbers from the start, so that bodies are as wide as their range makes them.
+    """
+
+    def image(name: str) -> Expr:
+        if name not in images:
+            images[name] = _image(name, bodies, bounds)
+        return images[name]
+
     def element(letter: str, indices: Sequence[Expr], term: Expr) -> Expr:
         """What a letter stands for at these values of the indices around it."""
         if letter not in bodies:
@@ -258,34 +305,33 @@ def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], 
         return make("where", found, const(1), const(0)) if found.is_bool and not term.is_bool else found
 
     def opened(term: Expr, scope: Mapping[int, Expr]) -> Expr:
-        """``term`` with the letters that may speak of indices replaced by elements of arrays."""
-        name = str(term.value)
-        if term.op == "var" and name in bodies:
-            return element(name, [scope.get(level, const(0)) for level in bodies[name].levels], term)
+        """``term`` with the letters that may speak of indices replaced by elements of arrays, the others by values."""
+        if term.op == "var" and not is_index(term):
+            name = str(term.value)
+            if name in bodies:
+                return element(name, [scope.get(level, const(0)) for level in bodies[name].levels], term)
+            return image(name)
         if term.op == "load":
             letter = moved_letter(term.args[0])
-            plain = var(letter, *VALUES)
+            plain = image(letter)
             places = [opened(index, scope) for index in term.args[1:]]
             return element(letter, places, plain.ne(0) if term.is_bool else plain)
         if term.op in REDUCTIONS:
             body, index, low, high = term.args
             inner = {**scope, index_level(index): index}
-            return make(term.op, opened(body, inner), index, opened(low, scope), opened(high, scope))
-        return make(term.op, *[opened(a, scope) for a in term.args]) if term.args else term
+            return with_operands(term, (opened(body, inner), index, opened(low, scope), opened(high, scope)))
+        return with_operands(term, tuple([opened(a, scope) for a in term.args])) if term.args else term
 
-    whole = opened(part, {})
-    images: dict[Expr, Expr] = {}
-    for v in variables([whole]):
-        name = str(v.value)
-        if name in fixed:
-            images[v] = const(fixed[name])
-        elif name.startswith(("free_", *[f"{asked}_" for asked in FOUND_IN_BODIES])):
-            images[v] = const(1)
-        elif name in CONDITIONS:
-            images[v] = var(name, 0, 1)
-        elif name.startswith(("vmin_", "vmax_")) and name[5:] in bodies:
-            images[v] = var(name, *bounds)
-        else:
-            images[v] = var(name, *MEASURED.get(name.split("_")[0], VALUES))
-    (closed,) = substitute([whole], images)
+    closed = opened(part, {})
     return TRUE if closed.is_bool and closed.vmin else FALSE if closed.is_bool and not closed.vmax else closed
+
+
+def _image(name: str, bodies: Collection[str], bounds: tuple[int, int]) -> Expr:
+    """What stands for a letter that is no body and is not fixed, or for a measure."""
+    if name.startswith(("free_", *[f"{asked}_" for asked in FOUND_IN_BODIES])):
+        return const(1)
+    if name in CONDITIONS:
+        return var(name, 0, 1)
+    if name.startswith(("vmin_", "vmax_")) and name[5:] in bodies:
+        return var(name, *bounds)
+    return var(name, *MEASURED.get(name.split("_")[0], VALUES))

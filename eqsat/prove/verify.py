@@ -161,7 +161,7 @@ def check_equal(
     refuse_seconds(seconds)
     if prove:
         return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
-    differs = _differences(before, after, gates)
+    differs = differences(before, after, gates)
     check, _ = _evaluated(differs, constraints, gates, _Effort(most, samples, seed))
     return _with_elements(check, differs, constraints)
 
@@ -208,7 +208,7 @@ def prove_equal(
     refuse_unknown(methods)
     started = monotonic()
     effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
-    differs = _differences(before, after, gates)
+    differs = differences(before, after, gates)
     check, left = _evaluated(differs, constraints, gates, effort)
     if not left or not check.equal:
         return _with_elements(check, differs, constraints)
@@ -281,8 +281,8 @@ def _evaluated_in_groups(
     return Check("sampled", points + count, counterexample), large + open_groups
 
 
-def _differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:
-    """The distinct conditions under which a root is wrong; identical terms need none."""
+def differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[Expr | None]) -> list[Expr]:
+    """The distinct conditions under which a root is wrong where its gate holds; identical terms need none."""
     before, after = list_of(Expr, before, "the roots before"), list_of(Expr, after, "the roots after")
     require(gates, Sequence, "the list of gates")
     gates = gates or [None] * len(before)
