@@ -40,9 +40,11 @@ from eqsat.lang.expr import (
     TRUE,
     Expr,
     buffer,
+    chain_members,
     const,
     index_level,
     make,
+    rebuild,
     topological,
     var,
     variables,
@@ -51,6 +53,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import is_index
+from eqsat.prove.smt import unrolled
 from eqsat.prove.verify import PROOF_SECONDS, check_equal, differences, prove_equal
 
 #: The ends of the ranges that are tried, the values of other terms, and those of literals.
@@ -198,7 +201,7 @@ def proved(rule: Rule, until: float = inf) -> bool:
     >>> proved(Rule("distributes", "sum(x + y, i, u, v)", "sum(x, i, u, v) + sum(y, i, u, v)"))
     True
     """
-    # each extreme is a choice for z3: those of several instances multiply
+    # an extreme is many cases for z3: those of several instances would multiply
     reduces = {t.op for t in topological([rule.pattern.left]) if t.op in REDUCTIONS}
     several = None
     for several in batched(instances(rule), 1 if reduces & EXTREMES else TOGETHER):
@@ -209,6 +212,7 @@ def proved(rule: Rule, until: float = inf) -> bool:
 
 def _proved(several: Sequence[Instance], until: float) -> bool:
     """Whether z3 proves these instances: that there is no point at which any is wrong, or else one by one."""
+    several = [instance for instance in several if not _are_same_extreme(instance)]
     wrong = reduce(or_, differences(*_sides(several), [i.when for i in several]), FALSE)
     proof = prove_equal([wrong], [FALSE], seconds=min(PROOF_SECONDS, seconds_until(until)))
     if proof.equal and proof.kind in ("exhaustive", "proved"):
@@ -216,6 +220,21 @@ def _proved(several: Sequence[Instance], until: float) -> bool:
     # what the end of the time left undecided is no answer
     seconds_until(until)
     return proof.equal and len(several) > 1 and all(_proved([instance], until) for instance in several)
+
+
+def _are_same_extreme(instance: Instance) -> bool:
+    """Whether both sides, written out, are the largest or smallest of the same terms: z3 takes long to see it."""
+
+    def folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
+        made = with_operands(term, args)
+        return const(made.vmin) if made.args and not made.is_bool and made.vmin == made.vmax else made
+
+    try:
+        left, right = rebuild(unrolled([instance.left, instance.right]), folded)
+    except ValueError:
+        # too many steps to write out
+        return False
+    return any(set(chain_members(left, op)) == set(chain_members(right, op)) for op in ("max", "min"))
 
 
 def _sides(several: Iterable[Instance]) -> tuple[list[Expr], list[Expr]]:
