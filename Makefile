@@ -40,7 +40,7 @@ test: $(INSTALLED)
 	@mkdir -p $(TYPES) && find $(TYPES) -type l -delete
 	@ln -s $(CURDIR)/eqsat/* $(TYPES)/ && ln -s $(CURDIR)/rules $(CURDIR)/extract $(TYPES)/
 	MYPYPATH=build/types $(BIN)/mypy -p eqsat
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -903,26 +903,19 @@ def chosen(builder: Builder) -> Choice:
 
 @settings(max_examples=200)
 @given(index_terms())
-def test_sharing_keeps_values_and_what_it_chooses_is_finite(terms):
+def test_terms_cost_no_more_than_their_classes_and_sharing_keeps_values_and_is_finite(terms):
     roots = terms[-3:]
     builder = spelled(roots)
+    priced = Priced.of(builder.graph, OpCount())
+    choice = dag(priced)
+    # fewer if two classes become one term
+    assert cost_of(terms_of_roots(builder, choice), OpCount()) <= total_cost(priced, choice)
     before = chosen(builder)
     shared = share_sums(builder, before, LinearPrograms(ProductPrices(Latency())))
     order = reachable(shared, builder.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])
     assert_equal_values(roots, terms_of_roots(builder, shared))
-
-
-@settings(max_examples=200)
-@given(index_terms())
-def test_terms_cost_no_more_operations_than_their_classes(terms):
-    builder = spelled(terms[-3:])
-    priced = Priced.of(builder.graph, OpCount())
-    choice = dag(priced)
-    found = terms_of_roots(builder, choice)
-    # fewer if two classes become one term
-    assert cost_of(found, OpCount()) <= total_cost(priced, choice)
 
 
 @pytest.mark.parametrize(

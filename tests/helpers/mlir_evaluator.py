@@ -67,6 +67,22 @@ def compiled(text):
     return compile(re.sub(r"\bceildiv\s+(\d+)", r"// -\1 * -1", text), text, "eval")
 
 
+@cache
+def parts(text):
+    """What a line defines, or nothing, its operation, all of it, and the values that it mentions."""
+    result, _, rest = text.partition(" = ") if re.match(r"%\w+ = ", text) else ("", "", text)
+    return result, re.match(r"[\w.]+", rest)[0], rest, re.findall(r"%\w+", rest)
+
+
+@cache
+def accessed(rest):
+    """Of a load or store: its values before the indices, those in them, the indices, whether elements are integers."""
+    inside = re.sub(r"symbol\((%\w+)\)", r"\1", re.search(r"\[(.*?)\]", rest)[1])
+    texts = re.sub(r"%(\w+)", r"x_\1", inside).split(", ")
+    words = re.findall(r"%\w+", rest.partition("[")[0])
+    return words, re.findall(r"%\w+", inside), texts, bool(re.search(r"x(index|i\d+)>", rest))
+
+
 @dataclass
 class Op:
     text: str
@@ -138,10 +154,7 @@ class Machine:
         return yielded
 
     def run(self, op, env):
-        text = op.text
-        result, _, rest = text.partition(" = ") if re.match(r"%\w+ = ", text) else ("", "", text)
-        name = re.match(r"[\w.]+", rest)[0]
-        words = re.findall(r"%\w+", rest)
+        result, name, rest, words = parts(op.text)
         if name in ("scf.for", "affine.for", "scf.parallel", "affine.parallel"):
             found = self.loop(op, rest, env)
         elif name in ("scf.if", "affine.if"):
@@ -200,10 +213,8 @@ class Machine:
         return all(self.function(rest, env))
 
     def access(self, name, rest, env):
-        words = re.findall(r"%\w+", rest.partition("[")[0])
-        inside = re.sub(r"symbol\((%\w+)\)", r"\1", re.search(r"\[(.*?)\]", rest)[1])
-        names = {f"x_{w[1:]}": env[w] for w in re.findall(r"%\w+", inside)}
-        texts = re.sub(r"%(\w+)", r"x_\1", inside).split(", ")
+        words, inside, texts, of_integers = accessed(rest)
+        names = {f"x_{w[1:]}": env[w] for w in inside}
         at = tuple(self.expression(part, names) for part in texts)
         memory = env[words[-1]]
         if name.endswith("store"):
@@ -211,7 +222,7 @@ class Machine:
             return None
         self.trace.append(("load", memory, at))
         value = crc32(repr((memory, at)).encode())
-        return value % 50 - 10 if re.search(r"x(index|i\d+)>", rest) else value
+        return value % 50 - 10 if of_integers else value
 
     def loop(self, op, rest, env):
         if "parallel" in rest:

@@ -375,11 +375,17 @@ def test_ranges_of_a_reduction_inside_another():
     assert check_equal([term], [store.value]).equal
 
 
+def sums_floats(kernel):
+    return any(term.op == "fsum_over" for term in topological([store.value for store in kernel.stores]))
+
+
 @pytest.mark.parametrize("reassociate", [False, True])
 def test_random_kernels_in_other_loops(reassociate):
     arrays = contents()
     changed = 0
     for kernel in map(random_kernel, range(1, 60)):
+        if reassociate and not sums_floats(kernel):
+            continue
         found = simplified(kernel, reassociate=reassociate)
         changed += any(a.over != b.over for a, b in zip(kernel.stores, found.stores, strict=True))
         want = kernel.reference({b.name: arrays[b.name] for b in kernel.inputs})
