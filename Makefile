@@ -40,7 +40,8 @@ test: $(INSTALLED)
 	@mkdir -p $(TYPES) && find $(TYPES) -type l -delete
 	@ln -s $(CURDIR)/eqsat/* $(TYPES)/ && ln -s $(CURDIR)/rules $(CURDIR)/extract $(TYPES)/
 	MYPYPATH=build/types $(BIN)/mypy -p eqsat
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	@# tests start Python some hundred times: what it compiles is kept, whatever the environment says of that
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
