@@ -33,7 +33,7 @@ from eqsat.theory.branches import normal_selection, selection_of
 from eqsat.theory.conditions import Conditions
 from eqsat.theory.extremes import extreme_of
 from eqsat.theory.facts import Facts
-from eqsat.theory.forms import LinearForm, atom_form, combination, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, combination, number, to_expr
 from eqsat.theory.intervals import Intervals
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
@@ -173,6 +173,8 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         if (step := _INTEGER_STEPS.get(op)) is not None:
             if (written := _decided_by_bounds(op, *args)) is not None:
                 return forms[written[0]].shifted(written[1])
+            if op in ("floordiv", "tdiv") and self.parent is not None and forms[args[1]] == ZERO:
+                return self._never_evaluated(term)
             return step(self, forms[args[0]], forms[args[1]])
         if op == "var":
             return self._variable(term)
@@ -187,6 +189,20 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             return number(own.vmin) if own.vmin == own.vmax else atom_form(own)
         # nothing is known of a rounded value
         return atom_form(term) if term.element else self._variable(self._loaded(term))
+
+    def _never_evaluated(self, quotient: Expr) -> LinearForm:
+        """The form of a quotient whose divisor is zero here: any value is right, but one term has one value.
+
+        As the outermost theory reads ``n//n``, so it is in all that contains it, where ``n`` is zero too.
+        """
+        elsewhere = to_expr(self.outermost().form(quotient))
+        if elsewhere is quotient or quotient in self._replacing:
+            return ZERO
+        self._replacing.add(quotient)
+        try:
+            return self.form(elsewhere)
+        finally:
+            self._replacing.discard(quotient)
 
     def _sum(self, term: Expr) -> LinearForm:
         """The form of an addition, whose first operands may be additions that have none: each would copy the last."""

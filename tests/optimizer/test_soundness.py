@@ -124,6 +124,9 @@ OURS = [
     (["((11 - t*2)*(t + 1) + r)//(t + 1)".replace("t", "tdiv(r*9 + 3, 8)").replace("r", "((k*3 + i*11 - 1)%7)")], []),
     # what a constraint makes of a condition had its first term subtracted, and was taken for the complement
     (["where(k < 0, n, 1)", "where(k == -2, i, n)", "where(2 < k, where(n - k < 4, 1, i), n)"], ["(k + n) % 3 == 0"]),
+    # a quotient in a branch that is never taken was zero there, and one in what the e-graph had of it
+    (["where(0 < n, where(n == 0, n//n, 2), 1)"], []),
+    (["where(i == 0, 0, where(i < 1, tdiv(i, i), 1))"], []),
     # the only value of an index bound a loop
     (["prod(sum(where(r != i, prod(r % 5 - 1, s, 1, 6), 0), r, 1, 3) % 5 - 1, t, 1, 2)", "i // 3"], []),
 ]
