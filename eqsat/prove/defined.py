@@ -28,6 +28,17 @@ def has_value(term: Expr) -> Expr:
     return found[term]
 
 
+def holds(condition: Expr) -> Expr:
+    """Where a condition has a value, which is true.
+
+    >>> from eqsat import var
+    >>> x, d = var("x", 0, 9), var("d", 0, 3)
+    >>> holds(x < 3), holds(x % d < 1)
+    (Expr('x < 3'), Expr('d != 0 and x%d < 1'))
+    """
+    return both(has_value(condition), condition)
+
+
 def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
     """The condition of ``term``, given those of its operands."""
     if may_divide_by_zero(term):

@@ -28,7 +28,7 @@ from eqsat.lang.traversal import VariableSets
 from eqsat.lang.validation import list_of, refuse_seconds, require
 from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide, refuse_unknown
-from eqsat.prove.defined import has_value
+from eqsat.prove.defined import has_value, holds
 from eqsat.prove.smt import unrolled
 
 #: Domains with up to this number of points are swept.
@@ -132,7 +132,7 @@ def check_equal(
     before, after : sequence of Expr
         As many roots in one as in the other.
     constraints : sequence of Expr
-        Conditions known to hold; other points do not count.
+        Conditions known to hold; other points do not count, nor those where one divides by zero.
     gates : sequence of Expr or None
         Per root the condition under which its value matters, or None; may be empty.
     most : int
@@ -161,9 +161,10 @@ def check_equal(
     refuse_seconds(seconds)
     if prove:
         return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
+    known = [*map(holds, constraints)]
     differs = differences(before, after, gates)
-    check, _ = _evaluated(differs, constraints, gates, _Effort(most, samples, seed))
-    return _with_elements(check, differs, constraints)
+    check, _ = _evaluated(differs, known, gates, _Effort(most, samples, seed))
+    return _with_elements(check, differs, known)
 
 
 def prove_equal(
@@ -206,7 +207,7 @@ def prove_equal(
     """
     refuse_seconds(seconds)
     refuse_unknown(methods)
-    started = monotonic()
+    started, constraints = monotonic(), [*map(holds, constraints)]
     effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
     differs = differences(before, after, gates)
     check, left = _evaluated(differs, constraints, gates, effort)
@@ -292,7 +293,7 @@ def differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[E
     for old, new, gate in zip(before, after, gates, strict=True):
         if old is not new:
             wrong = _wrong(old, new)
-            found[wrong if gate is None else gate & wrong] = None
+            found[wrong if gate is None else holds(gate) & wrong] = None
     return list(found)
 
 

@@ -117,6 +117,18 @@ def test_a_divisor_that_is_zero_outside_the_gate_is_no_difference():
     assert check_equal([x // d], [x // d + 0], gates=[d > 0]).equal
 
 
+@pytest.mark.parametrize("options", [{}, {"samples": 50, "most": 0}, {"prove": True}, {"prove": True, "most": 0}])
+@pytest.mark.parametrize("known", ["x//d < 1", "d//d < 1 or x < 3", "where(x < 3, True, d//d != 1)"])
+def test_where_a_gate_or_a_constraint_divides_by_zero_nothing_counts(known, options):
+    ranges = {"x": (0, 9), "d": (0, 4)}
+    condition = read(known, ranges)
+    # right where the condition has a value that is true, and wrong where one of its divisors is zero
+    before, after = [where(condition, 1, 0)], [where(read("d == 0 and 2 < x", ranges), 5, 1)]
+    assert check_equal(before, after, gates=[condition], **options).equal
+    assert check_equal(before, after, constraints=[condition], **options).equal
+    assert not check_equal(before, [const(0)], gates=[condition], **options).equal
+
+
 DIVISIONS_BY_ZERO = [
     # before, after, whether they are equal wherever the first has a value
     ("x", "x + x//d - x//d", False),
