@@ -77,8 +77,9 @@ class OptimizerLimits:
     readings: int = 3
     #: E-nodes up to which a second choice is looked for, from what is best without rules.
     second_choice_nodes: int = 2000
-    #: Choices that are written as terms to see what these cost, and the classes of a choice up to which that is done.
+    #: Choices that are written as terms to see what these cost.
     repriced: int = 3
+    #: Classes of a choice up to which that is done.
     repriced_classes: int = 200
     #: Blends of cost and size that are tried, from cost alone to size alone.
     blends: int = 9

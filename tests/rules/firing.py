@@ -588,6 +588,42 @@ FIRING = [
         "where-div-branch", "where(i < j, x, 9)//2", "where(i < j, x//2, 4)", {"i": (0, 9), "j": (0, 9), "x": (0, 7)}
     ),
     Firing("where-mod-branch", "where(i < j, x, 9)%4", "where(i < j, x%4, 1)", {"i": (0, 9), "j": (0, 9), "x": (0, 7)}),
+    Firing(
+        "where-div-branch-then",
+        "where(i < j, 9, x)//2",
+        "where(i < j, 4, x//2)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 7)},
+    ),
+    Firing(
+        "where-mod-branch-then",
+        "where(i < j, 9, x)%4",
+        "where(i < j, 1, x%4)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 7)},
+    ),
+    Firing(
+        "where-div-aligned",
+        "where(i < j, x, y*3)//3",
+        "where(i < j, x//3, y)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
+    ),
+    Firing(
+        "where-mod-aligned",
+        "where(i < j, x, y*3)%3",
+        "where(i < j, x%3, 0)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
+    ),
+    Firing(
+        "where-div-aligned-then",
+        "where(i < j, y*3, x)//3",
+        "where(i < j, y, x//3)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
+    ),
+    Firing(
+        "where-mod-aligned-then",
+        "where(i < j, y*3, x)%3",
+        "where(i < j, 0, x%3)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
+    ),
     Firing("where-lt-then", "where(i < j, 2, 6) < 4", "i < j", {"i": (0, 9), "j": (0, 9)}),
     Firing("where-lt-else", "where(i < j, 6, 3) < 6", "j <= i", {"i": (0, 9), "j": (0, 9)}),
     Firing("where-gt-then", "6 < where(i < j, 9, 6)", "i < j", {"i": (0, 9), "j": (0, 9)}),

@@ -115,6 +115,12 @@ FENCES = {
         ("where-less-offset-then", "vmin_x < vmax_x"),
         ("where-less-offset-else", "vmin_x < vmax_x"),
     ],
+    "a division in each branch is more than one of both, unless one of them is exact": [
+        ("where-div-aligned", "modulus_y%d == 0"),
+        ("where-mod-aligned", "modulus_y%d == 0"),
+        ("where-div-aligned-then", "modulus_x%d == 0"),
+        ("where-mod-aligned-then", "modulus_x%d == 0"),
+    ],
     "less of the quotient is left": [
         ("mod-part", "(c + n*k)*(c + n*k) < c*c"),
         ("mod-part-inner", "(c + k*(b//a))*(c + k*(b//a)) < c*c or c + k*(b//a) == b"),
