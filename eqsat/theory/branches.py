@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, make
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.forms import (
     LinearForm,
@@ -256,11 +256,26 @@ def _branch(theory: Arithmetic, term: Expr, condition: Expr) -> LinearForm | Non
 def _form_assuming(theory: Arithmetic, inside: Arithmetic, term: Expr) -> LinearForm:
     """The form of ``term`` under ``inside``, which knows more, without quotients that only that knows to be sums."""
     form = inside.form(term)
-    if not (equations := inside.equations(theory)):
-        return form
-    written = to_expr(form)
-    plain = without_quotients(written, equations)
-    return form if plain is written else theory.form(plain)
+    if equations := inside.equations(theory):
+        written = to_expr(form)
+        plain = without_quotients(written, equations)
+        form = form if plain is written else theory.form(plain)
+    return _stepped_there(theory, inside, form)
+
+
+def _stepped_there(theory: Arithmetic, inside: Arithmetic, form: LinearForm) -> LinearForm:
+    """The form with quotients that have two values under ``inside`` alone as selections of these.
+
+    Powers of two are left: a shift costs less than a selection.
+    """
+    for atom, k in form.terms.items():
+        divisor = literal_divisor(atom)
+        if divisor > 2 and divisor & (divisor - 1):
+            low, high = inside.bounds(atom_form(atom))
+            if low + 1 == high and theory.bounds(atom_form(atom)) != (low, high):
+                values = make("where", make("lt", atom.args[0], const(high * divisor)), const(low), const(high))
+                form = form.plus(atom_form(atom), -k).plus(theory.form(values), k)
+    return form
 
 
 def _division(form: LinearForm) -> tuple[Expr, Expr] | None:
