@@ -64,7 +64,8 @@ class Proof:
     rule : str
         Its name.
     kinds : tuple of {"symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"}
-        The proofs that it has; empty if it is false, or the time ended before anything was proved.
+        The proofs that it has; empty if it is false, if the time ended before anything was proved, or if it is about
+        reductions over ranges that are all too long to try.
     how : str
         What the proof used: lemmas, numbers of instances and points; or when it was left open.
     counterexample : Counterexample or None
@@ -132,6 +133,8 @@ def _proved(rule: Rule, until: float) -> Proof:
         raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'") from None
 
     if rule.pattern.binds_index:
+        if any(next(binding.instances(way), None) is None for way in _ways(rule)):
+            return Proof(rule.name, (), "not proved: no small range meets its guard")
         if not all(binding.proved(way, until) for way in _ways(rule)):
             return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
         return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")

@@ -109,6 +109,12 @@ def test_the_end_of_its_time_leaves_a_proof_open(rule: Rule, seconds: float) -> 
     assert proof.kinds in ((), ("exhaustive",))
 
 
+def test_a_rule_of_which_there_is_no_small_instance_is_not_proved() -> None:
+    proof = prove_rule(Rule("far", "sum(x, i, u, v)", "0", "v + 100 < u"))
+    assert (proof.kinds, proof.how) == ((), "not proved: no small range meets its guard")
+    assert not proof.left_open
+
+
 def test_without_z3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "z3", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'eqsat\[check\]'"):
