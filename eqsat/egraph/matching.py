@@ -79,6 +79,8 @@ class ReductionQuery:
         The operator of the left side if there may be other members beside it, else ``""``: ``"sum"``, whose other
         terms, constant and factor of the match are the last three columns, or that of a container, whose other members
         are the last.
+    is_own : bool
+        Whether the rule is a user's own.
     """
 
     table: str
@@ -86,6 +88,7 @@ class ReductionQuery:
     columns: tuple[tuple[str, str], ...]
     ends: tuple[Expr, ...]
     kept: str
+    is_own: bool
 
 
 @dataclass(frozen=True)
@@ -364,7 +367,7 @@ def _reduction_queries(left: LeftSide) -> Iterator[tuple[Stage, ReductionQuery]]
         declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort in columns]])}))"
         yield (
             Stage(_body(query.facts), head, declared),
-            ReductionQuery(table, left.pattern, tuple(columns), left.ends, kept.op),
+            ReductionQuery(table, left.pattern, tuple(columns), left.ends, kept.op, left.thoroughly),
         )
 
 

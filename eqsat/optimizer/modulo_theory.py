@@ -505,9 +505,14 @@ def _prices_as_written(
     found: dict[int, list[int]] = {}
     for c, term in terms.items():
         node = choice[c]
-        below = {terms[a] for a in node[2]}
-        cost = sum([costs[part] for part in topological_until([term], below.__contains__)])
-        if cost > priced.price(c, node) and term not in below:
+        paid = {terms[a] for a in node[2]}
+        if term in paid:
+            continue
+        cost = 0
+        for part in topological_until([term], paid.__contains__):
+            paid.add(part)
+            cost += costs[part]
+        if cost > priced.price(c, node):
             found[c] = [*priced.prices[c]]
             found[c][priced.graph.classes[c].index(node)] = cost
     return found

@@ -279,7 +279,7 @@ class _Run:
         """Unite the left sides of matches of rules about reductions with their right sides."""
         with self.builder.adding("rules"):
             for match in matches:
-                is_done = self._is_affine(match.whole) or (match.makes_loops and self._is_made_in_vain(match.whole))
+                is_done = self._is_affine(match.whole) or self._is_in_vain(match)
                 for c in () if is_done else self.reductions.right_sides(match, self.additions.add):
                     self.additions.unite(match, c)
                     if self.demand is not None and (match.has_own_loops or match.whole in self.demand.nests):
@@ -300,14 +300,14 @@ class _Run:
             for op, _, operands in self.classes[c]
         )
 
-    def _is_made_in_vain(self, c: int) -> bool:
-        """Whether the theory knows a form of a class without loops, and rules made it of what they had made.
+    def _is_in_vain(self, match: Match) -> bool:
+        """Whether a shipped rule makes loops of what rules made of their own, though a form without loops is known.
 
-        They might go on without end.
+        It might go on without end.
         """
-        if self.demand is not None or c < self.rounds[:2][-1].classes:
+        if not match.makes_loops or match.rule.is_own or self.demand is not None:
             return False
-        return not has_reductions([as_term(self.values[c])])
+        return match.whole >= self.rounds[:2][-1].classes and not has_reductions([as_term(self.values[match.whole])])
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""

@@ -260,10 +260,10 @@ def _form_assuming(theory: Arithmetic, inside: Arithmetic, term: Expr) -> Linear
         written = to_expr(form)
         plain = without_quotients(written, equations)
         form = form if plain is written else theory.form(plain)
-    return _stepped_there(theory, inside, form)
+    return _with_steps(theory, inside, form)
 
 
-def _stepped_there(theory: Arithmetic, inside: Arithmetic, form: LinearForm) -> LinearForm:
+def _with_steps(theory: Arithmetic, inside: Arithmetic, form: LinearForm) -> LinearForm:
     """The form with quotients that have two values under ``inside`` alone as selections of these.
 
     Powers of two are left: a shift costs less than a selection.
