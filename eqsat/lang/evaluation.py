@@ -149,14 +149,14 @@ def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) 
 NAMED_ELEMENTS = 16
 
 
-def elements_read(roots: Iterable[Expr], point: Mapping[str, int]) -> dict[str, int]:
+def loaded_elements(roots: Iterable[Expr], point: Mapping[str, int]) -> dict[str, int]:
     """The first :data:`NAMED_ELEMENTS` elements of buffers that ``roots`` read at a point, as evaluation has them.
 
     Branches that are not chosen are evaluated, too.
 
     >>> from eqsat import buffer, var
-    >>> elements_read([buffer("A", "bool")[var("i", 0, 9) + 1].eq(1)], {"i": 3})
-    {'A[4]': 1}
+    >>> loaded_elements([buffer("A", "bool")[var("i", 0, 9) + 1]], {"i": 3})
+    {'A[4]': 0}
     """
     evaluation = _Evaluation({name: np.asarray(value) for name, value in point.items()}, {}, total=True)
     evaluation.read = {}

@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from eqsat.lang.evaluation import MAX_STEPS, Points, elements_read, evaluate, most_steps
+from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, most_steps
 from eqsat.lang.expr import TRUE, Expr, buffers, extent, variables
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets
@@ -235,7 +235,7 @@ def _with_elements(check: Check, differs: Sequence[Expr], constraints: Sequence[
         return check
     read = [t for t in (*differs, *constraints) if point.keys() >= {v.value for v in variables([t])}]
     wrong = [t for t in read if t in constraints or evaluate([t], point, total=True)[0]]
-    return replace(check, counterexample=point | elements_read(wrong, point))
+    return replace(check, counterexample=point | loaded_elements(wrong, point))
 
 
 def _evaluated(
