@@ -506,25 +506,22 @@ class LeftSide:
         letter = letters[0]
         at = query.letters[letter]
         same, others = [[x for x in letters if (x == letter) is alike] for alike in (True, False)]
-        # a letter that was matched in a product before is matched in the same way again
-        if not query.spread.get(letter, False):
-            rest, now = left, query.spreading(letter, False)
+        for spread in (False, True) if self.thoroughly else (False,):
+            if query.spread.get(letter, spread) is not spread:
+                # a letter that was matched in a product before is matched in the same way again
+                continue
+            now, several, rest = query.spreading(letter, spread), "", left
+            if spread:
+                several, now = self.members_of(now, op, at)
             for _ in same:
                 before = rest
                 rest, now = now.name("ME")
-                now = now.fact(f"(in {whole} {at})", f"(= {rest} (multiset-remove {before} {at}))")
-            yield from self.bound_members(now, op, others, whole, rest)
-        if self.thoroughly and query.spread.get(letter, True):
-            several, now = self.members_of(query.spreading(letter, True), op, at)
-            rest = left
-            for _ in same:
-                before = rest
-                rest, now = now.name("ME")
-                # subtraction leaves out what is not there
-                now = now.fact(
-                    f"(= {rest} (multiset-subtract {before} {several}))",
-                    f"(= {before} (multiset-sum {rest} {several}))",
-                )
+                if spread:
+                    # subtraction leaves out what is not there
+                    found = f"(= {rest} (multiset-subtract {before} {several}))"
+                    now = now.fact(found, f"(= {before} (multiset-sum {rest} {several}))")
+                else:
+                    now = now.fact(f"(in {whole} {at})", f"(= {rest} (multiset-remove {before} {at}))")
             yield from self.bound_members(now, op, others, whole, rest)
 
     @staticmethod

@@ -305,9 +305,11 @@ class _Run:
 
         It might go on without end.
         """
-        if not match.makes_loops or match.rule.is_own or self.demand is not None:
+        # what the first round leaves is the input's, and what rules made of that
+        is_given = match.whole < self.rounds[:2][-1].classes
+        if is_given or match.rule.is_own or self.demand is not None or not match.makes_loops:
             return False
-        return match.whole >= self.rounds[:2][-1].classes and not has_reductions([as_term(self.values[match.whole])])
+        return not has_reductions([as_term(self.values[match.whole])])
 
     def note(self, number: int, matches: int, began: float) -> None:
         """Trace the round that has just ended."""

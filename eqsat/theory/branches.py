@@ -270,7 +270,7 @@ def _with_steps(theory: Arithmetic, inside: Arithmetic, form: LinearForm) -> Lin
     """
     for atom, k in form.terms.items():
         divisor = literal_divisor(atom)
-        if divisor > 2 and divisor & (divisor - 1):
+        if divisor > 0 and divisor & (divisor - 1):
             low, high = inside.bounds(atom_form(atom))
             if low + 1 == high and theory.bounds(atom_form(atom)) != (low, high):
                 values = make("where", make("lt", atom.args[0], const(high * divisor)), const(low), const(high))

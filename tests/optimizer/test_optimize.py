@@ -1134,3 +1134,20 @@ def test_conditions_that_rules_decide_are_no_part_of_the_answer():
     result = optimize([f"not 3*where({condition}, i - 1, 0)//30 != 0", condition], i=(0, 24))
     assert "True" not in str(result.exprs)
     assert result.check().equal
+
+
+@pytest.mark.parametrize("theory", [True, False])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("where(i < j, x, y*3)//3", "where(i < j, x//3, y)"),
+        ("where(i < j, y*3, x)//3", "where(i < j, y, x//3)"),
+        ("where(i < j, x, y*3)%3", "where(i < j, x%3, 0)"),
+        ("where(i < j, y*3, x)%3", "where(i < j, 0, x%3)"),
+    ],
+)
+def test_a_division_goes_into_branches_of_which_either_is_a_multiple(text, found, theory):
+    ranges = {"i": (0, 9), "j": (0, 9), "x": (0, 99), "y": (0, 9)}
+    result = optimize(text, theory=theory, **ranges)
+    assert result.cost <= optimize(found, theory=theory, **ranges).cost
+    assert result.check().equal

@@ -612,18 +612,6 @@ FIRING = [
         "where(i < j, x%3, 0)",
         {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
     ),
-    Firing(
-        "where-div-aligned-then",
-        "where(i < j, y*3, x)//3",
-        "where(i < j, y, x//3)",
-        {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
-    ),
-    Firing(
-        "where-mod-aligned-then",
-        "where(i < j, y*3, x)%3",
-        "where(i < j, 0, x%3)",
-        {"i": (0, 9), "j": (0, 9), "x": (0, 7), "y": (0, 5)},
-    ),
     Firing("where-lt-then", "where(i < j, 2, 6) < 4", "i < j", {"i": (0, 9), "j": (0, 9)}),
     Firing("where-lt-else", "where(i < j, 6, 3) < 6", "j <= i", {"i": (0, 9), "j": (0, 9)}),
     Firing("where-gt-then", "6 < where(i < j, 9, 6)", "i < j", {"i": (0, 9), "j": (0, 9)}),

@@ -116,10 +116,8 @@ FENCES = {
         ("where-less-offset-else", "vmin_x < vmax_x"),
     ],
     "a division in each branch is more than one of both, unless one of them is exact": [
-        ("where-div-aligned", "modulus_y%d == 0"),
-        ("where-mod-aligned", "modulus_y%d == 0"),
-        ("where-div-aligned-then", "modulus_x%d == 0"),
-        ("where-mod-aligned-then", "modulus_x%d == 0"),
+        ("where-div-aligned", "modulus_x%d == 0 or modulus_y%d == 0"),
+        ("where-mod-aligned", "modulus_x%d == 0 or modulus_y%d == 0"),
     ],
     "less of the quotient is left": [
         ("mod-part", "(c + n*k)*(c + n*k) < c*c"),
