@@ -12,8 +12,10 @@ from math import prod
 from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
+from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Bounds, EGraph, Node, sum_payload
 from eqsat.lang.expr import Expr, topological
+from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in
@@ -281,3 +283,8 @@ class KindNodes:
         self.operands = classes.operands
         self.node = classes.node
         self.sum_node = classes.sum_node
+
+
+def periods_below_zero(low: int, n: int) -> int:
+    """The multiple of ``n`` that makes numbers from ``low`` on not negative, if a remainder is the cheaper for it."""
+    return 0 if low >= 0 or not is_finite(low) or n < 0 or is_power_of_two(n) else -(low // n) * n

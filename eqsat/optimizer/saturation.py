@@ -20,9 +20,10 @@ from math import gcd, inf
 from operator import itemgetter
 from typing import Any
 
-from eqsat.alternatives.availability import CongruentRemainders, of_products
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.canonical import sum_of
+from eqsat.alternatives.congruent import CongruentRemainders
+from eqsat.alternatives.multiples import of_products
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.matching import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL

@@ -172,6 +172,11 @@ def literal_divisor(atom: Expr) -> int:
     return atom.args[1].vmin if atom.op == "floordiv" and atom.args[1].op == "const" else 0
 
 
+def residues(form: LinearForm, n: int) -> LinearForm:
+    """The coefficients modulo ``n``, without those that are zero and without the constant."""
+    return LinearForm({atom: k % n for atom, k in form.terms.items() if k % n}, 0)
+
+
 #: What a term has as its value: the normal form of an integer, or a condition in normal form.
 Value = LinearForm | Expr
 

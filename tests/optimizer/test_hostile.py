@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from counted import calls
 
-from eqsat.alternatives import availability
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
+from eqsat.alternatives.multiples import _Parts
 from eqsat.cli.cases import case
 from eqsat.cli.experiment import experiment
 from eqsat.codegen import loops
@@ -887,9 +887,9 @@ def test_digits_that_share_variables_take_no_longer_than_others():
 def test_sums_that_share_a_quotient_are_tried_with_few_digits_each(monkeypatch):
     tried: list[int] = []
     monkeypatch.setattr(
-        availability,
+        _Parts,
         "_with_multiples",
-        lambda *given, by=1, of=availability._with_multiples: tried.append(by) or of(*given, by=by),
+        lambda *given, by=1, of=_Parts._with_multiples: tried.append(by) or of(*given, by=by),
     )
     # 40 digits have V//3
     digits = [(V * 7 + var(f"x{k}", 0, 63) * 3) // (2 + k % 5) % 4 * (k + 1) for k in range(200)]

@@ -1,0 +1,164 @@
+"""Conditions as intervals of sums that are there: decided at every point of their variables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.limits import LIMITS
+from eqsat.alternatives.providers import provides
+from eqsat.extract.graph import Node
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, extent, is_index, make, may_divide_by_zero, topological, variables
+from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
+from eqsat.lang.sampling import grid
+from eqsat.lang.traversal import domain_size
+from eqsat.theory.forms import LinearForm, number, read, to_expr
+from eqsat.theory.limits import LIMITS as THEORY_LIMITS
+
+
+@provides("intervals")
+def as_intervals(
+    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+) -> Iterator[tuple[int, Node]]:
+    """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
+    for names, compared in _compared(builder, conditions, there).items():
+        yield from _decided(builder, names, compared)
+
+
+#: Conditions of the same variables, each with its class and the sums that it may be compared by.
+_Compared = list[tuple[int, Expr, list[LinearForm]]]
+
+
+def _compared(
+    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+) -> dict[tuple[Expr, ...], _Compared]:
+    """The conditions that are compared, by their variables."""
+    sums: dict[frozenset[Expr], dict[LinearForm, LinearForm]] = defaultdict(dict)
+    for c in there:
+        value = builder.values[c]
+        if isinstance(value, LinearForm) and value.terms and value.is_affine():
+            of_direction = sums[frozenset(value.terms)]
+            direction = LinearForm(value.terms, 0)
+            if direction not in of_direction or not value.constant:
+                of_direction[direction] = value
+    pairs = 0
+    found: dict[tuple[Expr, ...], _Compared] = defaultdict(list)
+    for c, condition in conditions:
+        names = tuple(sorted(variables([condition]), key=lambda v: v.key))
+        if domain_size(names) > THEORY_LIMITS.condition_points:
+            continue
+        own = compared_sum(condition)
+        # of fewer variables it is no interval, unless it does not depend on the others
+        directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
+        pairs += len(directions)
+        signs = _signs(own[0]) if own else None
+        if signs is not None and signs not in directions:
+            directions.append(signs)
+        if directions and pairs <= LIMITS.condition_pairs:
+            found[names].append((c, condition, directions))
+    return found
+
+
+def _decided(builder: Builder, names: tuple[Expr, ...], compared: _Compared) -> Iterator[tuple[int, Node]]:
+    """The nodes of conditions as intervals, by the values of both at every point of their variables."""
+    used = list(dict.fromkeys(f for _, _, directions in compared for f in directions))
+    terms = [condition for _, condition, _ in compared] + [to_expr(f) for f in used]
+    shape = [extent(v) for v in names]
+    values = [np.broadcast_to(x, shape) for x in evaluate(terms, grid(names), total=True)]
+    of_sum = dict(zip(used, values[len(compared) :], strict=True))
+    for (c, _, directions), holds in zip(compared, values, strict=False):
+        if holds.all() or not holds.any():
+            continue
+        for form in directions:
+            if (node := _as_interval(builder, form, of_sum[form], holds)) is not None:
+                yield c, node
+                if node[0] in ("le", "lt") and not form.constant:
+                    sides = [to_expr(builder.form_of(a)) for a in node[2]]
+                    yield from ((c, moved) for moved in builder.conditions.moved(make(node[0], *sides)))
+
+
+def worth_reading(condition: Expr) -> bool:
+    """Whether another alternative may be cheaper: not for a variable beside a literal."""
+    if condition.op in COMPARISONS:
+        if condition.args[0].is_bool or {a.op for a in condition.args} <= {"var", "const"}:
+            return False
+    elif condition.op not in ("and", "or"):
+        return False
+    return not any(
+        term.op in UNINTERPRETED or (term.op == "var" and is_index(term)) or may_divide_by_zero(term)
+        for term in topological([condition])
+    )
+
+
+def compared_sum(condition: Expr) -> list[LinearForm]:
+    """The sum that a comparison compares with a literal, and its opposite."""
+    compared = [a for a in condition.args if a.op != "const"] if condition.op in COMPARISONS else []
+    if len(compared) != 1:
+        return []
+    direction = LinearForm(read(compared[0]).terms, 0)
+    return [direction, direction.times(-1)]
+
+
+def _signs(form: LinearForm) -> LinearForm | None:
+    """The sum of variables without their multiples, ``x - y`` of ``3*x - 4*y``; ``None`` if there are none."""
+    if len(form.terms) < 2 or not form.is_affine() or all(abs(k) == 1 for k in form.terms.values()):
+        return None
+    return LinearForm({v: 1 if k > 0 else -1 for v, k in form.terms.items()}, 0)
+
+
+def _over(
+    names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[LinearForm, LinearForm]]
+) -> dict[LinearForm, LinearForm]:
+    """By direction, the sums over just these variables, and what longer ones have of them."""
+    found = dict(sums.get(names, {}))
+    for wider, of_direction in sums.items():
+        if 1 < len(names) < len(wider) and names < wider:
+            for direction in of_direction:
+                part = {v: direction.terms[v] for v in direction.terms if v in names}
+                content = gcd(*part.values())
+                primitive = LinearForm({v: k // content for v, k in part.items()}, 0)
+                found.setdefault(primitive, primitive)
+    return found
+
+
+def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
+    """The node that compares ``form``, with these values, such that it holds where it should; ``None`` if none."""
+    inside = values[holds]
+    low, high = int(inside.min()), int(inside.max())
+    outside = values[~holds]
+    if low == high and not (outside == low).any():
+        return builder.node("eq", form, number(low))
+    step = int(np.gcd.reduce(inside - low))
+    if step > 1 and not ((outside - low) % step == 0).any():
+        remainder = builder.theory.remainder(form, number(step))
+        return builder.node("eq", remainder, number(low % step))
+    above, below = outside > high, outside < low
+    if not (above | below).all():
+        least, most = int(outside.min()), int(outside.max())
+        if least != most or (inside == least).any():
+            return None
+        return builder.node("ne", form, number(least))
+    parts: list[Node] = []
+    if below.any():
+        parts.append(builder.node("le", number(low), form))
+    if above.any():
+        parts.append(builder.node("lt", form, number(high + 1)))
+    if len(parts) == 1:
+        return parts[0]
+    return "and", None, tuple([_class_of(builder, part) for part in parts])
+
+
+def _class_of(builder: Builder, comparison: Node) -> int:
+    """The class of a comparison with a literal, with this e-node."""
+    op, _, operands = comparison
+    terms = [to_expr(builder.form_of(a)) for a in operands]
+    c = builder.add_class(builder.theory.condition(make(op, *terms)))
+    builder.add_node(c, comparison)
+    return c

@@ -1,0 +1,268 @@
+"""Sums as multiples of sums that are there, or of the quotients of these, and of what is left."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, permutations
+
+from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import periods_below_zero, sum_of
+from eqsat.alternatives.limits import LIMITS
+from eqsat.extract.cost import is_power_of_two
+from eqsat.extract.graph import Node, sum_terms
+from eqsat.lang.expr import Expr
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, residues
+
+
+def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
+    """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
+    forms = [(c, form) for c, form in enumerate(builder.values) if isinstance(form, LinearForm)]
+    alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
+    products = {pair: c for c, form in alone for pair in form.terms.items() if pair[1] > 1}
+    atoms = {atom: c for c, form in alone for atom, k in form.terms.items() if k == 1}
+    scales: dict[Expr, list[int]] = defaultdict(list)
+    for atom, k in products:
+        if not is_power_of_two(k):
+            scales[atom].append(k)
+    for atom, found in scales.items():
+        for k, j in permutations(found, 2) if len(found) > 1 else ():
+            if not k % j and is_power_of_two(k // j):
+                yield products[atom, k], ("mul", None, (products[atom, j], builder.add_class(number(k // j))))
+
+    def multiple(atom: Expr, k: int) -> tuple[int, int]:
+        product = products.get((atom, abs(k)))
+        if product is None:
+            return atoms[atom] if atom in atoms else builder.add_class(atom_form(atom)), k
+        return product, 1 if k > 0 else -1
+
+    for c, form in forms if products else ():
+        if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):
+            yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
+
+
+def by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """Sums with a multiple of another, or of its quotient, in place of terms that both have.
+
+    Of sums that are ``needed``, and of those ``others`` that conditions may be compared by. What takes a quotient or a
+    remainder may be no shorter for it, and then be a multiple of another sum: ``70*x + 142*y - 419*((x + 2*y)//6)`` is
+    ``70*S - 419*(S//6)`` for an ``S = x + 14*y``.
+    """
+    if sum(map(builder.is_sum, needed)) < 2:
+        return
+    forms = [(c, value) for c, value in enumerate(builder.values) if isinstance(value, LinearForm)]
+    atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
+    sums = _of_atoms(builder, atoms, [*needed, *others])
+    quotients = list(_quotients_of(builder, sums))
+    yield from quotients
+    remainders = list(_remainders_of(builder, sums))
+    more = _of_atoms(builder, atoms, [*[c for c, _ in quotients], *remainders])
+    digits = [*[c for c, node in quotients if node[0] == "floordiv"], *remainders]
+    parts = _Parts(builder, atoms, sums | more, digits)
+    for c in sums:
+        used = needed[c][2] if c in needed else ()
+        for node in list(builder.graph.classes[c]):
+            if node[0] == "sum" and len(node[2]) > 2:
+                yield from ((c, sum_of(terms.items(), left)) for left, terms in parts.shorter(c, node, used))
+
+
+def _of_atoms(builder: Builder, atoms: Mapping[Expr, int], classes: Iterable[int]) -> dict[int, dict[int, int]]:
+    """The coefficients of the classes of ``atoms``, by class of a sum that has no others."""
+    found = {c: builder.form_of(c).terms for c in classes if builder.is_sum(c)}
+    return {c: {atoms[a]: k for a, k in terms.items()} for c, terms in found.items() if terms.keys() <= atoms.keys()}
+
+
+class _Parts:
+    """Sums of atoms that may stand in others, and which of them have an atom.
+
+    Those of ``digits``, quotients and remainders, are tried also where they make a sum no shorter.
+    """
+
+    def __init__(
+        self, builder: Builder, atoms: Mapping[Expr, int], sums: Mapping[int, dict[int, int]], digits: Iterable[int]
+    ) -> None:
+        self.builder, self._terms = builder, sums
+        self._affine = {c for c in sums if builder.form_of(c).is_affine()}
+        self._having: dict[int, list[int]] = defaultdict(list)
+        for part, terms in sums.items():
+            for a in terms:
+                self._having[a].append(part)
+        self._digits_having: dict[int, list[int]] = defaultdict(list)
+        for digit in [digit for digit in dict.fromkeys(digits) if digit in sums]:
+            for atom in builder.form_of(digit).terms:
+                if atom.op == "floordiv":
+                    self._digits_having[atoms[atom]].append(digit)
+
+    def shorter(self, c: int, node: Node, used: Collection[int]) -> Iterator[tuple[int, dict[int, int]]]:
+        """A sum of class ``c`` with multiples of parts, but for those that the choice has ``used`` in it."""
+        args, total = node[2], sum_terms(node)
+        is_wide = len(args) > LIMITS.wide_sum
+        # what is affine stays so
+        is_able = self._affine.__contains__ if c in self._affine else self._terms.__contains__
+        shared = Counter([part for a in args for part in self._having.get(a, ()) if is_able(part)])
+        ranked = [part for part in _first(shared, LIMITS.parts_of_wide if is_wide else LIMITS.parts) if part != c]
+        # more must vanish than the part itself and what it has besides
+        able = [part for part in ranked if 2 * shared[part] > len(self._terms[part]) + 1 and part not in used]
+        yield from self._with_multiples(total, able)
+        digits = Counter([digit for a in args for digit in self._digits_having.get(a, ()) if digit != c])
+        for digit in () if is_wide else _first(digits, LIMITS.parts):
+            others = [part for part in ranked if part != digit]
+            for as_long in self._with_multiples(total, [digit], by=0):
+                yield from self._with_multiples(as_long, others)
+
+    def _with_multiples(
+        self, total: tuple[int, Mapping[int, int]], among: Iterable[int], by: int = 1
+    ) -> Iterator[tuple[int, dict[int, int]]]:
+        """A sum, by its constant and the coefficients of classes, with multiples of parts that spare ``by`` terms."""
+        constant, terms = total
+        for part in among:
+            of_part = self._terms[part]
+            shared = [(terms[a], k) for a, k in of_part.items() if a in terms]
+            besides = len(of_part) - len(shared) + (part not in terms)
+            if len(shared) < besides - 1 + by:
+                continue
+            scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
+            for scale in sorted(set(scales)) if len(scales) >= besides else ():
+                # more terms vanish than are added
+                if scales.count(scale) >= besides - (terms.get(part) == -scale) + by:
+                    left = dict(terms)
+                    for a, k in of_part.items():
+                        left[a] = left.get(a, 0) - scale * k
+                    left[part] = left.get(part, 0) + scale
+                    rest = constant - scale * self.builder.form_of(part).constant
+                    yield rest, {a: k for a, k in left.items() if k}
+
+
+def _first(counted: Counter[int], most: int) -> list[int]:
+    """Those that count most, of equal ones those seen first."""
+    return sorted(counted, key=counted.__getitem__, reverse=True)[:most]
+
+
+def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
+    """The classes that are there of ``A % n`` for quotients ``A // n`` in sums."""
+    for atom in {a: None for c in sums for a in builder.form_of(c).terms if a.op == "floordiv"}:
+        remainder = builder.classes.remainder_of(atom)
+        if remainder in builder.classes:
+            yield builder.add_class(remainder)
+
+
+def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
+    """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
+    theory = builder.theory
+    forms = {c: form for c in sums if len((form := builder.form_of(c)).terms) <= LIMITS.wide_sum}
+    wanted: dict[int, dict[LinearForm, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
+        if (n := literal_divisor(atom)) > 1:
+            dividend = theory.inner(atom.args[0])
+            wanted[n][residues(dividend, n)].add(dividend.constant)
+    having: dict[Expr | None, dict[int, LinearForm]] = defaultdict(dict)
+    for c, form in forms.items():
+        for part in (None, *form.terms):
+            having[part][c] = form
+    for n, dividends in wanted.items():
+        if theory.late_or_raise():
+            return
+        # they have the atoms that are left of a dividend
+        able = {next(iter(left.terms), None) for left in dividends}
+        for c in sorted(set(chain.from_iterable([having[part] for part in able]))):
+            form = forms[c]
+            for constant in sorted(dividends.get(residues(form, n), ())):
+                dividend = LinearForm(form.terms, constant)
+                quotient = theory.quotient_by(dividend, n)
+                if len(quotient.terms) > 1:
+                    below = builder.add_class(dividend)
+                    if below != c:
+                        yield below, ("sum", (constant - form.constant, (1,)), (c,))
+                    yield builder.add_class(quotient), ("floordiv", None, (below, builder.add_class(number(n))))
+    yield from _of_finer_sums(builder, forms)
+
+
+def _of_finer_sums(builder: Builder, forms: Mapping[int, LinearForm]) -> Iterator[tuple[int, Node]]:
+    """``A//n + w`` as ``B//(k*n)`` for sums ``B`` that differ from ``k*A`` by ``k*n*w`` and what does not count."""
+    theory = builder.theory
+    tried: set[tuple[int, int]] = set()
+    for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
+        if theory.late_or_raise():
+            return
+        if (n := literal_divisor(atom)) < 2:
+            continue
+        dividend = theory.inner(atom.args[0]).terms
+        first = next(iter(dividend))
+        for c, form in forms.items():
+            k, left = divmod(form.terms.get(first, 0), dividend[first])
+            if left or k < 2 or (c, k * n) in tried:
+                continue
+            if any((form.terms.get(a, 0) - k * of_a) % (k * n) for a, of_a in dividend.items()):
+                continue
+            tried.add((c, k * n))
+            quotient = theory.quotient_by(form, k * n)
+            if len(quotient.terms) > 1 and atom in quotient.terms:
+                yield builder.add_class(quotient), ("floordiv", None, (c, builder.add_class(number(k * n))))
+
+
+def add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> dict[int, Node]:
+    """Add sums as multiples of a dividend and of its quotient; those with nothing besides, and the quotients.
+
+    ``7*x - 524*y - 1259*((x - 75*y)//180)`` needs one ``x + 105*y``: a normal form has the smallest coefficients below
+    ``//``, so a sum beside it that was a multiple of what is divided is none any more. Which multiple of 180 the
+    dividend has lost is what makes both one again: of ``a*S + c*(S//n)`` the normal form is ``R + c*(D//n)``, where
+    ``S`` is ``D + n*w`` and ``R - a*D`` is ``(c + a*n)*w``.
+    """
+    found: dict[int, Node] = {}
+    for c, form in forms:
+        if builder.theory.late_or_raise():
+            break
+        if not 2 < len(form.terms) <= LIMITS.wide_sum:
+            continue
+        for atom, coefficient in form.terms.items():
+            for dividend, n in _readings(builder, atom):
+                for whole, left, a in _dividends(builder, form, atom, coefficient, dividend, n):
+                    base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
+                    divided = builder.add_class(quotient, expand=False)
+                    division: Node = ("floordiv", None, (base, builder.add_class(number(n))))
+                    multiples = builder.sum_node([(whole, a), (quotient, coefficient)], left)
+                    builder.add_node(divided, division)
+                    builder.add_node(c, multiples)
+                    if not left.terms:
+                        found |= {divided: division, c: multiples}
+    return found
+
+
+def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
+    """The dividends and divisors of which an atom is the quotient, if it is one by a literal."""
+    n = literal_divisor(atom)
+    if not n:
+        return
+    dividend = builder.theory.inner(atom.args[0])
+    yield dividend, n
+    for inside, k in dividend.terms.items():
+        # (x//b + r)//n is (x + b*r)//(b*n), and -(x//b) is (b - 1 - x)//b
+        if abs(k) == 1 and (b := literal_divisor(inside)) > 1:
+            below = builder.theory.inner(inside.args[0])
+            rest = dividend.plus(atom_form(inside), -k)
+            yield rest.times(b).plus(below, k).shifted(b - 1 if k < 0 else 0), b * n
+
+
+def _dividends(
+    builder: Builder, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
+) -> Iterator[tuple[LinearForm, LinearForm, int]]:
+    """Dividends of a quotient in a sum, with what is left of that beside a multiple of them and of the quotient."""
+    rest = form.plus(atom_form(atom), -coefficient)
+    scales = {rest.terms[x] // k: None for x, k in dividend.terms.items() if x in rest.terms and not rest.terms[x] % k}
+    for near in (1, -1):
+        if not (near - coefficient) % n:
+            scales[(near - coefficient) // n] = None
+    for a in scales:
+        step = coefficient + a * n
+        if not a or not step:
+            continue
+        difference = rest.plus(dividend, -a)
+        whole = LinearForm({x: k // step for x, k in difference.terms.items() if not k % step}, 0)
+        left = difference.plus(whole, -step)
+        if not whole.terms or len(left.terms) + 2 >= len(form.terms):
+            continue
+        total = dividend.plus(whole, n)
+        shifts = {} if left.constant % step else {left.constant // step: None}
+        shifts[periods_below_zero(builder.theory.plain_bounds(total)[0], n) // n] = None
+        for shift in shifts:
+            yield total.shifted(n * shift), left.shifted(-step * shift), a
