@@ -53,6 +53,16 @@ def select_width(term: Expr) -> int:
     return width
 
 
+def is_wide(term: Expr) -> bool:
+    """Whether an integer has a bound that 64 bits do not hold; what has no bound is taken to fit.
+
+    Its variables get bounds, or there is no C.
+    """
+    low, high = LIMITS[64]
+    wide = (term.vmin < low and is_finite(term.vmin)) or (term.vmax > high and is_finite(term.vmax))
+    return wide and not (term.element or term.op == "buffer")
+
+
 def misfits(roots: Iterable[Expr]) -> set[Expr]:
     """The terms below ``roots``, themselves among them, on the way to which 64 bits do not hold every integer.
 
@@ -61,15 +71,8 @@ def misfits(roots: Iterable[Expr]) -> set[Expr]:
     >>> sorted(map(str, misfits([i + i // 2, i * 3 // 6])))
     ['i*3', 'i*3//6']
     """
-    low, high = LIMITS[64]
     order = topological(roots)
-    # what has no bound is taken to fit: its variables get bounds, or there is no C
-    wide = {
-        t
-        for t in order
-        if ((t.vmin < low and is_finite(t.vmin)) or (t.vmax > high and is_finite(t.vmax)))
-        and not (t.element or t.op == "buffer")
-    }
+    wide = {t for t in order if is_wide(t)}
     return with_users(wide, order) if wide else wide
 
 

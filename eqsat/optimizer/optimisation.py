@@ -217,11 +217,15 @@ class Optimisation(ABC):
         """When the input is given back rather than anything else waited for."""
         return self._ends(LIMITS.last_share) + LIMITS.grace
 
-    def _cheapest(self, one: list[Expr], other: list[Expr]) -> list[Expr]:
-        """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared."""
+    def _cheapest(self, one: list[Expr], other: list[Expr], model: CostModel | None = None) -> list[Expr]:
+        """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared.
+
+        Terms in the forms of :func:`reduced` are priced by the ``model`` that was given.
+        """
+        model = model or self.model
         if self.extract != "tree":
-            return min(one, other, key=lambda exprs: cost_of(exprs, self.model))
-        costs = costs_alone([*one, *other], self.model)
+            return min(one, other, key=lambda exprs: cost_of(exprs, model))
+        costs = costs_alone([*one, *other], model)
         return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
 
     @abstractmethod
@@ -326,7 +330,7 @@ class Optimisation(ABC):
         is_changed, cost_before = tuple(exprs) != self.roots, cost_of_terms(self.order, model)
         cost = cost_of(exprs, model) if is_changed else cost_before
         if self.extract == "tree":
-            exprs = self._cheapest(exprs, reduced(self.roots, self.model))
+            exprs = self._cheapest(exprs, reduced(self.roots, self.model), model)
             cost = cost_of(exprs, model)
         elif is_changed and (
             cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots))

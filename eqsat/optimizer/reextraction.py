@@ -93,9 +93,9 @@ class Extraction(Optimisation):
         snapshot = cast(Snapshot, self.result.snapshot).for_other_answer()
         result = self._result(found, len(built.graph), contexts, engine, snapshot)
         # what the checks change may cost more
-        exprs = self._cheapest([*result.exprs], before)
+        exprs = self._cheapest([*result.exprs], before, result.model)
         if isinstance(self.model, LoopAware):
-            exprs = self._cheapest(exprs, self._bracketed(before, self.model))
+            exprs = self._cheapest(exprs, self._bracketed(before, self.model), result.model)
         cost = cost_of(exprs, result.model)
         bound = None if result.bound is None else min(result.bound, cost)
         return replace(result, exprs=tuple(exprs), cost=cost, bound=bound)

@@ -13,6 +13,7 @@ from eqsat.interop.mlir import rewrite
 from eqsat.kernels.ranges import Axis, Nest, cheapest
 from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import StrengthReduced, cost_of, plain, reduced, strength_reduced
+from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.text import parse
 from eqsat.prove.verify import check_equal
@@ -97,6 +98,34 @@ def test_answers(text: str, before: int, after: int, options: dict[str, object])
     assert result.cost == cost_of(result.exprs, SLOW)
     assert result.model is SLOW or result.model.model is SLOW  # type: ignore[attr-defined]
     assert result.check()
+
+
+#: Terms with a remainder in which its form has no place: by the bounds of the form, which are wider.
+NO_ROOM = [
+    # 64 bits hold the product with the remainder only
+    ("x%7*y", "x%7*y"),
+    ("x%7*2**60 + x//7", "(x%7 << 60) + (x*1171 >> 13)"),
+    ("x%3*(y%5)*(y%7)*2**56 + x%7", "(x%3*(y%5)*(y%7) << 56) + (x - (x*1171 >> 13)*7)"),
+    # a product with too many bits
+    ("prod((x - r)%3 - 1, r, 0, 6000)", "prod((x - r1)%3 - 1, r1, 0, 6000)"),
+    # the index would have the bounds of the end
+    ("sum(r*2**58, r, 0, x%7)", "sum(r1 << 58, r1, 0, x%7)"),
+    ("max_over(r, r, 0, x%8)", "max_over(r1, r1, 0, x & 7)"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), NO_ROOM)
+def test_bounds_of_forms_are_no_wider_than_there_is_room_for(text: str, expected: str) -> None:
+    names = {"x": var("x", 0, 999), "y": var("y", 0, 2**60)}
+    term = parse(text, names)
+    (found,) = reduced([term], StrengthReduced(SLOW))
+    assert str(found) == expected
+    assert not misfits([found])
+    first = optimize(term, cost=SLOW)
+    for result in (first, first.extract(SLOW), optimize(term).extract(SLOW)):
+        assert not misfits(result.exprs)
+        assert result.cost == cost_of(result.exprs, SLOW) <= result.cost_before
+        assert result.check()
 
 
 def test_another_model_is_extracted() -> None:
