@@ -300,14 +300,19 @@ def reason(error: Exception) -> str:
 
 
 def kind_of(record: Record) -> str:
-    return str(record.get("kind", "plain"))
+    kind = record.get("kind")
+    return "plain" if kind is None else str(kind)
 
 
 def refuse_unknown(kind: str, others: Iterable[str] = ()) -> None:
     """Raise ``ValueError`` unless there are cases of a kind: those that are lists of expressions, and ``others``."""
-    if kind != "reduce" and kind not in _KINDS and kind not in others:
-        near = did_you_mean(kind, ["reduce", *_KINDS, *others])
+    known = [*_KINDS, "reduce", *others]
+    if kind in known:
+        return
+    near = did_you_mean(kind, known)
+    if others:
         raise ValueError(f"cases of kind {kind!r} are unknown: docs/corpora.md lists the kinds{near}")
+    raise ValueError(f"a case of kind {kind!r}: only those of {', '.join(known)} are lists of expressions{near}")
 
 
 def get(record: Record, key: str, kind: type, default: Any = None) -> Any:

@@ -1,6 +1,7 @@
 """Cases from Python: read, filtered, made, written."""
 
 import json
+import re
 
 import pytest
 from corpora import GATES, HAND, SEEDS, TESTS
@@ -16,7 +17,7 @@ def test_what_is_written_is_read(path, tmp_path):
     left_out: list[str] = []
     given = read_corpus(path, left_out.append)
     assert given
-    assert all("cases of kind" in line for line in left_out)
+    assert all("a case of kind" in line for line in left_out)
     write_corpus(given, tmp_path / "copy.jsonl")
     for before, after in zip(given, read_corpus(tmp_path / "copy.jsonl"), strict=True):
         assert after.exprs[: len(before.exprs)] == before.exprs
@@ -43,3 +44,19 @@ def test_a_case_of_terms():
 def test_the_first_bad_line_is_named():
     with pytest.raises(ValueError, match=r"^line 3: not a line of JSON: "):
         read_corpus(['{"vars": {}, "exprs": ["1"]}', "", "{"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("constraints", "'constraints': only those of plain, gate, shapetracker, expand, reduce are lists"),
+        ("gates", "are lists of expressions; did you mean 'gate'?"),
+    ],
+)
+def test_what_is_no_list_of_expressions_was_called_unknown(kind, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        case_of({"id": "a", "kind": kind, "vars": {"i": [0, 31]}, "before": ["i < 20"]})
+
+
+def test_a_kind_that_is_null_is_none():
+    assert case_of({"id": "a", "kind": None, "vars": {"i": [0, 31]}, "exprs": ["i"]}).exprs == [var("i", 0, 31)]
