@@ -101,7 +101,8 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
         Whether the rules run modulo linear integer arithmetic. Without it they run alone.
     extract : {"tree", "dag", "exact"}
         Whether a subterm that is used twice counts twice (``"tree"``) or once (``"dag"``). ``"exact"`` proves that the
-        choice is the best of the e-graph, or how far it may be off, in the time that is left (extra: exact).
+        choice is the best of the e-graph, or how far it may be off, in the time that is left (extra: exact). The engine
+        ``"greedy"`` has one term for each root, so it takes ``"exact"`` for ``"dag"``, and proves no bound.
     pareto : {"operations", "live"}, optional
         Also find answers that cost more but have fewer operations, or fewer values live at once: ``Result.pareto``.
     branches : {"eager", "lazy"}
