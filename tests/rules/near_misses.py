@@ -1,4 +1,7 @@
-"""Near misses: instances of a rule in which one conjunct of its guard fails, all others hold, and the sides differ."""
+"""Near misses: instances of a rule in which one conjunct of its guard fails, all others hold, and the sides differ.
+
+They are at the edge where that can be: a bound is missed by one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
 from eqsat.lang.ops import DIVISIONS
 
-#: Instances drawn for one conjunct, and how many of the fitting ones are tried.
+#: Instances drawn for one conjunct, and how many of the fitting ones are tried: of those at its edge, and of all others.
 DRAWN, TRIED = 30_000, 40
 #: The sides are compared at all points of the variables' ranges, if there are no more than this.
 POINTS = 50_000
@@ -23,12 +26,16 @@ POINTS = 50_000
 
 @dataclass(frozen=True)
 class NearMiss:
-    """Both sides of a rule where only ``conjunct`` fails; ``facts`` are the other conjuncts that terms must satisfy."""
+    """Both sides of a rule where only ``conjunct`` fails.
+
+    ``facts`` are what terms must satisfy. ``past`` is by how much more than the least possible the conjunct fails.
+    """
 
     conjunct: Expr
     left: Expr
     right: Expr
     facts: tuple[Expr, ...]
+    past: int
 
 
 def conjuncts_of(rule: Rule) -> list[Expr]:
@@ -52,11 +59,28 @@ def near_miss(rule: Rule, conjunct: Expr) -> NearMiss | None:
         if not _speaks_of_terms(other):
             value = evaluate([other], drawn, total=True)[0] & _defined(other, drawn)
             holds = holds & (~value if other is conjunct else value)
-    for index in np.flatnonzero(holds)[:TRIED]:
-        for left, right, facts in _instance(rule, {name: int(v[index]) for name, v in drawn.items()}, conjunct):
+    indices, past = np.flatnonzero(holds), _past(conjunct, drawn)
+
+    def instances(index: int) -> Iterator[tuple[Expr, Expr, tuple[Expr, ...]]]:
+        return _instance(rule, {name: int(v[index]) for name, v in drawn.items()}, conjunct)
+
+    nearest = indices[np.argsort(past[indices], kind="stable")]
+    edge = next((int(past[index]) for index in nearest if any(instances(index))), 0)
+    at_edge = past[indices] == edge
+    for index in [*indices[at_edge][:TRIED], *indices[~at_edge][:TRIED]]:
+        for left, right, facts in instances(index):
             if _differ(left, right, facts):
-                return NearMiss(conjunct, left, right, facts)
+                return NearMiss(conjunct, left, right, facts, int(past[index]) - edge)
     return None
+
+
+def _past(conjunct: Expr, drawn: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """By how much a comparison fails; 0 for other conjuncts, and for those about terms."""
+    if conjunct.op not in ("lt", "le", "eq") or _speaks_of_terms(conjunct):
+        return np.zeros(DRAWN, dtype=np.int64)
+    left, right = np.broadcast_arrays(*evaluate(conjunct.args, drawn, total=True), np.zeros(DRAWN))[:2]
+    past: NDArray[Any] = np.abs(left - right)
+    return past
 
 
 def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
@@ -73,7 +97,7 @@ def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
         elif name in TERMS:
             needed = {n.split("_")[0] for n in names if n.split("_")[1:2] == [name]} - {"vmin", "vmax"}
             modulus = source.integers(2, 7, DRAWN) if needed else np.ones(DRAWN, dtype=np.int64)
-            low = source.integers(-6, 7, DRAWN)
+            low = source.integers(-9, 7, DRAWN)
             high = low + source.integers(1, 9, DRAWN)
             rest = source.integers(0, modulus) if "remainder" in needed else np.zeros(DRAWN, dtype=np.int64)
             drawn[f"modulus_{name}"], drawn[f"remainder_{name}"] = modulus, rest
@@ -113,6 +137,9 @@ def _instance(rule: Rule, drawn: dict[str, int], conjunct: Expr) -> Iterator[tup
         else:
             image[letter] = const(drawn[name])
     needed = [other for other in conjuncts_of(rule) if other is not conjunct and _speaks_of_terms(other)]
+    if _speaks_of_terms(conjunct):
+        # the sides may be equal, but not the wrong way round
+        needed.append(make("le", *conjunct.args))
     try:
         left, right, *facts = substitute([pattern.left, pattern.right, *needed], image)
     except ValueError:
