@@ -14,9 +14,9 @@ FOLDING = [
          "vmin(y)*vmax(y) > 0 and vmin(x)//vmin(y) == vmax(x)//vmax(y) and vmin(x)//vmax(y) == vmax(x)//vmin(y)",
          "x%y = x - y*(x//y)", source="A32 A33"),
     Rule("two-periods-div-symbolic", "x // y", "where(x < y*(vmin(x)//vmax(y) + 1), vmin(x)//vmax(y), vmin(x)//vmax(y) + 1)",
-         "vmin(y) < vmax(y) and 0 <= vmin(x) and vmin(y) > 0 and vmax(x)//vmin(y) == vmin(x)//vmax(y) + 1", "the corner quotients are neighbours", modulo_theory=True),
+         "vmin(y) < vmax(y) and vmin(y) > 0 and vmin(x)//vmax(y) <= vmin(x)//vmin(y) and vmax(x)//vmax(y) <= vmax(x)//vmin(y) and vmax(x)//vmin(y) == vmin(x)//vmax(y) + 1", "the corner quotients are neighbours", modulo_theory=True),
     Rule("two-periods-mod-symbolic", "x % y", "x - where(x < y*(vmin(x)//vmax(y) + 1), y*(vmin(x)//vmax(y)), y*(vmin(x)//vmax(y) + 1))",
-         "vmin(y) < vmax(y) and 0 <= vmin(x) and vmin(y) > 0 and vmax(x)//vmin(y) == vmin(x)//vmax(y) + 1", "x%y = x - y*(x//y)", modulo_theory=True),
+         "vmin(y) < vmax(y) and vmin(y) > 0 and vmin(x)//vmax(y) <= vmin(x)//vmin(y) and vmax(x)//vmax(y) <= vmax(x)//vmin(y) and vmax(x)//vmin(y) == vmin(x)//vmax(y) + 1", "x%y = x - y*(x//y)", modulo_theory=True),
     # 2 remove_nested_mod
     Rule("mod-of-mod", "(x % c) % d", "x % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35"),
     Rule("mod-of-mod-sum", "(x % c + y) % d", "(x + y) % d", "c % d == 0", "x%c differs from x by a multiple of d", source="A34 A35 E9", covered_by="mod-of-scaled-mod"),

@@ -24,6 +24,7 @@ RANGES = {
     "u": (0, 1),
     "n": (7, 20),
     "m": (1, 99),
+    "k": (5, 8),
 }
 NAMES = {name: var(name, *ends) for name, ends in RANGES.items()}
 
@@ -48,6 +49,7 @@ SELECTED = [
     # by a variable
     ("(y + z)%n", "y + z - where(y + z < n, 0, n)"),
     ("(y + z)//n", "where(y + z < n, 0, 1)"),
+    ("(y - 9)//k", "where(y + k < 9, -2, -1)"),
     # three periods
     ("x%6", "x%6"),
     ("v//5", "v//5"),
