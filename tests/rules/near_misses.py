@@ -18,7 +18,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
 from eqsat.lang.ops import DIVISIONS
 
-#: Instances drawn for one conjunct, and how many of the fitting ones are tried: of those at its edge, and of all others.
+#: Instances drawn for one conjunct, and how many of the fitting ones are tried, of those at its edge and of all others.
 DRAWN, TRIED = 30_000, 40
 #: The sides are compared at all points of the variables' ranges, if there are no more than this.
 POINTS = 50_000
