@@ -131,8 +131,10 @@ def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, exten
         scale = form.terms.get(index, 0)
         rest = form.plus(atom_form(index), -scale)
         return 0 if gcd(scale, extent) == 1 and is_free_of(theory, index, rest) else None
-    if term.op == "bitxor" and term.args[0] is index and last.op == "const" and extent & (extent - 1) == low == 0:
-        return 0 if 0 <= last.vmin < extent else None
+    if term.op == "bitxor" and index in term.args and extent & (extent - 1) == low == 0:
+        mask = theory.form(last if term.args[0] is index else term.args[0])
+        least, most = theory.bounds(mask)
+        return 0 if is_free_of(theory, index, mask) and 0 <= least and most < extent else None
     if theory.variables.of(term) != theory.variables.of(index) or theory.form(term).is_affine():
         return None
     if extent > LIMITS.computed_steps:

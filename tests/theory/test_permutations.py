@@ -12,7 +12,7 @@ from eqsat.theory.linear import LinearArithmetic
 
 K, N = var("k", -20, 99), var("n", 0, 9)
 A, B = buffer("A"), buffer("B")
-NAMES = {"A": A, "B": B, "F": buffer("F", "f32"), "k": K, "n": N}
+NAMES = {"A": A, "B": B, "F": buffer("F", "f32"), "k": K, "n": N, "m": var("m", 0, 7)}
 
 PERMUTED = [
     ("sum(A[(r + k) % 16], r, 0, 16)", "sum(A[r], r, 0, 16)"),
@@ -20,6 +20,7 @@ PERMUTED = [
     ("sum(A[(r*3 + k) % 16], r, 0, 16)", "sum(A[r], r, 0, 16)"),
     ("max_over(A[(5 - r) % 8], r, 0, 8)", "max_over(A[r], r, 0, 8)"),
     ("sum(A[r ^ 5], r, 0, 8)", "sum(A[r], r, 0, 8)"),
+    ("sum(A[r ^ m], r, 0, 8)", "sum(A[r], r, 0, 8)"),
     ("prod(A[3 - r], r, 0, 4)", "prod(A[r], r, 0, 4)"),
     ("sum(A[n - 1 - r], r, 0, n)", "sum(A[r], r, 0, n)"),
     ("sum(A[n - r] * B[9 - r], r, k, n)", "sum(A[r - k + 1] * B[r - k - n + 10], r, k, n)"),
@@ -46,6 +47,9 @@ DIFFERENT = [
     ("sum(A[(r + k) % 8], r, 8, 16)", "sum(A[r], r, 8, 16)"),
     ("sum(A[r ^ 9], r, 0, 8)", "sum(A[r], r, 0, 8)"),
     ("sum(A[r ^ 3], r, 0, 6)", "sum(A[r], r, 0, 6)"),
+    ("sum(A[r ^ (m + 1)], r, 0, 8)", "sum(A[r], r, 0, 8)"),
+    ("sum(A[r ^ (m - 1)], r, 0, 8)", "sum(A[r], r, 0, 8)"),
+    ("sum(max_over(A[r ^ s], s, 0, 4), r, 0, 4)", "sum(A[r], r, 0, 4)"),
     # the index itself, or another permutation, stands there too
     ("sum(A[(r + k) % 16] * r, r, 0, 16)", "sum(A[r] * r, r, 0, 16)"),
     ("sum(A[(r + k) % 16] * B[(r + 1) % 16], r, 0, 16)", "sum(A[r] * B[r], r, 0, 16)"),
@@ -74,7 +78,7 @@ def permuted(draw: st.DrawFn) -> Expr:
     r, s = var("r", -9, 20), var("s", 0, 9)
     scale, offset = draw(st.sampled_from([1, 1, -1, 2, 3, 5, -3])), draw(st.sampled_from([0, 1, -4, K, K * 2, N, s]))
     inner = r * scale + offset
-    index = draw(st.sampled_from([inner % extent, inner % draw(st.integers(1, 9)), inner, r ^ draw(st.integers(0, 9))]))
+    index = draw(st.sampled_from([inner % extent, inner % draw(st.integers(1, 9)), inner, r ^ draw(st.one_of(st.integers(0, 9), st.sampled_from([N, K % 4, s])))]))
     beside = draw(st.sampled_from([1, 1, B[index], B[r], B[inner % extent], N - r]))
     over, within = [draw(st.sampled_from([sum_over, prod_over, max_over, min_over])) for _ in range(2)]
     end = draw(st.sampled_from([low + extent, low + extent, N]))
