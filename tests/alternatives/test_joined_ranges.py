@@ -17,7 +17,7 @@ from eqsat.theory.linear import LinearArithmetic
 
 K, N = var("k", 0, 9), var("n", 0, 12)
 A, B = buffer("A"), buffer("B")
-NAMES = {"A": A, "B": B, "k": K, "n": N, "m": var("m", -3, 9)}
+NAMES = {"A": A, "B": B, "k": K, "n": N, "m": var("m", -3, 9), "q": var("q", 0, 10**6)}
 
 JOINED = [
     ("sum(A[r], r, 0, 16) - sum(A[r], r, 0, 8)", "sum(A[r], r, 8, 16)"),
@@ -64,6 +64,9 @@ APART = [
     # a range that may be empty, or longer than the other
     "sum(A[r], r, 0, m) + sum(A[r], r, m, 14)",
     "sum(A[r], r, 0, n) - sum(A[r], r, 0, k)",
+    # one is longer where no sample point is
+    "sum(A[r], r, 0, where(q == 777777, 9, 0)) + sum(A[r], r, where(q == 777777, 9, 0), 6)",
+    "sum(A[r], r, 0, where(q == 777777, -9, 6)) + sum(A[r], r, where(q == 777777, -9, 6), 12)",
 ]
 
 
