@@ -134,7 +134,7 @@ def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, exten
     if term.op == "bitxor" and index in term.args and extent & (extent - 1) == low == 0:
         mask = theory.form(last if term.args[0] is index else term.args[0])
         least, most = theory.bounds(mask)
-        return 0 if is_free_of(theory, index, mask) and 0 <= least and most < extent else None
+        return 0 if is_free_of(theory, index, mask) and least >= 0 and most < extent else None
     if theory.variables.of(term) != theory.variables.of(index) or theory.form(term).is_affine():
         return None
     if extent > LIMITS.computed_steps:

@@ -78,7 +78,8 @@ def permuted(draw: st.DrawFn) -> Expr:
     r, s = var("r", -9, 20), var("s", 0, 9)
     scale, offset = draw(st.sampled_from([1, 1, -1, 2, 3, 5, -3])), draw(st.sampled_from([0, 1, -4, K, K * 2, N, s]))
     inner = r * scale + offset
-    index = draw(st.sampled_from([inner % extent, inner % draw(st.integers(1, 9)), inner, r ^ draw(st.one_of(st.integers(0, 9), st.sampled_from([N, K % 4, s])))]))
+    mask = draw(st.one_of(st.integers(0, 9), st.sampled_from([N, K % 4, s])))
+    index = draw(st.sampled_from([inner % extent, inner % draw(st.integers(1, 9)), inner, r ^ mask]))
     beside = draw(st.sampled_from([1, 1, B[index], B[r], B[inner % extent], N - r]))
     over, within = [draw(st.sampled_from([sum_over, prod_over, max_over, min_over])) for _ in range(2)]
     end = draw(st.sampled_from([low + extent, low + extent, N]))
