@@ -314,11 +314,6 @@ class Facts(Arithmetic):
         return not any(mentions(a, variable) for a in (*rest.terms, *form.plus(product, -1).terms))
 
     def _assume_nonzero(self, form: LinearForm) -> None:
-        low, high = self.bounds(form)
-        if low == 0:
-            self._assume_at_least(form, 1)
-        elif high == 0:
-            self._assume_at_least(form.times(-1), 1)
         form = _without_content(form)
         self.nonzero.add(form)
         self.nonzero.add(form.times(-1))

@@ -350,7 +350,7 @@ class SumOver(Reducer):
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
         for part in inside:
             n = literal_divisor(part)
-            if n > 0 and always_divisible(self.theory.inner(part.args[0]), n):
+            if n > 0 and constant_remainder(self.theory.inner(part.args[0]), n, LIMITS.divisibility_cases) == 0:
                 whole = self._multiplied(part.args[0], _without(inside, part))
                 return self.theory.quotient_by(self.of(whole), n)
         return None
@@ -411,19 +411,6 @@ def _without(parts: Sequence[Expr], part: Expr) -> list[Expr]:
     others = list(parts)
     others.remove(part)
     return others
-
-
-def always_divisible(form: LinearForm, n: int) -> bool:
-    """Whether ``n`` divides a sum of products of atoms whatever integers the atoms are.
-
-    >>> from eqsat.lang.expr import var
-    >>> x = var("x", 0, 9)
-    >>> always_divisible(LinearForm({x * x: 1, x: 1}, 0), 2), always_divisible(LinearForm({x: 1}, 0), 2)
-    (True, False)
-    """
-    if form.content() % n == 0 and form.constant % n == 0:
-        return True
-    return constant_remainder(form, n, LIMITS.divisibility_cases) == 0
 
 
 @cache
