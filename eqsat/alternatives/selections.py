@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import gcd
 from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
@@ -96,12 +97,36 @@ class SelectionNodes(KindNodes):
                 for b, j in zip(args, (k, k if op == "add" else -k), strict=False):
                     terms[b] = terms.get(b, 0) + j
                     pending.append(b)
-        for a, k in terms.items() if constant else ():
-            if choice[a][0] != "where":
-                continue
+        selections = [a for a in terms if choice[a][0] == "where"]
+        if selections and constant:
+            self._enter_literals(c, selections, terms, constant)
+        for a, k in list(terms.items()) if selections else ():
+            if uses[a] <= 1 and (apart := self._constant_apart(a, choice)) is not None:
+                (b, j), own = apart
+                others = {**terms, b: terms.get(b, 0) + k * j}
+                del others[a]
+                self._enter_literals(c, selections, others, constant + k * own)
+
+    def _enter_literals(self, c: int, selections: Iterable[int], terms: Mapping[int, int], constant: int) -> None:
+        """Add the sum of ``terms`` and a constant to a class, with the constant in the literals of a selection."""
+        for a in selections:
+            k = terms[a]
             whole = self.add_class(self.classes.form_of(a).times(k).shifted(constant))
             for op, _, args in list(self.classes.graph.classes[a]):
                 if op == "where" and not any(self.classes.form_of(x).terms for x in args[1:]):
                     ends = [self.add_class(self.classes.form_of(x).times(k).shifted(constant)) for x in args[1:]]
                     self.classes.add_node(whole, ("where", None, (args[0], *ends)))
             self.classes.add_node(c, sum_of([*[(b, j) for b, j in terms.items() if b != a], (whole, 1)], 0))
+
+    def _constant_apart(self, c: int, choice: Choice) -> tuple[tuple[int, int], int] | None:
+        """``max(x*6 - 12, 0)`` is ``max(x, 2)`` times 6 and a constant: that extreme, its factor and the constant."""
+        op, _, args = choice[c]
+        operands = [self.classes.form_of(a) for a in args] if op in ("min", "max") else []
+        if sorted(bool(operand.terms) for operand in operands) != [False, True]:
+            return None
+        [constant] = [operand.constant for operand in operands if operand.terms]
+        if not constant:
+            return None
+        value = self.classes.form_of(c).shifted(-constant)
+        factor = gcd(value.content(), value.constant)
+        return (self.add_class(value.divided(factor)), factor), constant

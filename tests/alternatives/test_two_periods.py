@@ -91,6 +91,26 @@ def test_constants_are_taken_in_where_the_rest_is_there():
     assert result.cost <= cost_of(wanted, Latency())
 
 
+CLAMPED = [
+    # a clamp that is multiplied, its constant in the literals beside it
+    ("max(x - 2, 0)*6 + z//5*270", "max(x, 2)*6 + where(z < 5, -12, 258)"),
+    ("min(x + 3, 5)*6 + z//5*270", "min(x, 2)*6 + where(z < 5, 18, 288)"),
+    # without literals beside it there is nothing to gain
+    ("max(x - 2, 0)*6 + y*270", "max(0, x*6 - 12) + y*270"),
+    # nor without a constant that is added to what is clamped
+    ("max(x, 2)*6 + z//5*270", "max(x, 2)*6 + where(z < 5, 0, 270)"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), CLAMPED)
+def test_the_constant_of_a_clamp_is_taken_into_literals(text, wanted):
+    ranges = {"x": (0, 6), "y": (0, 6), "z": (0, 9)}
+    result = optimize(text, **ranges)
+    names = {name: var(name, *bounds) for name, bounds in ranges.items()}
+    assert result.cost == cost_of([parse(wanted, names)], Latency())
+    assert result.check().equal
+
+
 #: Selections, and what they stand for: equal normal forms, whatever the ranges would let evaluation find.
 READ = [
     ("where(x < 8, x, x - 8)", "x - x//8*8", {"x": (0, 2**40)}, ["x < 16"]),
