@@ -232,6 +232,8 @@ class Conditions(Arithmetic):
             form, low, high = form.times(-1), -high, -low
         if self.has_minima[0] and (split := self._split_equation(form)) is not None:
             return split
+        if (selected := self._select_equation(form)) is not None:
+            return selected
         if (moved := self._moved_remainder(form)) is not None:
             return self.equal_zero(moved)
         # at an end of its range equality is a comparison, which may simplify further
@@ -244,6 +246,30 @@ class Conditions(Arithmetic):
         if self._never_zero(form):
             return FALSE
         return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+
+    def _select_equation(self, form: LinearForm) -> Expr | None:
+        """``where(c, x, 3) == 5`` is ``c and x == 5``, and ``where(c, x, 5) == 5`` is ``not c or x == 5``, if shorter.
+
+        So is a chain of such selections, as of a table that is looked up by comparisons.
+        """
+        outer: list[tuple[str, Expr]] = []
+        rest = form
+        while len(rest.terms) == 1 and (atom := next(iter(rest.terms))).op == "where":
+            k = rest.terms[atom]
+            branches = [self.inner(arg).times(k).shifted(rest.constant) for arg in atom.args[1:]]
+            literal = next((place for place, branch in enumerate(branches) if not branch.terms), None)
+            if literal is None:
+                break
+            holds = self.negate(atom.args[0]) if literal else atom.args[0]
+            outer.append(("and", self.negate(holds)) if branches[literal].constant else ("or", holds))
+            rest = branches[1 - literal]
+        if not outer:
+            return None
+        found = self.equal_zero(rest)
+        for op, condition in reversed(outer):
+            found = self.junction(op, [condition, found])
+        whole = make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        return found if self.simplicity.size(found) < self.simplicity.size(whole) else None
 
     def _equal_by_parts(self, form: LinearForm) -> Expr | None:
         """The normal form of ``form == 0`` by those of its parts, where these decide it.

@@ -510,6 +510,9 @@ SHORTER = [
     (["x < -998 and x + y == -996"], ["x < -998 and y == 3"]),
     (["x + y == -996 or -999 < x"], ["y == 3 or -998 <= x"]),
     (["x + y == -996 or -998 < x"], ["x + y == -996 or -997 <= x"]),
+    # what a table has at the ends of its range and between them; one that is needed may be compared
+    (["where(x != 3, where(x != 5, where(x != 7, 10, 4), 2), 1) == 10"], ["x != 3 and x != 5 and x != 7"]),
+    (["where(x != 3, y, 1)", "where(x != 3, y, 1) == 4"], ["where(x != 3, y, 1)", "where(x != 3, y, 1) == 4"]),
     # a digit of two values selects
     (["x//12%2*12 - 16"], ["where(x//12%2 < 1, -16, -4)"]),
     # what is subtracted loses its constant

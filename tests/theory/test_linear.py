@@ -346,6 +346,13 @@ STEPS = [
     ("min(x, x//5*5 + n)", "x", {"x": BIG, "n": (4, 9)}, {"x": (-99, 99), "n": (3, 9)}),
     ("max(where(x < 3, y, 0), where(x < 3, n, 1))", "where(x < 3, max(y, n), 1)", {"x": BIG, "y": BIG, "n": BIG}, None),
     ("where(x == 3, 5, x + 2)", "x + 2", {"x": (0, 9)}, None),
+    # a selection with a literal that is compared, and a table that is looked up by comparisons
+    ("where(x < y, n, 3) == 5", "x < y and n == 5", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("where(x < y, n, 3) == 3", "y <= x or n == 3", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("where(x < y, 3, n) != 5", "x < y or n != 5", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("where(x < y, n*2 + 1, 3) == 5", "x < y and n == 2", {"x": BIG, "y": BIG, "n": BIG}, None),
+    ("where(x != 0, where(x != 1, where(x != 2, 9, 5), 0), 7) == 5", "x == 2", {"x": BIG}, None),
+    ("where(x != 0, where(x != 1, where(x != 2, 9, 5), 0), 7) == 6", "False", {"x": BIG}, None),
     # comparisons of minima and maxima
     ("min(x, y) <= x", "True", {"x": BIG, "y": BIG}, None),
     ("min(x, 40) < min(x, 39)", "False", {"x": BIG}, None),
