@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import cast
 
@@ -76,7 +76,8 @@ class SelectionNodes(KindNodes):
         Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
         """
         classes = list(reachable(choice, self.classes.graph.roots))
-        uses = Counter([a for c in classes for a in choice[c][2]])
+        self._step_from_one(classes, choice)
+        uses = _uses(classes, choice)
         for c in classes:
             form = self.classes.values[c]
             if isinstance(form, LinearForm) and form.constant:
@@ -86,17 +87,31 @@ class SelectionNodes(KindNodes):
                         self.classes.add_node(c, self.beside(form, rest))
                 self._absorb_constant(c, choice, uses)
 
+    def _step_from_one(self, classes: Sequence[int], choice: Choice) -> None:
+        """Choose ``y + 7`` as ``(y + 3) + 4`` if ``y`` has a selection and no other use: ``y + 3`` may take it in."""
+        uses = _uses(classes, choice)
+        # by sum, the classes that add a literal to it, with the literal
+        steps: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for c in classes:
+            op, _, args = choice[c]
+            if op in ("add", "sub") and choice[args[1]][0] == "const":
+                by = cast(int, choice[args[1]][1])
+                steps[args[0]].append((c, by if op == "add" else -by))
+        for y, found in steps.items():
+            if len(found) < 2 or uses[y] > len(found) or y in self.classes.graph.roots:
+                continue
+            _, terms = _added_up(y, choice, uses)
+            selects = any(choice[a][0] == "where" for a in terms)
+            if selects or any(map(self._has_two_values, self.classes.form_of(y).terms)):
+                (first, least), *others = sorted(found, key=lambda step: (step[1], step[0]))
+                for c, by in others:
+                    node = sum_of([(first, 1)], by - least)
+                    if self.classes.add_node(c, node):
+                        choice[c] = node
+
     def _absorb_constant(self, c: int, choice: Choice, uses: Mapping[int, int]) -> None:
         """Add the sum that ``choice`` has for a class, its constant in the literals of a selection if it has one."""
-        constant, terms, pending = 0, {c: 1}, [c]
-        while pending:
-            op, payload, args = choice[a := pending.pop()]
-            is_own = a == c or uses[a] == 1
-            if (op == "const" or (op in ("add", "sub") and is_own)) and (k := terms.pop(a, 0)):
-                constant += k * cast(int, payload) if op == "const" else 0
-                for b, j in zip(args, (k, k if op == "add" else -k), strict=False):
-                    terms[b] = terms.get(b, 0) + j
-                    pending.append(b)
+        constant, terms = _added_up(c, choice, uses)
         selections = [a for a in terms if choice[a][0] == "where"]
         if selections and constant:
             self._enter_literals(c, selections, terms, constant)
@@ -130,3 +145,22 @@ class SelectionNodes(KindNodes):
         value = self.classes.form_of(c).shifted(-constant)
         factor = gcd(value.content(), value.constant)
         return (self.add_class(value.divided(factor)), factor), constant
+
+
+def _uses(classes: Iterable[int], choice: Choice) -> Counter[int]:
+    """How often each class is an operand of what is chosen."""
+    return Counter([a for c in classes for a in choice[c][2]])
+
+
+def _added_up(c: int, choice: Choice, uses: Mapping[int, int]) -> tuple[int, dict[int, int]]:
+    """The constant and the classes that ``choice`` adds for a class, also in sums that nothing else uses."""
+    constant, terms, pending = 0, {c: 1}, [c]
+    while pending:
+        op, payload, args = choice[a := pending.pop()]
+        is_own = a == c or uses[a] == 1
+        if (op == "const" or (op in ("add", "sub") and is_own)) and (k := terms.pop(a, 0)):
+            constant += k * cast(int, payload) if op == "const" else 0
+            for b, j in zip(args, (k, k if op == "add" else -k), strict=False):
+                terms[b] = terms.get(b, 0) + j
+                pending.append(b)
+    return constant, terms

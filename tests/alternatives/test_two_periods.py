@@ -102,6 +102,27 @@ CLAMPED = [
 ]
 
 
+#: Roots that differ by literals: of one sum only the first takes its constant in.
+STEPS = [
+    (["x*2 + z//5*4 + 32", "x*2 + z//5*4 + 33"], ["x*2 + where(z < 5, 32, 36)", "x*2 + where(z < 5, 32, 36) + 1"]),
+    (
+        ["x*2 + where(z < 5, 0, 4) + 9", "x*2 + where(z < 5, 0, 4) + 7", "x*2 + where(z < 5, 0, 4) + 8"],
+        ["x*2 + where(z < 5, 7, 11) + 2", "x*2 + where(z < 5, 7, 11)", "x*2 + where(z < 5, 7, 11) + 1"],
+    ),
+    # the sum is needed too
+    (["x*2 + y*3", "x*2 + y*3 + 4", "x*2 + y*3 + 5"], ["(x + y)*2 + y", "(x + y)*2 + y + 4", "(x + y)*2 + y + 5"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), STEPS)
+def test_one_of_roots_that_differ_by_literals_takes_its_constant_in(texts, wanted):
+    ranges = {"x": (0, 6), "y": (0, 6), "z": (0, 9)}
+    result = optimize(texts, **ranges)
+    names = {name: var(name, *bounds) for name, bounds in ranges.items()}
+    assert result.cost <= cost_of([parse(text, names) for text in wanted], Latency())
+    assert result.check().equal
+
+
 @pytest.mark.parametrize(("text", "wanted"), CLAMPED)
 def test_the_constant_of_a_clamp_is_taken_into_literals(text, wanted):
     ranges = {"x": (0, 6), "y": (0, 6), "z": (0, 9)}
