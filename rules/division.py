@@ -37,7 +37,7 @@ DIVISION = [
     Rule("tdiv-to-maximum",    "tdiv(x, d)",       "max(x // d, 0)",    "d > 0 and -d < vmin(x)",         "only what is less than d below zero is rounded up", modulo_theory=True),
     Rule("tdiv-by-floor",      "tdiv(x, d)",       "(x + where(x < 0, d - 1, 0)) // d", "d > 1 and d & d - 1 == 0 and vmin(x) <= -d and 0 < vmax(x)", "what is below zero is rounded up", modulo_theory=True),
     Rule("tmod-below-zero",    "tmod(x, d)",       "-((-x) % d)",       "vmax(x) <= 0 and d > 0",         "the remainder has the sign of x", source="A52"),
-    Rule("tmod-negative",      "tmod(x, d)",       "tmod(x, -d)",       "d < 0",                          "the divisor's sign does not matter"),
+    Rule("tmod-negative",      "tmod(x, d)",       "tmod(x, -d)",       "d < 0",                          "the divisor's sign does not matter", modulo_theory=True),
     Rule("tmod-exact",         "tmod(x, d)",       "0",                 "gcd(x, d) == d",                 "nothing remains"),
     Rule("tmod-same-sign",     "tmod(x, y)",       "x % y",             "vmin(x) >= 0 and vmin(y) > 0",   "truncation is floor above zero", source="A52"),
     Rule("tmod-to-minimum",    "tmod(x, d)",       "min(x, x % d)",     "d > 0 and -d < vmin(x)",         "a negative x is its own remainder", modulo_theory=True),

@@ -113,28 +113,43 @@ def _distributed(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm |
 
 
 def _outside_quotients(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
-    """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``."""
-    found: dict[Expr, int] = {}
+    """``min(x//n + z, y//n)`` is ``min(x + n*z, y)//n``; if ``d`` divides ``n``, ``x//d`` is ``x*(n//d)//n``."""
+    quotients: list[tuple[Expr, int]] = []
     for form in kept:
-        quotients = [(a, k) for a, k in form.terms.items() if a.op in ("floordiv", "tdiv") and a.args[1].op == "const"]
-        if len(quotients) != 1:
+        found = [(a, k) for a, k in form.terms.items() if a.op in ("floordiv", "tdiv") and a.args[1].op == "const"]
+        if len(found) != 1 or abs(found[0][1]) != 1:
             return None
-        found |= dict(quotients)
-    signs, divisors = set(found.values()), {(a.op, a.args[1].vmin) for a in found}
-    if len(found) < len(kept) or len(divisors) > 1 or signs not in ({1}, {-1}):
+        quotients += found
+    if len({a for a, _ in quotients}) < len(kept):
         return None
-    ((division, n),), (sign,) = divisors, signs
-    if division == "tdiv":
-        # no whole number may enter a quotient that rounds to zero
-        if any(len(form.terms) > 1 or form.constant for form in kept):
-            return None
-        inner = [theory.inner(a.args[0]) for a in found]
-        return theory.truncated(extreme_of(theory, "min" if sign > 0 else "max", inner), number(n)).times(sign)
+    if any(a.op == "tdiv" for a, _ in quotients):
+        return _outside_truncated(theory, kept, quotients)
+    n = max(a.args[1].vmin for a, _ in quotients)
+    if any(n % a.args[1].vmin for a, _ in quotients):
+        return None
+    sign = 1 if any(k > 0 for _, k in quotients) else -1
     dividends = []
-    for form, quotient in zip(kept, found, strict=True):
-        rest = form.plus(atom_form(quotient), -sign).times(sign * n)
-        dividends.append(rest.plus(theory.inner(quotient.args[0])))
+    for form, (quotient, k) in zip(kept, quotients, strict=True):
+        d = quotient.args[1].vmin
+        inner = theory.inner(quotient.args[0])
+        if k != sign:
+            # of both signs: minus a floor is a ceiling
+            inner = inner.times(-1).shifted(d - 1)
+        dividends.append(form.plus(atom_form(quotient), -k).times(sign * n).plus(inner, n // d))
     return theory.quotient_by(extreme_of(theory, "min" if sign > 0 else "max", dividends), n).times(sign)
+
+
+def _outside_truncated(
+    theory: Arithmetic, kept: Sequence[LinearForm], quotients: Sequence[tuple[Expr, int]]
+) -> LinearForm | None:
+    """``min(tdiv(x, n), tdiv(y, n))`` is ``tdiv(min(x, y), n)``; no whole number may enter what rounds to zero."""
+    signs, divisors = {k for _, k in quotients}, {(a.op, a.args[1]) for a, _ in quotients}
+    if len(signs) > 1 or len(divisors) > 1 or any(len(form.terms) > 1 or form.constant for form in kept):
+        return None
+    ((_, n),), (sign,) = divisors, signs
+    inner = [theory.inner(a.args[0]) for a, _ in quotients]
+    least = extreme_of(theory, "min" if sign > 0 else "max", inner)
+    return theory.truncated(least, number(n.vmin)).times(sign)
 
 
 def _paired(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:

@@ -674,6 +674,11 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
         # two comparisons of variables with one literal, negated as differences
         ("x < 2 and y < 2", {"x": (0, 100), "y": (0, 100)}, 2),
         ("x < 2 or y < 2", {"x": (0, 100), "y": (0, 100)}, 2),
+        # quotients of both signs, and by a divisor of the other's, are one of the extreme
+        ("min(x*7//10, y//10)", {"x": (-(2**31), 2**31 - 1), "y": (-(2**31), 2**31 - 1)}, 13),
+        ("min(x//5, y//10)", {"x": (-(2**31), 2**31 - 1), "y": (-(2**31), 2**31 - 1)}, 12),
+        # the sign of a divisor of a remainder that rounds to zero does not matter
+        ("tmod(y*11 - x, -2)", {"x": (0, 2**31 - 1), "y": (0, 2**31 - 1)}, 7),
     ],
 )
 def test_forms_that_other_simplifiers_find(text, ranges, cost):
