@@ -65,7 +65,7 @@ FOLDING = [
     Rule("cancel-literal-div-rest", "(x + k) // (y*c)", "(x//gcd(x, c) + k//gcd(x, c)) // (y*(c // gcd(x, c)))", "0 < vmin(y) and 0 < c and 1 < gcd(x, c)", "a common divisor cancels, and rounds k down", source="A46 A47"),
     # 7 factor_remainder with a symbolic divisor (for literals: div-multiple and mod-multiple)
     Rule("symbolic-multiple-div", "(x*z + y) // z", "x + y//z", why="x*z/z is whole", source="A48 A49"),
-    Rule("symbolic-multiple-mod", "(x*z + y) % z", "y % z", why="x*z is a multiple of z", source="A48 A49"),
+    Rule("symbolic-multiple-mod", "(x*z + y) % z", "y % z", why="x*z is a multiple of z", source="A48 A49", modulo_theory=True),
     Rule("symbolic-unit-div", "(z + y) // z", "y//z + 1", why="z/z is 1", source="A48 A49", covered_by="symbolic-multiples-div"),
     Rule("symbolic-unit-mod", "(z + y) % z", "y % z", why="z is a multiple of z", source="A48 A49", covered_by="symbolic-multiples-mod"),
     Rule("symbolic-multiples-div", "(z*c + y) // z", "y//z + c", why="z*c/z is whole", source="A48 A49"),

@@ -7,7 +7,7 @@ others imply; ``not`` is pushed to the comparisons.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
@@ -86,26 +86,31 @@ class Conditions(Arithmetic):
             if smaller is None and high == 0:
                 smaller = self._moved_end(form)
             if smaller is None:
-                for read in (self._split_selection, self._decided):
-                    if (found := read(form)) is not None:
-                        return found
-                return literal_comparison(form)
+                comparison = literal_comparison(form)
+                found = self._split_selection(form, comparison, self.at_least_zero)
+                if found is None:
+                    found = self._decided(form)
+                return comparison if found is None else found
             form = smaller
 
-    def _split_selection(self, form: LinearForm) -> Expr | None:
-        """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter."""
+    def _split_selection(
+        self, form: LinearForm, comparison: Expr, compared: Callable[[LinearForm], Expr]
+    ) -> Expr | None:
+        """``where(c, x, y) >= 0`` is ``c and x >= 0 or not c and y >= 0``, if that is shorter; equations likewise."""
         selections = [a for a in form.terms if a.op == "where"]
         if len(selections) != 1:
             return None
         (atom,) = selections
         rest = form.plus(atom_form(atom), -form.terms[atom])
         branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
-        if any(a.op in ("where", "min") for branch in branches for a in branch.terms):
+        # of several values of which bounds decide some, the others are compared in turn
+        nested = () if rest.terms or self.simplicity.size(atom) > LIMITS.repeated_terms else ("where",)
+        if any(a.op in ("where", "min") and a.op not in nested for branch in branches for a in branch.terms):
             return None
         holds = atom.args[0]
-        given = zip((holds, self.negate(holds)), map(self.at_least_zero, branches), strict=True)
+        given = zip((holds, self.negate(holds)), map(compared, branches), strict=True)
         split = self.junction("or", [self.junction("and", both) for both in given])
-        return split if self.simplicity.size(split) < self.simplicity.size(literal_comparison(form)) else None
+        return split if self.simplicity.size(split) < self.simplicity.size(comparison) else None
 
     def _decided(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` decided by refutation."""
@@ -245,7 +250,9 @@ class Conditions(Arithmetic):
             return found
         if self._never_zero(form):
             return FALSE
-        return make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        equation = make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        split = self._split_selection(form, equation, self.equal_zero)
+        return equation if split is None else split
 
     def _select_equation(self, form: LinearForm) -> Expr | None:
         """``where(c, x, 3) == 5`` is ``c and x == 5``, and ``where(c, x, 5) == 5`` is ``not c or x == 5``, if shorter.
@@ -520,16 +527,31 @@ class Conditions(Arithmetic):
     def _deciding(self, member: Expr, conditions: Sequence[Expr], places: Mapping[int, Sequence[int]]) -> list[Expr]:
         """The comparisons that may decide ``member``, in order; none if they are too many.
 
-        They speak of its variables (``places`` says where these stood), but not of the same sum: those are merged.
+        They speak of its variables (``places`` says where these stood), or with room for them of those that these
+        speak of, but not of the same sum: those are merged.
         """
-        near = set[int]().union(*[places[variable] for variable in _bits(self.variables.of(member))])
-        found: list[Expr] = []
-        for fact in [conditions[place] for place in sorted(near)]:
-            if fact.op in _COMPLEMENT and not any(a is b for a in fact.args for b in member.args if a.op != "const"):
-                if len(found) == LIMITS.deciding:
-                    return []
-                found.append(fact)
-        return found
+        of_member = self.variables.of(member)
+        near = self._comparisons_of(of_member, member, conditions, places)
+        if not near or len(near) > LIMITS.deciding:
+            return []
+        beyond = 0
+        for place in near:
+            beyond |= self.variables.of(conditions[place])
+        if beyond == of_member:
+            return [conditions[place] for place in near]
+        wider = self._comparisons_of(beyond, member, conditions, places)
+        return [conditions[place] for place in (near if len(wider) > LIMITS.deciding else wider)]
+
+    def _comparisons_of(
+        self, variables: int, member: Expr, conditions: Sequence[Expr], places: Mapping[int, Sequence[int]]
+    ) -> list[int]:
+        """Where the comparisons that speak of ``variables`` stand, but for those of the sum in ``member``."""
+        found = set[int]().union(*[places[variable] for variable in _bits(variables)])
+        return [place for place in sorted(found) if _is_of_another_sum(conditions[place], member)]
+
+
+def _is_of_another_sum(fact: Expr, member: Expr) -> bool:
+    return fact.op in _COMPLEMENT and not any(a is b for a in fact.args for b in member.args if a.op != "const")
 
 
 def _interval_and_points(comparisons: Iterable[Expr], all_hold: bool) -> tuple[int, int, dict[str, set[int]]]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import permutations
+from math import gcd, lcm
 
 from eqsat.lang.expr import TRUE, Expr, chain_members
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import ZERO, LinearForm, factors, scale_of
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
 from eqsat.theory.limits import LIMITS
 
 
@@ -65,7 +66,8 @@ def join_digits(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
         if lower not in equations:
             continue
         form = equations.get(upper) or _zero_where(theory, upper, equations[lower])
-        if (joined := form and _without_digit(theory, equations[lower], form)) is not None:
+        joined = form and (_without_digit(theory, equations[lower], form) or _of_both(theory, equations[lower], form))
+        if joined is not None:
             both = theory.equal_zero(joined)
             rest = [m for m, c in zip(members, conjoined, strict=True) if c is not lower and c is not upper]
             return [*rest, both if op == "and" else theory.negate(both)]
@@ -101,6 +103,30 @@ def _without_digit(theory: Arithmetic, lower: LinearForm, upper: LinearForm) -> 
             joined = _without_quotient(theory, theory.inner(quotient.args[1]), quotient, lower, upper)
             if joined is not None:
                 return joined
+    return None
+
+
+def _of_both(theory: Arithmetic, first: LinearForm, other: LinearForm) -> LinearForm | None:
+    """What is zero where ``x % c == k`` and ``x % d == m``: one remainder of ``x`` by their least common multiple."""
+    one, two = _equated_remainder(theory, first), _equated_remainder(theory, other)
+    if one is None or two is None or one[0] != two[0]:
+        return None
+    (dividend, c, k), (_, d, m) = one, two
+    common = gcd(c, d)
+    if (m - k) % common:
+        return number(1)
+    steps = (m - k) // common * pow(c // common, -1, d // common) % (d // common)
+    return theory.remainder(dividend, number(lcm(c, d))).shifted(-(k + c * steps))
+
+
+def _equated_remainder(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm, int, int] | None:
+    """The dividend, the literal divisor and the value of a remainder, if that has the value where ``form`` is zero."""
+    for quotient, k in form.terms.items():
+        n = literal_divisor(quotient)
+        if n and abs(k) == n:
+            dividend = theory.inner(quotient.args[0])
+            rest = form.plus(dividend.plus(atom_form(quotient), -n), k // n)
+            return None if rest.terms else (dividend, n, rest.constant * k // n)
     return None
 
 

@@ -470,6 +470,11 @@ class Quotients(Arithmetic):
         # the mirror image of a quotient is the quotient of the mirror image
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)
+        modulus, remainder = self.alignment(x)
+        if modulus % n == 0 and remainder % n:
+            # the floor is exact but for a known rest, and one less than the truncated quotient below zero
+            below = self.at_least_zero(x.times(-1).shifted(-1))
+            return self.quotient_by(x, n).plus(self.selection(below, number(1), ZERO))
         return self._uninterpreted("tdiv", x, number(n))
 
     def _truncated_remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:

@@ -679,6 +679,14 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
         ("min(x//5, y//10)", {"x": (-(2**31), 2**31 - 1), "y": (-(2**31), 2**31 - 1)}, 12),
         # the sign of a divisor of a remainder that rounds to zero does not matter
         ("tmod(y*11 - x, -2)", {"x": (0, 2**31 - 1), "y": (0, 2**31 - 1)}, 7),
+        # a truncated remainder whose dividend has a known remainder
+        ("tmod(y*15 - x*15 - 4, 3)", {"x": (0, 7), "y": (0, 6)}, 2),
+        # steps of a quotient, products and sums of selections, remainders of sums of products
+        ("x//12 - (x - 2)//12", {"x": (-(2**31), 2**31 - 1)}, 13),
+        ("x//5 == (x + 2)//5", {"x": (-(2**31), 2**31 - 1)}, 11),
+        ("where(x < 0, -1, 1)*where(x < 0, -1, 1)", {"x": (-9, 9)}, 0),
+        ("where(x < 0, y, 0) + where(x < 5, 0, y)", {"x": (-9, 9), "y": (-9, 9)}, 4),
+        ("(i*n*m + j*m + k)%(n*m)", dict.fromkeys("ijk", (0, 999)) | dict.fromkeys("mn", (1, 1000)), 27),
     ],
 )
 def test_forms_that_other_simplifiers_find(text, ranges, cost):

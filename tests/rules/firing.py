@@ -243,9 +243,11 @@ FIRING = [
     ),
     Firing("div-of-two-values", "x//y", "where(y < 7, x//6, x//7)", {"x": (0, 99), "y": (6, 7)}),
     Firing("div-ceiling", "x//7 + min(x%7, 1)", "(x + 6)//7", {"x": (0, 99)}),
+    Firing("div-difference", "(x + 2)//12 - x//12", "where(x%12 < 10, 0, 1)", {"x": (-99, 99)}),
     Firing("div-negated", "-(x//8)", "(7 - x)//8", {"x": (-99, 5)}),
     Firing("div-negated-offset", "-((x + 7)//8)", "-x//8", {"x": (0, 99)}),
     Firing("div-of-mod", "x%96//12", "x//12%8", {"x": (0, 999)}),
+    Firing("div-of-mod-symbolic", "(x%(y*z))//z", "x//z%y", {"x": (-99, 99), "y": (1, 9), "z": (1, 9)}),
     Firing("symbolic-mod-div", "x%y//y", "0", {"x": (0, 31), "y": (2, 6)}),
     Firing("symbolic-mod-mod", "x%y%y", "x%y", {"x": (0, 31), "y": (8, 11)}),
     Firing("exact-scale", "x*9//3", "x*3", {"x": (0, 3)}),
@@ -485,6 +487,12 @@ FIRING = [
         {"i": (0, 9), "j": (0, 9), "w": (-8, 7), "x": (4, 5), "y": (0, 1), "z": (2, 6)},
     ),
     Firing(
+        "where-mul-where",
+        "where(i < j, x, 3)*where(i < j, 2, y)",
+        "where(i < j, x*2, y*3)",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 9), "y": (0, 9)},
+    ),
+    Firing(
         "where-mul-scaled-not",
         "where(i < j, 0, 3)*x",
         "where(i < j, 0, x*3)",
@@ -531,7 +539,13 @@ FIRING = [
         "where(k < 3, i, 0) + where(k < 3, 0, j)",
         "where(k < 3, i, j)",
         {"i": (0, 9), "j": (0, 9), "k": (0, 5)},
-        besides=["where-add-where"],
+        besides=["where-add-where", "where-halves-apart"],
+    ),
+    Firing(
+        "where-halves-apart",
+        "where(i < 2, x, 0) + where(i < 5, 0, y)",
+        "where(i < 2, x, where(i < 5, 0, y))",
+        {"i": (0, 9), "x": (0, 9), "y": (0, 9)},
     ),
     Firing(
         "where-steps", "where(x < 3, 0, y) - where(x < 2, 0, y)", "where(x == 2, -y, 0)", {"x": (0, 9), "y": (0, 9)}

@@ -367,6 +367,18 @@ STEPS = [
     ("x*y <= x*5 + y*7", "True", {"x": (0, 7), "y": (0, 5)}, {"x": (0, 14), "y": (0, 16)}),
     ("where(x < y, x, y - 1) < y", "True", {"x": BIG, "y": BIG}, None),
     ("x < y and y < n and x < n", "x < y and y < n", {"x": BIG, "y": BIG, "n": BIG}, None),
+    # a member that others decide, of which some do not speak of its variables
+    ("y < 12 and x < 2 and y <= x + 3", "x < 2 and y <= x + 3", {"x": BIG, "y": BIG}, None),
+    ("min(x, y) < 10 or x <= y", "x <= y or y < 10", {"x": BIG, "y": BIG}, None),
+    # each value of a selection compared
+    ("where(x < y, 1, where(x == y, 0, -1)) < 0", "y < x", {"x": BIG, "y": BIG}, None),
+    ("where(x < y, 1, where(x == y, 0, -1)) == 0", "x == y", {"x": BIG, "y": BIG}, None),
+    (
+        "where(x < y, where(y < 7, 1, 2), where(x < n, 3, 4)) == 3",
+        "y <= x and x < n",
+        {"x": BIG, "y": BIG, "n": BIG},
+        None,
+    ),
     ("x < y and (n < 3 or y <= x)", "x < y and n < 3", {"x": BIG, "y": BIG, "n": BIG}, None),
     ("x == 4 and x != 7", "x == 4", {"x": BIG}, None),
     ("x != 4 or x < 9", "True", {"x": BIG}, None),
@@ -385,6 +397,8 @@ STEPS = [
     ("tdiv(x, 3) < 2", "x < 6", {"x": BIG}, None),
     ("tmod(x, 5) == 6", "False", {"x": BIG}, None),
     ("tdiv(tmod(x, 5), 5)", "0", {"x": BIG}, None),
+    ("tmod(x*15 + 4, 3)", "1 - where(x < 0, 1, 0)*3", {"x": BIG}, None),
+    ("tdiv(1 - x*6, 3)", "1 - x*2 - where(x < 1, 1, 0)", {"x": BIG}, None),
     ("max(tdiv(x, 6), tdiv(y, 6))", "tdiv(max(x, y), 6)", {"x": BIG, "y": BIG}, None),
     ("tdiv(x*y*6, y*4)", "tdiv(x*3, 2)", {"x": (-9, 9), "y": (1, 9)}, None),
     # nested divisors that are no literals
@@ -423,6 +437,10 @@ STEPS = [
     ("x//6 == y//6 and x//2%3 == y//2%3 and x%2 == y%2", "x == y", {"x": BIG, "y": BIG}, None),
     ("x//n == y and x%n == z", "x == y*n + z", {**SMALL_BASES, "n": (4, 9)}, {**SMALL_BASES, "n": (3, 9)}),
     ("x%4 == 0 and x//4%4 == 0", "x%16 == 0", {"x": BIG}, None),
+    ("x%10 == 0 and x%3 == 0", "x%30 == 0", {"x": BIG}, None),
+    ("x%4 != 2 or x%6 != 0", "x%12 != 6", {"x": BIG}, None),
+    ("x%10 == 3 and x%4 == 2", "False", {"x": BIG}, None),
+    ("(x + 2)%10 == 0 and (x + 2)%3 == 0", "x%30 == 28", {"x": BIG}, None),
     ("0 < x%4 or 0 < x//4%4", "0 < x%16", {"x": BIG}, None),
     ("x*9 + y == 14", "x == 1 and y == 5", {"x": (-9, 9), "y": (-3, 13)}, {"x": (-9, 9), "y": (-4, 13)}),
     ("x*9 + y == 14", "False", {"x": (-9, 9), "y": (6, 13)}, {"x": (-9, 9), "y": (5, 13)}),
