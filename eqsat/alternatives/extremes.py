@@ -39,16 +39,19 @@ class ExtremeNodes(KindNodes):
             rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)])
-        common = _common(cases)
-        apart = form.plus(common, -1)
-        # min(x + z, y + z) is min(x, y) + z
-        if apart != form and apart.addends() > 1:
-            yield self.sum_node([(apart, 1), (common, 1)])
-            # a maximum is a minimum that is subtracted, which needs no negation
-            for kept, other in ((apart, common), (common, apart)):
-                if all(k < 0 for k in other.terms.values()):
-                    yield self.sum_node([(kept, 1), (other.times(-1), -1)])
         many = self.classes.is_crowded()
+        for common in dict.fromkeys([_common(cases)] if many else [_common(cases), _shared(cases)]):
+            apart = form.plus(common, -1)
+            # min(x + z, y + z) is min(x, y) + z
+            if apart != form and apart.addends() > 1:
+                yield self.sum_node([(apart, 1), (common, 1)])
+                # a maximum is a minimum that is subtracted, which needs no negation
+                is_negated = not many and any(_is_negated(case.plus(common, -1)) for case in cases)
+                for kept, other, turned in ((apart, common, False), (common, apart, is_negated)):
+                    if turned or all(k < 0 for k in other.terms.values()):
+                        yield self.sum_node([(kept, 1), (other.times(-1), -1)])
+        if not many and len(form.terms) > 1:
+            yield from self._with_literals_outside(form)
         if len(form.terms) > 1 and (
             many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
         ):
@@ -67,6 +70,28 @@ class ExtremeNodes(KindNodes):
             others = extreme_of_needed(self.theory, op, cases[:index] + cases[index + 1 :])
             yield self.node(op, others, case)
 
+    def _with_literals_outside(self, form: LinearForm) -> Iterator[Node]:
+        """``min(x + a, 0) + min(y + b, 0)`` is ``min(x, -a) + min(y, -b) + (a + b)``: one literal is added."""
+        parts: list[tuple[LinearForm, int]] = []
+        rest = form
+        for atom, k in form.terms.items():
+            gap = self.theory.gap(atom) if atom.op == "min" else None
+            if gap is None or not gap.constant or [abs(c) for c in gap.terms.values()] != [1]:
+                continue
+            minimum, compared = atom_form(atom), gap.shifted(-gap.constant)
+            rest = rest.plus(minimum, -k)
+            if rest.plus(compared, k).addends() < rest.addends():
+                # the minimum less the variable is minus the maximum
+                parts.append((compared.plus(minimum, -1), -k))
+                rest = rest.plus(compared, k)
+            else:
+                # that of a negated variable is the maximum of the variable, subtracted
+                sign = gap.sign()
+                parts.append((minimum.shifted(-gap.constant).times(sign), sign * k))
+                rest = rest.shifted(k * gap.constant)
+        if len(parts) > 1:
+            yield self.sum_node(parts, rest)
+
     def _clamp(self, form: LinearForm) -> Iterator[Node]:
         """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
         atoms = [(a, k) for a, k in form.terms.items() if a.op == "min"]
@@ -82,6 +107,21 @@ class ExtremeNodes(KindNodes):
             kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
             end = self.add_class(number(form.constant - width.constant))
             yield "max" if first else "min", None, (self.add_class(kept), end)
+
+
+def _is_negated(form: LinearForm) -> bool:
+    """Whether a form is minus another, without a constant that would take that from it."""
+    return not form.constant and bool(form.terms) and all(k < 0 for k in form.terms.values())
+
+
+def _shared(cases: Sequence[LinearForm]) -> LinearForm:
+    """As much of each term as all of some sums have, and the constant if that is the same."""
+    terms = {}
+    for atom, k in cases[0].terms.items():
+        multiples = [case.terms.get(atom, 0) for case in cases]
+        if all(m * k > 0 for m in multiples):
+            terms[atom] = min(multiples, key=abs)
+    return LinearForm(terms, _common(cases).constant)
 
 
 def _common(cases: Sequence[LinearForm]) -> LinearForm:

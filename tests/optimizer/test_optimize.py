@@ -681,6 +681,11 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
         ("tmod(y*11 - x, -2)", {"x": (0, 2**31 - 1), "y": (0, 2**31 - 1)}, 7),
         # a truncated remainder whose dividend has a known remainder
         ("tmod(y*15 - x*15 - 4, 3)", {"x": (0, 7), "y": (0, 6)}, 2),
+        # what the operands of an extreme share leaves it, and so do literals
+        ("64 + x - min(z, x + y)", dict.fromkeys("xyz", (-(2**31), 2**31 - 1)), 3),
+        ("x*2 - min(z, x + y) - 1", dict.fromkeys("xyz", (-(2**31), 2**31 - 1)), 4),
+        ("min(x + 2, 77) - max(x - 2, 0)", {"x": (0, 90)}, 4),
+        ("min(x + 2, 7) + min(y + 3, 5)", {"x": (-9, 9), "y": (-9, 9)}, 4),
         # steps of a quotient, products and sums of selections, remainders of sums of products
         ("x//12 - (x - 2)//12", {"x": (-(2**31), 2**31 - 1)}, 13),
         ("x//5 == (x + 2)//5", {"x": (-(2**31), 2**31 - 1)}, 11),
