@@ -10,7 +10,7 @@ import pytest
 import eqsat
 from eqsat.codegen.expressions import to_c
 from eqsat.kernels.kernel import Kernel, Store
-from eqsat.lang.dtypes import common_width, select_width, widths
+from eqsat.lang.dtypes import common_width, misfits, select_width, widths
 from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import maximum, minimum, sum_over
 from eqsat.lang.text import parse
@@ -33,6 +33,11 @@ I64 = (-(2**63), 2**63 - 1)
 )
 def test_the_width_of_a_value_is_that_of_its_bounds(low: int, high: int, width: int) -> None:
     assert select_width(var("x", low, high)) == width
+
+
+def test_the_widest_range_of_64_bits_fits() -> None:
+    least, most = var("least", I64[0], 0), var("most", 0, I64[1])
+    assert misfits([least, most, least - 1, most + 1]) == {least - 1, most + 1}
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, I64[1] + 1), (I64[0] - 1, 0)])
