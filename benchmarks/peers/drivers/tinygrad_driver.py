@@ -59,6 +59,8 @@ NAMES = {
     Ops.OR: "or",
     Ops.WHERE: "where",
 }
+#: The same of booleans.
+OF_BOOLEANS = {Ops.ADD: "or", Ops.MUL: "and", Ops.MAX: "or"}
 
 
 def _leaf(node: Node) -> UOp:
@@ -84,6 +86,8 @@ def _node(uop: UOp, below: list[int], table: Table) -> int:
         return _complement(below, table)
     if uop.op not in NAMES:
         raise ValueError(f"tinygrad answers with {uop.op}, which has no counterpart")
+    if uop.dtype is dtypes.bool and uop.op in OF_BOOLEANS:
+        return table.add(OF_BOOLEANS[uop.op], *below)
     return table.add(NAMES[uop.op], *below)
 
 
