@@ -126,7 +126,8 @@ def _equated_remainder(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm
         if n and abs(k) == n:
             dividend = theory.inner(quotient.args[0])
             rest = form.plus(dividend.plus(atom_form(quotient), -n), k // n)
-            return None if rest.terms else (dividend, n, rest.constant * k // n)
+            value = rest.constant * k // n
+            return (dividend, n, value) if not rest.terms and 0 <= value < n else None
     return None
 
 
