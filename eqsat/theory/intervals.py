@@ -6,14 +6,15 @@ range. So the ways to read atoms as quotients are here too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from math import gcd
 
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import BITWISE, OPS, Bounds, linear_bounds
-from eqsat.lang.traversal import topological_until
+from eqsat.lang.traversal import chain_members, topological_until
 from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, scale_of, without
 from eqsat.theory.limits import LIMITS
 
@@ -45,8 +46,7 @@ class Intervals(Arithmetic):
         elif op == "mul":
             low, high = self._product_range(atom)
         elif op == "where":
-            lows, highs = zip(*[self._bounds_without_known_sums(self.inner(a)) for a in atom.args[1:]], strict=True)
-            low, high = min(lows), max(highs)
+            low, high = self._selection_range(atom)
         elif op in BITWISE:
             low, high = OPS[op].bounds(*[self._bounds_without_known_sums(self.inner(a)) for a in atom.args])
         elif op == "min":
@@ -65,6 +65,29 @@ class Intervals(Arithmetic):
         of_rest, of_power = self.range(rest), _power_bounds(self.range(last), power)
         corners = [x * y for x in of_rest for y in of_power]
         return min(corners), max(corners)
+
+    def _selection_range(self, atom: Expr) -> Bounds:
+        """Bounds of a selection, by those of the branches where they are taken."""
+        condition, x, y = atom.args
+        branches = [(x, chain_members(condition, "and")), (y, map(opposite, chain_members(condition, "or")))]
+        ends = [self._bounds_where(self.inner(branch), holding) for branch, holding in branches]
+        # a branch that is never taken has none
+        taken = [(low, high) for low, high in ends if low <= high] or [(atom.vmin, atom.vmax)]
+        lows, highs = zip(*taken, strict=True)
+        return min(lows), max(highs)
+
+    def _bounds_where(self, form: LinearForm, holding: Iterable[Expr]) -> Bounds:
+        """Bounds of a form where these conditions hold, by those that speak of its terms."""
+        low, high = self._bounds_without_known_sums(form)
+        for condition in holding:
+            gap = self.difference(condition)
+            scale = scale_of(gap, form) if gap is not None and gap.terms else 0
+            if gap is not None and scale:
+                # the gap is at least zero
+                least, most = self._independent_bounds(form.plus(gap, -scale))
+                low = max(low, least) if scale > 0 or condition.op == "eq" else low
+                high = min(high, most) if scale < 0 or condition.op == "eq" else high
+        return low, high
 
     def plain_bounds(self, form: LinearForm) -> Bounds:
         if self.has_minima[0] and form.has_minimum() and self.has_time_for(form):

@@ -172,6 +172,15 @@ def selections_between_shifts() -> Iterator[Expr]:
         yield where(x < bound, x, x + k)
 
 
+def quotients_of_selections() -> Iterator[Expr]:
+    x, y, z = var("x", -3, 4), var("y", -2, 2), var("z", 0, 1)
+    for end in (-4, -1, 2, 5):
+        conditions = [x < end, x <= end, x.eq(end), x.ne(end), (x >= -1) & (x < end), (x < -1) | (end < x)]
+        for holds, branch in product(conditions, (x, x * 2 - 3, 1 - x, x + z, x + y)):
+            selection = where(holds, branch, 0)
+            yield from ((selection + y * 4) // 4, (where(holds, 1, branch) + y * 4 + 8) // 12)
+
+
 LEMMAS = [
     quotients_of_one_term,
     remainders_of_one_term,
@@ -186,6 +195,7 @@ LEMMAS = [
     comparisons,
     junctions,
     selections_between_shifts,
+    quotients_of_selections,
 ]
 
 
@@ -315,6 +325,14 @@ STEPS = [
     ("where(x < 8, x%8, x)", "x", {"x": (0, 99)}, {"x": (-1, 99)}),
     ("where(x < 8, 5, x//8)", "where(x < 8, 5, 1)", {"x": (0, 15)}, {"x": (0, 16)}),
     ("where(x == 3, x, 3)", "3", {"x": (0, 9)}, None),
+    # so a selection has the bounds that its condition leaves its branches
+    ("(where(x < 6, x, 0) + y*6 + 18)//30", "(y + 3)//5", {"x": (0, 7), "y": (0, 6)}, {"x": (-1, 7), "y": (0, 6)}),
+    ("(where(2 <= x and x < 8, x - 2, 0) + y*6)//30", "y//5", {"x": (0, 9), "y": (0, 9)}, None),
+    ("(where(x < 2 or 7 < x, 0, x - 2) + y*6)//30", "y//5", {"x": (0, 9), "y": (0, 9)}, None),
+    ("(where(x == 7, x - 2, 0) + y*6)//30", "y//5", {"x": (0, 9), "y": (0, 9)}, None),
+    ("(where(x == 7, 9 - x, 5) + y*6)//30", "y//5", {"x": (0, 9), "y": (0, 9)}, None),
+    ("(where(x < 3, x*2 + z, 0) + y*6)//30", "y//5", {**DIGITS, "z": (0, 1)}, {**DIGITS, "z": (0, 2)}),
+    ("(where(x + z < 6, x + z, 0) + y*6)//30", "y//5", {**DIGITS, "z": (0, 9)}, {**DIGITS, "z": (-1, 9)}),
     ("where(0 <= x, x, y)", "x", {"x": (0, 9), "y": (0, 9)}, {"x": (-1, 9), "y": (0, 9)}),
     ("where(x < y, x + 3, x + 3)", "x + 3", {"x": (0, 9), "y": (0, 9)}, None),
     ("where(3 <= x, y, x)", "where(x < 3, x, y)", {"x": (0, 9), "y": (0, 9)}, None),
