@@ -97,7 +97,6 @@ FIRING = [
         besides=["max-add"],
     ),
     Firing("div-offset", "(x + 9)//2", "(x + 1)//2 + 4", {"x": (0, 3)}),
-    Firing("div-up-less-down", "(x + 6)//7 - x//7", "min(x%7, 1)", {"x": (0, 99)}),
     Firing("mod-two-periods", "x%7", "x - where(x < 14, 7, 14)", {"x": (8, 18)}),
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
     Firing("mod-two-periods-offset", "(x + 3)%7", "x + where(x < 11, -4, -11)", {"x": (8, 13)}),

@@ -191,6 +191,7 @@ TRUE_AT_EDGE = {
         ("div-sum-div-symbolic", "0 < vmin_w"),
         ("div-of-product", "0 < vmin_z"),
         ("div-of-multiple", "0 < vmin_z"),
+        ("div-of-mod-symbolic", "0 < vmin_y"),
         ("tdiv-same-sign", "0 < vmin_y"),
         ("tmod-same-sign", "0 < vmin_y"),
         ("div-symbolic-lt", "0 < vmin_z"),
@@ -211,6 +212,14 @@ TRUE_AT_EDGE = {
         ("eq-div-after", "0 < d"),
         ("lt-mod-offset", "0 < d"),
         ("where-floor", "0 < d"),
+    ],
+    "no step, and a step of a whole bucket, are known": [
+        ("div-difference", "0 < c"),
+        ("div-difference", "c < d"),
+        ("eq-div-before", "c < 0"),
+        ("eq-div-before", "-d < c"),
+        ("eq-div-after", "0 < c"),
+        ("eq-div-after", "c < d"),
     ],
     "another rule says it": [
         ("mod-part-inner", "1 < a"),
