@@ -26,7 +26,7 @@ from eqsat.extract.cost import (
 )
 from eqsat.lang.dtypes import is_wide, misfits
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import Expr, const, make, substitute, topological, var
+from eqsat.lang.expr import Expr, const, make, substitute, topological, var, with_operands
 from eqsat.lang.hoist import levels
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import FLOATS, MAX_SHIFT, OPS, REDUCTIONS, Bounds
@@ -166,36 +166,31 @@ def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
         return [*roots]
 
     def form_of(term: Expr, args: tuple[Expr, ...]) -> Expr:
-        form: Expr | None = None
         if term.op in _REDUCIBLE and args[1].op == "const" and args[0].op != "const":
             bounds = args[0].vmin, args[0].vmax
             form = inner.best(term.op, bounds, args[1].vmin)[1]
-        if form is None:
-            return _on_operands(term, args)
-        return substitute([form], {var("x", *bounds): args[0]})[0]
+            if form is not None:
+                return substitute([form], {var("x", *bounds): args[0]})[0]
+        return with_operands(term, args)
 
     # forms of terms with bounds that are no wider: those of x - x//7*7 are wider than those of x%7
     narrow: dict[Expr, Expr] = {}
     found: dict[Expr, Expr] = {}
     roots = [*roots]
     for term in topological(roots):
-        args = tuple([narrow[a] for a in term.args])
-        form = form_of(term, args)
-        narrow[term] = form if term.vmin <= form.vmin and form.vmax <= term.vmax else _on_operands(term, args)
+        kept = tuple([narrow[a] for a in term.args])
+        form = form_of(term, kept)
+        narrow[term] = form if term.vmin <= form.vmin and form.vmax <= term.vmax else with_operands(term, kept)
         # the bounds of an index, and how often a body runs, come from those of the ends
         ends = narrow if term.op in REDUCTIONS else found
         args = tuple([(ends if place else found)[a] for place, a in enumerate(term.args)])
-        try:
-            form = form_of(term, args)
-        except TooWideError:
-            form = narrow[term]
+        if args != kept:
+            try:
+                form = form_of(term, args)
+            except TooWideError:
+                form = narrow[term]
         found[term] = narrow[term] if is_wide(form) and not is_wide(term) else form
     return [found[root] for root in roots]
-
-
-def _on_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
-    """``term`` with other operands."""
-    return term if args == term.args else make(term.op, *args)
 
 
 def _form(op: str, x: Expr, by: int) -> tuple[Expr | None, bool]:
