@@ -14,7 +14,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
 
 
 class QuotientNodes(KindNodes):
@@ -80,6 +80,22 @@ class QuotientNodes(KindNodes):
             rest = form.plus(remainder, -k)
             if len(rest.terms) == 1:
                 yield self.sum_node([(remainder, k)], rest)
+
+    def of_unknown_divisors(self, form: LinearForm) -> Iterator[Node]:
+        """``k*x - k*y*(x//y)`` is ``k*(x % y)``, where ``y`` may be zero as far as is known: rules leave that alone."""
+        for atom in form.terms:
+            for quotient in factors(atom) if atom.op == "mul" else ():
+                if quotient.op != "floordiv" or not quotient.args[1].vmin <= 0 <= quotient.args[1].vmax:
+                    continue
+                dividend, divisor = map(self.theory.inner, quotient.args)
+                remainder = dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
+                k = scale_of(remainder, form)
+                rest = form.plus(remainder, -k)
+                if len(rest.terms) + len(remainder.terms) == len(form.terms):
+                    c = self.add_class(remainder)
+                    self.classes.add_node(c, self.node("mod", dividend, divisor))
+                    if rest.terms or rest.constant or k != 1:
+                        yield self.sum_node([(remainder, k)], rest)
 
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
         """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.

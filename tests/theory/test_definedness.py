@@ -134,6 +134,9 @@ LAZY = [
     ("where(0 < x, z//max(x, 1), 0)", None, "where(x < 1, 0, z//x)"),
     ("z//n", "x == n", "z//x"),
     ("where(m > 0, (m*5 + z)//m, 0)", None, "where(m < 1, 0, z//m + 5)"),
+    # a remainder has its quotient in it
+    ("where(0 < x, z % max(x, 1), 0)", None, "where(x < 1, 0, z%x)"),
+    ("where(0 < m, (z + m*3)%m, 7)", None, "where(m < 1, 7, z%m)"),
 ]
 
 
@@ -148,6 +151,9 @@ KEPT = [
     # the divisions of the input are those of the answer, in whatever form
     ("where(m > 0, (z + 1 - 1)//m, 0)", None, "where(m < 1, 0, z//m)"),
     ("where(m != 0, z//m*m + z%m, z)", None, "z"),
+    ("where(m != 0, z - z//m*m, 7)", None, "where(m < 1, 7, z%m)"),
+    ("where(x != 0, y*3 - (z//x*x - z)*5, 7)", None, "where(x == 0, 7, y*3 + z%x*5)"),
+    ("z - z//m*m", "m > 0", "z%m"),
     ("where(m > 0, m*z//m, 0)", None, "where(m < 1, 0, z)"),
     # of equal cost is the form of the input
     ("z//n", "u == n", "z//n"),
