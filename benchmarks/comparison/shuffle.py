@@ -11,7 +11,8 @@ from dataclasses import replace
 from random import Random
 
 from eqsat.cli.cases import Case
-from eqsat.lang.expr import Expr, make, use_counts
+from eqsat.lang.expr import Expr, make
+from eqsat.lang.traversal import use_counts
 
 ASSOCIATIVE = frozenset({"add", "mul", "and", "or", "min", "max"})
 COMMUTATIVE = ASSOCIATIVE | {"eq", "ne"}

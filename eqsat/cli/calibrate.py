@@ -22,8 +22,9 @@ import numpy as np
 from eqsat.codegen.libraries import compiler_version
 from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, CompiledExprs, compile_many
 from eqsat.extract.cost import FIGURES, FORMAT, OPERATIONS, operation
-from eqsat.lang.expr import Expr, const, topological, var
+from eqsat.lang.expr import Expr, const, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
+from eqsat.lang.traversal import topological
 
 #: How often a probe repeats its step: no less than it has operands to take in turn, nor than makes steps differ.
 LENGTHS = (4, 6, 8, 10, 12)

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, topological, var
+from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import array_names, parse_program, to_program
-from eqsat.lang.traversal import names_of
+from eqsat.lang.traversal import names_of, topological
 from eqsat.lang.validation import did_you_mean, list_of, shown
 
 Record = Mapping[str, Any]

@@ -31,8 +31,9 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import COST_MODELS, CostModel, PriceError, checked
 from eqsat.lang.costs import cost_of, model_of
 from eqsat.lang.display import Displayed, html_table
-from eqsat.lang.expr import Expr, term_count, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
+from eqsat.lang.traversal import term_count, topological
 from eqsat.lang.validation import refuse_below
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
 from eqsat.optimizer.reextraction import EXTRACTORS

@@ -27,9 +27,10 @@ from eqsat.kernels.ranges import Axis, Nest, cheapest, consider_merge, split_at_
 from eqsat.kernels.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages
 from eqsat.lang.costs import cost_of, model_of
 from eqsat.lang.dtypes import select_width, widths
-from eqsat.lang.expr import FALSE, Expr, substitute, topological, var
+from eqsat.lang.expr import FALSE, Expr, substitute, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, parse_program, to_text
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal
 

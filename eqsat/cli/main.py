@@ -47,9 +47,10 @@ from eqsat.extract.cost import COST_MODELS, LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
-from eqsat.lang.expr import Expr, buffer, extent, var
+from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, to_program, to_text
+from eqsat.lang.traversal import extent
 from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, UNKNOWN_DIVISORS
 from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES

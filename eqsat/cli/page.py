@@ -17,10 +17,11 @@ from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Priced, tree, trees
 from eqsat.lang.costs import prices
-from eqsat.lang.expr import Expr, brief, topological
+from eqsat.lang.expr import Expr, brief
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.terms import term_of_node, terms_of
 from eqsat.lang.text import to_program
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.canonical_terms import canonical_terms
 from eqsat.optimizer.matcher import Matcher
 from eqsat.optimizer.result import Result

@@ -12,8 +12,9 @@ from typing import cast
 from eqsat.codegen.expressions import ADD, ATOM, MUL, PREFIX, WRITE, Code, Writer
 from eqsat.kernels.kernel import Kernel
 from eqsat.lang.dtypes import select_width
-from eqsat.lang.expr import Expr, array_of
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import FLOATS, Buffer
+from eqsat.lang.traversal import array_of
 
 #: C's name of each element type.
 C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}

@@ -21,20 +21,9 @@ from typing import Any, ClassVar, cast
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier, is_power_of_two
 from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
-from eqsat.lang.expr import (
-    Expr,
-    brief,
-    free_name,
-    may_divide_by_zero,
-    rebuild,
-    refuse_array,
-    refuse_escaped,
-    topological,
-    tree_size,
-    use_counts,
-    variables,
-)
+from eqsat.lang.expr import Expr, brief, free_name, rebuild, refuse_array, refuse_escaped
 from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
+from eqsat.lang.traversal import may_divide_by_zero, topological, tree_size, use_counts, variables
 from eqsat.lang.validation import list_of
 
 #: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned

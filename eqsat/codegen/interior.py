@@ -15,22 +15,10 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    chain_members,
-    const,
-    extent,
-    is_index,
-    make,
-    rebuild,
-    topological,
-    variables,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import FLOATS, REDUCTIONS
-from eqsat.lang.traversal import mentions
+from eqsat.lang.traversal import chain_members, extent, is_index, mentions, topological, variables
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import solved_for

@@ -20,9 +20,9 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, array_of, const, make, rebuild, replaced, substitute, topological
+from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute
 from eqsat.lang.ops import REDUCTIONS, SUMS
-from eqsat.lang.traversal import mentions, reached, with_users
+from eqsat.lang.traversal import array_of, mentions, reached, topological, with_users
 from eqsat.theory.linear import LinearArithmetic
 
 

@@ -22,9 +22,9 @@ from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, flattened
 from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lang.dtypes import select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, array_of, brief, extent, replaced, substitute, topological, variables
+from eqsat.lang.expr import TRUE, Expr, any_var, brief, replaced, substitute
 from eqsat.lang.functions import maximum
-from eqsat.lang.traversal import has_reductions, mentions
+from eqsat.lang.traversal import array_of, extent, has_reductions, mentions, topological, variables
 from eqsat.theory.definedness import settled
 from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.codegen.expressions import Function, arguments, function, points_function, preamble
 from eqsat.codegen.libraries import build, load
-from eqsat.lang.expr import Expr, digits, extent, shortened
-from eqsat.lang.traversal import domain_size
+from eqsat.lang.expr import Expr, digits, shortened
+from eqsat.lang.traversal import domain_size, extent
 from eqsat.lang.validation import integer_of, list_of, require, shown
 
 #: What every library is compiled with.

@@ -16,20 +16,9 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import guarded_loads
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, widths
-from eqsat.lang.expr import (
-    TRUE,
-    Expr,
-    const,
-    evaluated_operands,
-    extent,
-    free_name,
-    index_level,
-    is_index,
-    neutral,
-    topological,
-    use_counts,
-)
+from eqsat.lang.expr import TRUE, Expr, const, free_name
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import evaluated_operands, extent, index_level, is_index, neutral, topological, use_counts
 
 
 @dataclass

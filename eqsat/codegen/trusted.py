@@ -24,9 +24,10 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
 from eqsat.kernels.schedule import writes_once
 from eqsat.lang.evaluation import evaluate, most_steps
-from eqsat.lang.expr import Expr, any_var, array_of, as_float, const, extent, make, rebuild, replaced, topological
+from eqsat.lang.expr import Expr, any_var, as_float, const, make, rebuild, replaced
 from eqsat.lang.ops import ELEMENTS, Buffer
 from eqsat.lang.sampling import sample
+from eqsat.lang.traversal import array_of, extent, topological
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -15,9 +15,9 @@ from eqsat.codegen.expressions import ATOM, Code
 from eqsat.codegen.scopes import LoopWriter
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Store
-from eqsat.lang.expr import TRUE, Expr, any_var, array_of, const, extent, replaced, topological
+from eqsat.lang.expr import TRUE, Expr, any_var, const, replaced
 from eqsat.lang.ops import Buffer
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.traversal import array_of, extent, has_reductions, topological
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import Work
 from eqsat.theory.definedness import settled

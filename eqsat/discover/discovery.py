@@ -20,7 +20,8 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel, OpCount, PriceError
 from eqsat.lang.costs import LATENCY, cost_of, model_of
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
+from eqsat.lang.traversal import topological
 from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.front import optimize
 from eqsat.prove.proof import RULE_SECONDS

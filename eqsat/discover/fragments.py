@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from eqsat.discover.search import within_reach
-from eqsat.lang.expr import Expr, const, make, topological, var
+from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import OPS
+from eqsat.lang.traversal import topological
 
 #: The most operators of a fragment, variables of it, and fragments of one term.
 MOST_OPERATORS = 5

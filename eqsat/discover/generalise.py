@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from eqsat.egraph.patterns import MEASURES, is_condition_letter
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.expr import Expr, const, make, substitute, var
 from eqsat.lang.ops import SHIFTS
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import divisors, reached
+from eqsat.lang.traversal import divisors, reached, topological, variables
 from eqsat.prove.proof import RULE_SECONDS, Proof, prove_rule
 
 #: Letters for literals, and how many literals may differ.

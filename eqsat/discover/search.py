@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of, reduced, strength_reduced
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, tree_size, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.sampling import grid, sample
-from eqsat.lang.traversal import domain_size
+from eqsat.lang.traversal import domain_size, topological, tree_size, variables
 from eqsat.prove.verify import check_equal
 
 Values = NDArray[np.int64]

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from eqsat.egraph.patterns import TERMS
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, instantiate, make, rebuild, term_count, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, instantiate, make, rebuild
 from eqsat.lang.ops import OPS, REDUCTIONS, SUMS
 from eqsat.lang.terms import written_sum
-from eqsat.lang.traversal import topological_until
+from eqsat.lang.traversal import chain_members, term_count, topological, topological_until
 from eqsat.optimizer.canonical_terms import canonical, joined, presentable
 from eqsat.optimizer.matcher import Matcher
 from eqsat.rules import DEFAULT, REDUCE

@@ -22,8 +22,8 @@ from eqsat.egraph.rule import Rule
 from eqsat.explain.chains import READINGS, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
-from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, variables, with_operands
-from eqsat.lang.traversal import reached, topological_until
+from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, with_operands
+from eqsat.lang.traversal import reached, topological_until, variables
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation, Step, branch_under, replaced_within

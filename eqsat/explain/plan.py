@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from eqsat.explain.chains import LINEAR, Laws, Move, Search, reading, written
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, const, make, topological, use_counts, var, with_operands
+from eqsat.lang.expr import Expr, const, make, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import Simplicity, topological_until
+from eqsat.lang.traversal import Simplicity, topological, topological_until, use_counts
 from eqsat.optimizer.canonical_terms import CHAINED
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE

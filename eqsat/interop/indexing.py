@@ -52,21 +52,17 @@ from eqsat.lang.expr import (
     as_expr,
     bounds_of,
     brief,
-    chain_members,
     const,
-    divides_by_zero,
     make,
     replaced,
     shortened,
-    topological,
     var,
-    variables,
 )
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import DIVISIONS, Bounds
 from eqsat.lang.text import numbered, split_list
-from eqsat.lang.traversal import topological_until
+from eqsat.lang.traversal import chain_members, divides_by_zero, topological, topological_until, variables
 from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal

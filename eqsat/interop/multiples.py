@@ -8,8 +8,9 @@ from functools import reduce
 from math import prod
 from operator import add, mul
 
-from eqsat.lang.expr import Expr, chain_members, const, make, rebuild
+from eqsat.lang.expr import Expr, const, make, rebuild
 from eqsat.lang.ops import FLOORS
+from eqsat.lang.traversal import chain_members
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from eqsat.interop.drop_in import Answers
-from eqsat.lang.expr import Expr, free_name, replaced, topological, var, variables
+from eqsat.lang.expr import Expr, free_name, replaced, var
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import facts_on, reached
+from eqsat.lang.traversal import facts_on, reached, topological, variables
 from eqsat.optimizer.front import optimize
 
 #: Terms that a selection has, at least, that is optimised by itself.

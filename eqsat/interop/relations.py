@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
-from eqsat.lang.expr import Expr, substitute, var, variables
+from eqsat.lang.expr import Expr, substitute, var
+from eqsat.lang.traversal import variables
 from eqsat.lang.validation import integer_of, integers_of, list_of, require
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 

@@ -32,10 +32,11 @@ from eqsat.interop.views import INVALID, split_gate
 from eqsat.kernels.staging import TwoStages, two_stages
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.dtypes import LIMITS, common_width, select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, digits, make, shortened, topological, var
+from eqsat.lang.expr import TRUE, Expr, any_var, digits, make, shortened, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.text import parse, to_text
+from eqsat.lang.traversal import topological
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.prove.defined import both

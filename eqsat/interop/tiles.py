@@ -20,11 +20,11 @@ from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, extent, replaced, topological, var, variables
+from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, replaced, var
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.sampling import grid
 from eqsat.lang.text import numbered
-from eqsat.lang.traversal import domain_size
+from eqsat.lang.traversal import domain_size, extent, topological, variables
 from eqsat.lang.validation import integers_of, require
 from eqsat.prove.verify import MOST_POINTS
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr

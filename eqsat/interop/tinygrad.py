@@ -21,9 +21,9 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, topological, var
+from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, var
 from eqsat.lang.ops import Bounds
-from eqsat.lang.traversal import VariableSets
+from eqsat.lang.traversal import VariableSets, topological
 from eqsat.optimizer.front import optimize
 from eqsat.rules.ranges import RANGES
 

@@ -27,9 +27,10 @@ from eqsat.interop.mlir.tensors import TYPE, axis_of
 from eqsat.interop.mlir.terms import fits
 from eqsat.interop.mlir.text import Statement, parse
 from eqsat.lang.costs import LATENCY
-from eqsat.lang.expr import Expr, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import FLOORS, Bounds
 from eqsat.lang.text import numbered
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
 __all__ = ["Statistics", "enabled", "install", "reset_statistics", "simplified", "statistics", "uninstall"]

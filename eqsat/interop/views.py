@@ -15,7 +15,8 @@ from itertools import accumulate
 from operator import index, mul
 from typing import Any
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, topological, var
+from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, var
+from eqsat.lang.traversal import topological
 from eqsat.lang.validation import require, shown
 from eqsat.optimizer.front import optimize
 from eqsat.prove.defined import both, chosen

@@ -23,27 +23,24 @@ from eqsat.lang.expr import (
     Expr,
     ExprLike,
     any_var,
-    array_of,
     as_expr,
     as_float,
     bounds_text,
     brief,
     buffer,
-    buffers,
     digits,
-    extent,
     free_name,
     make,
     rebuild,
     refuse_array,
     refuse_escaped,
     shortened,
-    variables,
 )
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import ELEMENTS, Buffer
 from eqsat.lang.sampling import grid
+from eqsat.lang.traversal import array_of, buffers, extent, variables
 from eqsat.lang.validation import integer_of, require, shown
 from eqsat.theory.linear import LinearArithmetic
 

@@ -13,23 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, pairwise
 
 from eqsat.kernels.kernel import Kernel, Store, equal_store, fresh
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    any_var,
-    const,
-    extent,
-    index_level,
-    make,
-    outside_addresses,
-    rebuild,
-    substitute,
-    topological,
-    variables,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, substitute
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.traversal import extent, has_reductions, index_level, outside_addresses, topological, variables
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 

@@ -26,23 +26,18 @@ from eqsat.lang.expr import (
     Expr,
     any_buffer,
     any_var,
-    array_of,
     as_float,
     as_free,
     const,
-    extent,
-    index_level,
     instantiate,
-    is_index,
     make,
     rebuild,
     replaced,
     substitute,
-    topological,
 )
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import indices_around, mentions
+from eqsat.lang.traversal import array_of, extent, index_level, indices_around, is_index, mentions, topological
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after

@@ -24,23 +24,10 @@ from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, reduction
 from eqsat.lang.costs import LATENCY, prices
 from eqsat.lang.dtypes import select_width
-from eqsat.lang.expr import (
-    TRUE,
-    Expr,
-    as_free,
-    brief,
-    buffer,
-    extent,
-    free_name,
-    instantiate,
-    is_index,
-    rebuild,
-    substitute,
-    topological,
-    variables,
-)
+from eqsat.lang.expr import TRUE, Expr, as_free, brief, buffer, free_name, instantiate, rebuild, substitute
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS, Buffer
+from eqsat.lang.traversal import extent, is_index, topological, variables
 from eqsat.lang.validation import integers_of, list_of, require
 
 

@@ -26,11 +26,11 @@ from eqsat.extract.cost import (
 )
 from eqsat.lang.dtypes import is_wide, misfits
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import Expr, const, make, substitute, topological, var, with_operands
+from eqsat.lang.expr import Expr, const, make, substitute, var, with_operands
 from eqsat.lang.hoist import levels
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import FLOATS, MAX_SHIFT, OPS, REDUCTIONS, Bounds
-from eqsat.lang.traversal import VariableSets
+from eqsat.lang.traversal import VariableSets, topological
 from eqsat.lang.validation import did_you_mean
 
 LATENCY = COST_MODELS["latency"]

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
-from eqsat.lang.expr import FORMULA, Displayed, Expr, tree_size
+from eqsat.lang.expr import FORMULA, Displayed, Expr
 from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer
 from eqsat.lang.text import Pieces, listed, pieces, to_text
+from eqsat.lang.traversal import tree_size
 
 __all__ = ["Displayed", "formula", "html_table", "to_latex"]
 

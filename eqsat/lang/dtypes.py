@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eqsat.lang.expr import Expr, array_of, bounds_text, brief, outside_addresses, topological, variables, with_users
+from eqsat.lang.expr import Expr, bounds_text, brief
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import OWN, SHIFTS
+from eqsat.lang.traversal import array_of, outside_addresses, topological, variables, with_users
 from eqsat.lang.validation import list_of
 
 #: Inclusive bounds of the two's complement integers of each width.

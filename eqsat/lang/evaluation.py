@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.lang.expr import VALUES, Expr, array_of, as_float, brief, evaluated_operands, neutral, topological
+from eqsat.lang.expr import VALUES, Expr, as_float, brief
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
+from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
 from eqsat.lang.validation import list_of, require
 
 #: Points by name of variable: the value at each.

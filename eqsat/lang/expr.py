@@ -47,23 +47,17 @@ from eqsat.lang.ops import (
 )
 from eqsat.lang.slots import Slot
 from eqsat.lang.traversal import Term, indices_around
-from eqsat.lang.traversal import array_of as array_of
 from eqsat.lang.traversal import buffers as buffers
 from eqsat.lang.traversal import chain_members as chain_members
 from eqsat.lang.traversal import divides_by_zero as divides_by_zero
 from eqsat.lang.traversal import division_count as division_count
-from eqsat.lang.traversal import evaluated_operands as evaluated_operands
 from eqsat.lang.traversal import extent as extent
 from eqsat.lang.traversal import index_level as index_level
 from eqsat.lang.traversal import is_index as is_index
 from eqsat.lang.traversal import is_wide as is_wide
 from eqsat.lang.traversal import may_divide_by_zero as may_divide_by_zero
-from eqsat.lang.traversal import neutral as neutral
-from eqsat.lang.traversal import outside_addresses as outside_addresses
 from eqsat.lang.traversal import term_count as term_count
 from eqsat.lang.traversal import topological as topological
-from eqsat.lang.traversal import tree_size as tree_size
-from eqsat.lang.traversal import use_counts as use_counts
 from eqsat.lang.traversal import variables as variables
 from eqsat.lang.traversal import with_users as with_users
 from eqsat.lang.validation import list_of, require, shown

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from eqsat.extract.cost import LoopAware
-from eqsat.lang.expr import Expr, make, topological
+from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import SUMS
+from eqsat.lang.traversal import topological
 
 
 def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.lang.evaluation import Points, evaluate, integers
-from eqsat.lang.expr import Expr, const, topological
+from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.infinity import finite_part, is_finite
+from eqsat.lang.traversal import topological
 
 #: How far points lie from zero, or from the end of a range whose other end is infinite: at most.
 REACHES = (16, 1000, 2**31, 2**60)

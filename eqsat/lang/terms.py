@@ -8,8 +8,9 @@ from typing import cast
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import FALSE, TRUE, Expr, buffers, const, is_wide, make, named_variable, shift_amount, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
+from eqsat.lang.traversal import buffers, is_wide, variables
 
 #: By operator the literal that changes nothing, of a difference on the right.
 _UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}

@@ -37,20 +37,15 @@ from eqsat.lang.expr import (
     const,
     digits,
     free_name,
-    index_level,
     inverted,
-    is_index,
     make,
     power,
     shortened,
     stated,
-    topological,
-    tree_size,
-    use_counts,
     var,
 )
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
-from eqsat.lang.traversal import VariableSets
+from eqsat.lang.traversal import VariableSets, index_level, is_index, topological, tree_size, use_counts
 from eqsat.lang.validation import list_of, require
 
 _TOKEN = re.compile(

@@ -35,24 +35,10 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    buffer,
-    chain_members,
-    const,
-    index_level,
-    make,
-    rebuild,
-    topological,
-    var,
-    variables,
-    with_operands,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, make, rebuild, var, with_operands
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import is_index
+from eqsat.lang.traversal import chain_members, index_level, is_index, topological, variables
 from eqsat.prove.smt import unrolled
 from eqsat.prove.verify import PROOF_SECONDS, check_equal, differences, prove_equal
 

@@ -18,25 +18,11 @@ from typing import cast
 import numpy as np
 
 from eqsat.lang.evaluation import Points, evaluate, integers, number_type
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    as_expr,
-    chain_members,
-    const,
-    extent,
-    make,
-    rebuild,
-    shift_amount,
-    topological,
-    var,
-    variables,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, const, make, rebuild, shift_amount, var
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
-from eqsat.lang.traversal import domain_size, value_of_range
+from eqsat.lang.traversal import chain_members, domain_size, extent, topological, value_of_range, variables
 
 Point = dict[str, int]
 Ranges = dict[str, tuple[int, int]]

@@ -14,10 +14,10 @@ from itertools import product
 from time import monotonic
 from typing import cast
 
-from eqsat.lang.expr import Expr, term_count, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import OWN
-from eqsat.lang.traversal import value_of_range
+from eqsat.lang.traversal import term_count, value_of_range, variables
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.prove.presburger import find_by_isl
 from eqsat.prove.smt import Z3_LARGEST, limited, to_z3

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, make, may_divide_by_zero, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.lang.functions import where
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import may_divide_by_zero, topological
 
 
 def has_value(term: Expr) -> Expr:

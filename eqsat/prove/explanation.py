@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from eqsat.lang.display import Displayed, formula, html_table
-from eqsat.lang.expr import Expr, make, rebuild, substitute, topological
+from eqsat.lang.expr import Expr, make, rebuild, substitute
 from eqsat.lang.text import numbered, to_text
+from eqsat.lang.traversal import topological
 from eqsat.prove.verify import Check
 
 #: Laws for steps between which no chain of smaller ones was found.

@@ -12,8 +12,9 @@ from functools import reduce
 from time import monotonic
 from typing import Any, cast
 
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.traversal import topological
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, is_linear
 
 #: Operations of isl in the first attempt, about a tenth of a second; each further one may take four times as many.

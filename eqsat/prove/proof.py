@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, TERMS, Pattern, alternatives, mentioned, shown
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.expr import TRUE, Expr, const, make, substitute, var
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
 from eqsat.lang.sampling import all_hold
-from eqsat.lang.traversal import divisors
+from eqsat.lang.traversal import divisors, topological, variables
 from eqsat.lang.validation import refuse_seconds, require
 from eqsat.prove import binding
 from eqsat.prove.binding import seconds_until

@@ -17,10 +17,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from eqsat.lang.expr import Expr, array_of, brief, const, instantiate, make, neutral, rebuild, topological
+from eqsat.lang.expr import Expr, brief, const, instantiate, make, rebuild
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
+from eqsat.lang.traversal import array_of, neutral, topological
 from eqsat.prove.boxes import UndecidedError
 
 #: What z3 takes no larger limits than.

@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 
 from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, most_steps
-from eqsat.lang.expr import TRUE, Expr, buffers, extent, variables
+from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.sampling import sample, select
-from eqsat.lang.traversal import VariableSets
+from eqsat.lang.traversal import VariableSets, buffers, extent, variables
 from eqsat.lang.validation import list_of, refuse_seconds, require
 from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide, refuse_unknown

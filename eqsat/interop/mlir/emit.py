@@ -12,8 +12,9 @@ from eqsat.extract.cost import CostModel, is_power_of_two
 from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, is_tensor, least_type, shape_of, typed
 from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import Statement, Value
-from eqsat.lang.expr import TRUE, Expr, const, make, replaced, topological
+from eqsat.lang.expr import TRUE, Expr, const, make, replaced
 from eqsat.lang.ops import COMPARISONS, FLOORS
+from eqsat.lang.traversal import topological
 
 #: The operations that read the operands of a term as they are: of integers, and of conditions.
 _ON_INTEGERS = {op: name for name, op in ON_INTEGERS.items() if not name.endswith("ui")} | {

@@ -15,10 +15,10 @@ from eqsat.interop.mlir.terms import NotReadError, Terms, own_terms
 from eqsat.interop.mlir.text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.text import numbered
-from eqsat.lang.traversal import facts_on, reached
+from eqsat.lang.traversal import facts_on, reached, variables
 from eqsat.optimizer.front import optimize
 
 

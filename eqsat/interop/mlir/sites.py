@@ -15,9 +15,10 @@ from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import TOKEN, Statement, Value
 from eqsat.lang.costs import costs_alone
-from eqsat.lang.expr import Expr, chain_members, term_count, topological, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
+from eqsat.lang.traversal import chain_members, term_count, topological, variables
 
 #: What :func:`_expressions` calls a loop.
 _LOOP = "for"

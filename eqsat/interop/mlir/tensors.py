@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from eqsat.lang.expr import Expr, const, substitute, var, variables
+from eqsat.lang.expr import Expr, const, substitute, var
+from eqsat.lang.traversal import variables
 
 #: The types that are read: integers with a bit or more, up to 9999, and tensors of them.
 INTEGER = r"i[1-9]\d{0,3}"

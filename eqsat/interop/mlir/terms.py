@@ -25,9 +25,10 @@ from eqsat.interop.mlir.tensors import (
     typed,
 )
 from eqsat.interop.mlir.text import Module, Statement, Value
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological, var, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.text import split_list
+from eqsat.lang.traversal import topological, variables
 from eqsat.theory.linear import LinearArithmetic
 
 _BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}")
