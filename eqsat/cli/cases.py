@@ -377,9 +377,9 @@ def _let(pair: Any) -> tuple[str, str]:
     raise ValueError(f"each of 'lets' must be a name and a text, not {str(pair)[:60]!r}")
 
 
-def _gates(indices: list[Any], exprs: list[Expr]) -> Gates:
+def _gates(record: Record, exprs: list[Expr]) -> Gates:
     gates: Gates = []
-    for index in indices:
+    for index in get(record, "gates", list, []):
         if index is not None and (type(index) is not int or not 0 <= index < len(exprs)):
             raise ValueError(f"the gate {index!r} is not the index of one of the {len(exprs)} roots")
         gate = None if index is None else exprs[index]
@@ -395,10 +395,6 @@ def _plain_texts(record: Record) -> list[str]:
     if not (texts := get_texts(record, "exprs")):
         raise ValueError("'exprs' is empty: give at least one root")
     return texts
-
-
-def _plain(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:
-    return terms, _gates(get(record, "gates", list, []), terms)
 
 
 def _access(access: Access) -> tuple[list[Expr], Gates]:
@@ -451,7 +447,7 @@ def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> 
 _KINDS: dict[
     str, tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]]
 ] = {
-    "plain": (_plain_texts, _plain),
+    "plain": (_plain_texts, lambda record, terms, variables: (terms, _gates(record, terms))),
     "gate": (
         lambda record: [get(record, "before", str)],
         lambda record, terms, variables: _access(split_gate(terms[0])),

@@ -34,6 +34,7 @@ from eqsat.codegen.libraries import interrupts_held
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import optimize
+from eqsat.prove.verify import refuse_wrong
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -79,8 +80,7 @@ def run_record(given: Record, name: str, settings: Settings) -> Row:
     gates = case.gates if settings.gates else ()
     result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)
     check = result.check(**settings.checking)
-    if not check.equal:
-        raise ValueError(f"the result is wrong at {check.counterexample}: {one_line(to_program(result.exprs)[1])}")
+    refuse_wrong(check, to_program(result.exprs)[1])
     return {"id": case.id, **record(result, check, case.variables)}
 
 

@@ -32,7 +32,7 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, parse_program, to_text
 from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
-from eqsat.prove.verify import CHECKS, Check, check_equal
+from eqsat.prove.verify import CHECKS, Check, check_equal, refuse_wrong
 
 
 def _timed[T](call: Callable[[], T]) -> tuple[T, float]:
@@ -122,8 +122,7 @@ class _Simplifier:
         found, seconds = _timed(lambda: given.simplify(**self.settings.optimizing))
         self.seconds += seconds
         check = given.check(found, **self.settings.checking)
-        if not check.equal:
-            raise ValueError(f"the result is wrong at {check.counterexample}: {found}")
+        refuse_wrong(check, found)
         self.weakest = max(self.weakest, check, key=lambda c: CHECKS.index(c.kind))
         for written in (found, found.trimmed()):
             self.before.setdefault(_terms(written), cost_of(_terms(given), model_of(self.settings.cost)))
@@ -187,8 +186,7 @@ def _flipped(axes: list[Any], sizes: Sequence[int]) -> list[Any]:
 def _row(
     out: list[str], settings: Settings, before: Sequence[Expr], after: Sequence[Expr], seconds: float, check: Check
 ) -> Row:
-    if not check.equal:
-        raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(out)}")
+    refuse_wrong(check, "; ".join(out))
     model = model_of(settings.cost)
     return {
         "out": out,

@@ -57,6 +57,7 @@ from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
 from eqsat.prove.proof import RULE_SECONDS
+from eqsat.prove.verify import refuse_wrong
 from eqsat.rules import DEFAULT, REDUCE
 
 if TYPE_CHECKING:
@@ -317,8 +318,7 @@ def optimize(
         optimizing["cost"] = LoopAware(_trip_counts(loops, names), optimizing["cost"])
     result = optimise(roots, constraints=known, gates=masks, pareto=pareto, **optimizing)
     check = result.check(**settings.checking)
-    if not check.equal:
-        raise ValueError(f"the result is wrong at {check.counterexample}: {'; '.join(map(to_text, result.exprs))}")
+    refuse_wrong(check, "; ".join(map(to_text, result.exprs)))
     derivation = result.explain(prove=settings.prove) if explain else None
     if html is not None:
         with naming(html):

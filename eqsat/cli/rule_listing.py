@@ -35,14 +35,6 @@ def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str
     return found
 
 
-def _fires_line(row: Row) -> str:
-    """Where a rule matches, most often first."""
-    often = sorted(row["fires"].items(), key=lambda place: -place[1])
-    shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
-    more = f", and {len(often) - _MOST_PLACES} more" if len(often) > _MOST_PLACES else ""
-    return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
-
-
 def row_of(rule: Rule, in_detail: bool, seconds: float | None, matches: dict[str, dict[str, int]] | None) -> Row:
     """What is said of a rule, of one in detail more; with a proof that may take ``seconds``, and where it matches."""
     row: Row = {key: getattr(rule, key) for key in ("name", "left", "right", "when", "beside", "why", "both_ways")}
@@ -103,6 +95,14 @@ def _proved(rule: Rule, seconds: float) -> Row:
 
 def _kinds(row: Row) -> str:
     return " and ".join(row["proof"]) or "none"
+
+
+def _fires_line(row: Row) -> str:
+    """Where a rule matches, most often first."""
+    often = sorted(row["fires"].items(), key=lambda place: -place[1])
+    shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
+    more = f", and {len(often) - _MOST_PLACES} more" if len(often) > _MOST_PLACES else ""
+    return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
 
 
 def _rewrite(row: Row) -> str:

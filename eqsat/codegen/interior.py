@@ -9,7 +9,6 @@ range ends early in places runs over its whole range in the interior.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
@@ -18,6 +17,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import FLOATS, REDUCTIONS
+from eqsat.lang.terms import all_of
 from eqsat.lang.traversal import chain_members, extent, is_index, mentions, topological, variables
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
@@ -64,7 +64,7 @@ def interior_of(store: Store) -> Interior | None:
     holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
     if not holds:
         return None
-    condition = theory.condition(reduce(lambda x, y: x & y, holds.values()))
+    condition = theory.condition(all_of(holds.values()))
     first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     try:
         LinearArithmetic(holds)
@@ -81,7 +81,7 @@ def interior_of(store: Store) -> Interior | None:
             return None
         left = [m for m in own if m not in holds]
         inside, outside = args[taken], args[3 - taken]
-        return make(term.op, reduce(lambda x, y: x & y, left), inside, outside) if left else inside
+        return make(term.op, all_of(left), inside, outside) if left else inside
 
     (value,) = rebuild([store.value], without_tests)
     start, stop = _within(theory, row, first, beyond, rest)

@@ -15,7 +15,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from eqsat.egraph.rule import Rule
@@ -23,6 +22,7 @@ from eqsat.explain.chains import READINGS, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, with_operands
+from eqsat.lang.terms import all_of
 from eqsat.lang.traversal import reached, topological_until, variables
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
@@ -172,7 +172,7 @@ class _Explainer:
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
         """Compare both sides: with operands cut out, which shows more, or else as they are."""
         conditions = [*given] if gate is None else [gate, *given]
-        context = reduce(lambda x, y: x & y, conditions) if conditions else None
+        context = all_of(conditions) if conditions else None
         for before, after in dict.fromkeys(sides):
             check = self._compare(before, after, context)
             if check.equal:

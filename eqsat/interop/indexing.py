@@ -32,7 +32,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from math import gcd, inf, lcm
 from typing import Any, cast
 
@@ -53,7 +53,6 @@ from eqsat.lang.expr import (
     bounds_of,
     brief,
     const,
-    make,
     replaced,
     shortened,
     var,
@@ -61,6 +60,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import DIVISIONS, Bounds
+from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
 from eqsat.lang.traversal import chain_members, divides_by_zero, topological, topological_until, variables
 from eqsat.lang.validation import list_of, require, shown
@@ -255,7 +255,7 @@ class IndexingMap(Displayed):
     def domain(self) -> Expr:
         """The condition that holds on the domain alone: the ranges of the variables, and the constraints."""
         box = [c for v in self.variables for c in (const(v.vmin) <= v, v <= const(v.vmax))]
-        return _all([*box, *self.constraints])
+        return all_of([*box, *self.constraints])
 
     def then(self, following: IndexingMap) -> IndexingMap:
         """The composition: first this map, then ``following`` on its results; not simplified.
@@ -560,7 +560,7 @@ def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Ex
 
 def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: float) -> list[Expr]:
     """What :func:`simplify_constraints` finds until the time is up."""
-    given = [c for c in chain_members(_all(_conditions(constraints)), "and") if c is not TRUE]
+    given = [c for c in chain_members(all_of(_conditions(constraints)), "and") if c is not TRUE]
     if FALSE in given:
         return [FALSE]
     found: list[Expr] = []
@@ -610,7 +610,7 @@ def _simplified(
 ) -> list[Expr]:
     """Conditions that, where ``known`` ones hold, are equal to those of ``together``."""
     # an equality is two bounds: those of a quotient are bounds of its numerator
-    given = _all(half for c in together for half in _halves(c))
+    given = all_of(half for c in together for half in _halves(c))
     # a late theory may not see that a divisor is never zero
     theory = LinearArithmetic(known, work=Work.ending(inf if suspects(topological([given])) else until))
     normal = theory.condition(given)
@@ -673,10 +673,6 @@ def _conditions(given: Iterable[Expr]) -> list[Expr]:
 def _refuse_other_map(given: object) -> None:
     if not isinstance(given, IndexingMap):
         raise TypeError(f"{given!r} is no indexing map: read one by IndexingMap.parse")
-
-
-def _all(conditions: Iterable[Expr]) -> Expr:
-    return reduce(lambda p, q: make("and", p, q), conditions, TRUE)
 
 
 def _halves(condition: Expr) -> list[Expr]:

@@ -9,6 +9,7 @@ replaced only if the new one costs less as it will be printed (:class:`Printed`)
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -212,19 +213,18 @@ def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, 
     return found
 
 
+def _classes(index: Any) -> Counter[str]:
+    """The names of the classes in an expression, integers left out, and how often each occurs."""
+    import sympy
+
+    parts = sympy.preorder_traversal(index)
+    return Counter(type(e).__name__ for e in parts if not isinstance(e, int) and not e.is_Integer)
+
+
 def _divisions(index: Any) -> int:
     """How many quotients and remainders are printed."""
-    import sympy
-
-    names = [type(e).__name__ for e in sympy.preorder_traversal(index)]
-    return sum((name in _DIVIDING) + (name == "ModularIndexing") for name in names)
-
-
-def _classes(index: Any) -> set[str]:
-    """The names of the classes in an expression, integers left out."""
-    import sympy
-
-    return {type(e).__name__ for e in sympy.preorder_traversal(index) if not isinstance(e, int) and not e.is_Integer}
+    classes = _classes(index)
+    return sum(classes[name] for name in _DIVIDING) + classes["ModularIndexing"]
 
 
 def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem, dict[Any, Any]]:
@@ -344,7 +344,7 @@ def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]
     """The new index, if it costs less as it is printed and there is no doubt."""
     # as Inductor does before it prints: a product of sums is none any more
     new = new.expand()
-    if not _classes(new) <= _WRITTEN | _classes(old):
+    if not _classes(new).keys() <= _WRITTEN | _classes(old).keys():
         raise Kept("operator")
     if not new.free_symbols <= old.free_symbols:
         raise Kept("symbols")

@@ -1,5 +1,6 @@
-"""Large selections inside of terms, optimised by themselves; answers are kept by structure, whatever names are.
+"""Terms of other systems, prepared for the optimiser; answers are kept by structure, whatever names are.
 
+Multiples of a divisor are taken out of the dividend as it is written: what no remainder needs is not normalised.
 A term that adds to a large selection or scales it is optimised with a variable in the place of the selection, and so is
 the selection once for all terms that have it. Where the answer does more with the variable than to add and scale it,
 all is optimised together.
@@ -7,17 +8,23 @@ all is optimised together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from math import prod
+from operator import add
 from typing import Any
 
 from eqsat.interop.drop_in import Answers
-from eqsat.lang.expr import Expr, free_name, replaced, var
-from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import facts_on, reached, topological, variables
+from eqsat.lang.expr import Expr, const, free_name, make, rebuild, replaced, var
+from eqsat.lang.ops import FLOORS, SUMS
+from eqsat.lang.terms import written_product, written_sum
+from eqsat.lang.traversal import chain_members, facts_on, reached, topological, variables
 from eqsat.optimizer.front import optimize
 
 #: Terms that a selection has, at least, that is optimised by itself.
 LARGE = 12
+_LINEAR = SUMS | {"mul"}
 _ANSWERS = Answers()
 
 
@@ -89,3 +96,56 @@ def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any
     else:
         found = _ANSWERS.of(problem, solve)
     return tuple(replaced(found, {new: old for old, new in names.items()}))
+
+
+def without_multiples(terms: Sequence[Expr]) -> list[Expr]:
+    """Terms in which no dividend has a multiple of its divisor as a summand; equal wherever ``terms`` are defined.
+
+    >>> x, y, n = var("x", 0, 99), var("y", 0, 99), var("n", 1, 99)
+    >>> without_multiples([(x + (y*2 - 3)*8) % 16, (y*(n*12) + x) // (n*4)])
+    [Expr('(x - 24)%16'), Expr('x//(n*4) + y*3')]
+    """
+
+    def shortened(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op not in FLOORS or args[0].op not in _LINEAR:
+            return None
+        literal, factors = _product(args[1])
+        if not literal:
+            return None
+        kept: list[tuple[Expr, int]] = []
+        quotients: list[Expr] = []
+        for summand, scale in _summands(args[0]):
+            own, others = _product(summand)
+            if scale * own % literal or factors - others:
+                kept.append((summand, scale))
+            else:
+                quotients.append(written_product([*(others - factors).elements(), const(scale * own // literal)]))
+        if not quotients:
+            return None
+        rest = make(term.op, written_sum(kept, 0), args[1]) if kept else const(0)
+        return rest if term.op == "mod" else reduce(add, [*([rest] if kept else []), *quotients])
+
+    return rebuild(terms, shortened)
+
+
+def _product(root: Expr) -> tuple[int, Counter[Expr]]:
+    """The literal factor of a product as it is written, and its other factors."""
+    members = chain_members(root, "mul")
+    return prod([t.vmin for t in members if t.op == "const"]), Counter([t for t in members if t.op != "const"])
+
+
+def _summands(root: Expr) -> list[tuple[Expr, int]]:
+    """The summands of a sum as it is written, each with what it is multiplied by from outside."""
+    found: list[tuple[Expr, int]] = []
+    stack = [(root, 1)]
+    while stack:
+        term, scale = stack.pop()
+        if term.op in ("add", "sub"):
+            stack += [(term.args[1], scale if term.op == "add" else -scale), (term.args[0], scale)]
+        elif term.op == "neg":
+            stack.append((term.args[0], -scale))
+        elif term.op == "mul" and term.args[1].op == "const":
+            stack.append((term.args[0], scale * term.args[1].vmin))
+        else:
+            found.append((term, scale))
+    return found

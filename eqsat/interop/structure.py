@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import prod
 from typing import Any
 
@@ -35,11 +34,12 @@ from eqsat.lang.dtypes import LIMITS, common_width, select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, digits, make, shortened, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS, REDUCTIONS
+from eqsat.lang.terms import all_of
 from eqsat.lang.text import parse, to_text
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
-from eqsat.prove.defined import both
+from eqsat.prove.verify import refuse_wrong
 from eqsat.theory.linear import LinearArithmetic
 
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
@@ -572,12 +572,10 @@ def _with_access(
         # what is no integer expression is left alone
         return _with_gate(tree)
     accesses = [split_gate(index) for index in indices]
-    valid = reduce(both, [access.valid for access in accesses], TRUE)
+    valid = all_of([access.valid for access in accesses])
     roots, gates = [*[access.index for access in accesses], valid], [*[valid for _ in accesses], None]
     result = optimize(roots, gates=gates, cost=cost, **options)
-    check = result.check()
-    if not check.equal:
-        raise ValueError(f"the result is wrong at {check.counterexample}: {result.exprs}")
+    refuse_wrong(result.check(), result.exprs)
     *found, valid = [_least(*pair, cost) for pair in zip(result.before, result.exprs, strict=True)]
     if found == indices:
         return tree

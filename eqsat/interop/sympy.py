@@ -17,8 +17,7 @@ from math import inf, lcm, prod
 from operator import and_, or_, xor
 from typing import Any, cast
 
-from eqsat.interop.multiples import without_multiples, written_product
-from eqsat.interop.parts import optimized
+from eqsat.interop.parts import optimized, without_multiples
 from eqsat.lang.expr import (
     FALSE,
     TRUE,
@@ -39,7 +38,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import load, maximum, minimum, where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import SUMS, Bounds
-from eqsat.lang.terms import buffer_key
+from eqsat.lang.terms import buffer_key, written_product
 from eqsat.lang.traversal import facts_on, reached, use_counts
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import OPTIONS
@@ -415,9 +414,6 @@ class _Reader:
         except ValueError as error:
             raise self.fail(e, str(error)) from None
 
-    def _floor(self, e: Any) -> _Ratio:
-        return _Ratio(self._quotient(e, self.number(e.args[0])))
-
     def _ceiling(self, e: Any) -> _Ratio:
         x = self.number(e.args[0])
         if not x.factors:
@@ -474,10 +470,6 @@ class _Reader:
             raise self.fail(e, "a bit operator needs two operands or more")
         self.names[f"function {op}"] = e.func
         return _Ratio(reduce(lambda x, y: make(op, x, y), map(self.integer, e.args)))
-
-    def _where(self, e: Any) -> _Ratio | Expr:
-        condition, x, y = e.args
-        return self._select([(x, condition), (y, True)])
 
     def _select(self, pairs: Sequence[tuple[Any, Any]]) -> _Ratio | Expr:
         """The first branch whose condition holds; where none does, nothing is said, and so the last may be."""
@@ -599,7 +591,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "Add": _Reader._add,
     "Mul": _Reader._mul,
     "Pow": _Reader._pow,
-    "floor": _Reader._floor,
+    "floor": lambda reader, e: _Ratio(reader._quotient(e, reader.number(e.args[0]))),
     "ceiling": _Reader._ceiling,
     **dict.fromkeys(("Mod", "PythonMod"), _Reader._mod),
     "FloorDiv": _Reader._floor_div,
@@ -609,7 +601,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     **dict.fromkeys(("Max", "Min"), _Reader._extreme),
     "Abs": _Reader._abs,
     "Piecewise": lambda reader, e: reader._select([pair.args for pair in e.args]),
-    **dict.fromkeys(("Where", "ITE"), _Reader._where),
+    **dict.fromkeys(("Where", "ITE"), lambda reader, e: reader._select([(e.args[1], e.args[0]), (e.args[2], True)])),
     **dict.fromkeys(("And", "Or", "Xor", "Equivalent"), _Reader._junction),
     "Not": lambda reader, e: ~reader.condition(e.args[0]),
     "Implies": lambda reader, e: ~reader.condition(e.args[0]) | reader.condition(e.args[1]),

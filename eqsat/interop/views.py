@@ -16,10 +16,10 @@ from operator import index, mul
 from typing import Any
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, var
+from eqsat.lang.terms import all_of, both, chosen
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import require, shown
 from eqsat.optimizer.front import optimize
-from eqsat.prove.defined import both, chosen
 
 #: The index of an access that does not happen; it stands for no number.
 INVALID = var("INVALID", 0, 0)
@@ -207,7 +207,7 @@ def split_gate(index: Expr) -> Access:
         elif term.op == "where":
             valid[term] = both(parts[0], chosen(term.args[0], parts[1], parts[2]))
         else:
-            valid[term] = reduce(both, parts, TRUE)
+            valid[term] = all_of(parts)
 
     def choose(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         """A branch that is never valid is never chosen."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import groupby
 from math import prod
-from operator import and_
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
@@ -37,6 +35,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
+from eqsat.lang.terms import all_of
 from eqsat.lang.traversal import array_of, extent, index_level, indices_around, is_index, mentions, topological
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
@@ -300,7 +299,7 @@ class _Pieces:
         known = [c for c in conditions if c not in rounded]
         facts = dict(zip(known, substitute(known, self.images), strict=True))
         around = [[facts[c] for c in self.contexts[piece] if c in facts] for piece in self.pieces]
-        self.gates = [reduce(and_, conditions) if conditions else None for conditions in around]
+        self.gates = [all_of(conditions) if conditions else None for conditions in around]
 
     def loops(self) -> dict[str, int]:
         """How often each loop runs, outermost first; none if the stores do not share theirs."""

@@ -1,14 +1,18 @@
-"""Terms from e-nodes, and e-nodes of terms: the term of each class that a choice of nodes needs."""
+"""Terms from e-nodes, and e-nodes of terms; sums, products and conditions that are written plainly."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from math import prod
+from operator import mul
 from typing import cast
 
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
+from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 from eqsat.lang.traversal import buffers, is_wide, variables
 
@@ -108,6 +112,38 @@ def written_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
     if total is None:
         return const(constant)
     return make("add" if constant > 0 else "sub", total, const(abs(constant))) if constant else total
+
+
+def written_product(operands: Sequence[Expr]) -> Expr:
+    """A product, without ones, its literals last."""
+    number = prod([t.vmin for t in operands if t.op == "const"])
+    if not (others := [t for t in operands if t.op != "const"]):
+        return const(number)
+    product = reduce(mul, others)
+    return product if number == 1 else -product if number == -1 else product * number
+
+
+def all_of(conditions: Iterable[Expr]) -> Expr:
+    """The condition that all of them hold, written plainly where some are literals or equal."""
+    return reduce(both, dict.fromkeys(conditions), TRUE)
+
+
+def both(p: Expr, q: Expr) -> Expr:
+    """``p and q``, written plainly where one of them is a literal."""
+    if p is q or q is TRUE:
+        return p
+    return q if p is TRUE else FALSE if FALSE in (p, q) else p & q
+
+
+def chosen(condition: Expr, p: Expr, q: Expr) -> Expr:
+    """``where(condition, p, q)`` on conditions, written plainly where one of them is a literal."""
+    if p is q:
+        return p
+    if q is FALSE:
+        return both(condition, p)
+    if p is FALSE:
+        return both(~condition, q)
+    return where(condition, p, q)
 
 
 def buffer_key(array: Expr) -> str:

@@ -12,6 +12,7 @@ from functools import reduce
 from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.lang.functions import where
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.terms import all_of, both, chosen
 from eqsat.lang.traversal import may_divide_by_zero, topological
 
 
@@ -43,7 +44,7 @@ def holds(condition: Expr) -> Expr:
 def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
     """The condition of ``term``, given those of its operands."""
     if may_divide_by_zero(term):
-        return _all([*operands, term.args[1].ne(0)])
+        return all_of([*operands, term.args[1].ne(0)])
     if all(operand is TRUE for operand in operands):
         return TRUE
     match term.op:
@@ -52,35 +53,13 @@ def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
             return both(condition, chosen(term.args[0], x, y))
         case "and" | "or":
             alone = [~a if term.op == "and" else a for a in term.args]
-            return reduce(_either, [_all(operands), *map(both, operands, alone)], FALSE)
+            return reduce(_either, [all_of(operands), *map(both, operands, alone)], FALSE)
         case op if op in REDUCTIONS:
             body, _, low, high = operands
             _, index, *ends = term.args
             steps = TRUE if body is TRUE else make("min_over", where(body, 1, 0), index, *ends) > 0
-            return _all([low, high, steps])
-    return _all(operands)
-
-
-def _all(conditions: Sequence[Expr]) -> Expr:
-    return reduce(both, dict.fromkeys(conditions), TRUE)
-
-
-def both(p: Expr, q: Expr) -> Expr:
-    """``p and q``, written plainly where one of them is a literal."""
-    if p is q or q is TRUE:
-        return p
-    return q if p is TRUE else FALSE if FALSE in (p, q) else p & q
-
-
-def chosen(condition: Expr, p: Expr, q: Expr) -> Expr:
-    """``where(condition, p, q)`` on conditions, written plainly where one of them is a literal."""
-    if p is q:
-        return p
-    if q is FALSE:
-        return both(condition, p)
-    if p is FALSE:
-        return both(~condition, q)
-    return where(condition, p, q)
+            return all_of([low, high, steps])
+    return all_of(operands)
 
 
 def _either(x: Expr, y: Expr) -> Expr:

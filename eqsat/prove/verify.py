@@ -87,6 +87,12 @@ class Check:
         return {"checked": self.kind, **({"proof": self.proof} if self.proof else {})}
 
 
+def refuse_wrong(check: Check, answer: object) -> None:
+    """Raise ``ValueError`` if a check has found a difference in ``answer``."""
+    if not check.equal:
+        raise ValueError(f"the result is wrong at {check.counterexample}: {answer}")
+
+
 @dataclass(frozen=True)
 class _Group:
     """Roots that are compared over one domain: ``differs`` holds one condition per root, true where it is wrong."""

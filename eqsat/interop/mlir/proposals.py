@@ -36,28 +36,24 @@ class Proposal:
     saving: tuple[int, int]
 
 
+@dataclass(eq=False)
 class Program:
-    """A module while it is rewritten; the arguments are those of :func:`eqsat.interop.mlir.rewriting`, and its end."""
+    """A module while it is rewritten; see :func:`eqsat.interop.mlir.rewriting`."""
 
-    def __init__(
-        self,
-        module: Module,
-        model: CostModel,
-        budget: Budget,
-        end: float,
-        ranges: Mapping[str, Bounds],
-        atoms: Callable[[Expr], bool] | None,
-    ) -> None:
-        self.module = module
-        self.model = model
-        self.budget = budget
-        #: When the time of the module is up.
-        self.end = end
-        #: What was not tried then: blocks of ``arith`` operations, and statements with affine expressions.
+    module: Module
+    model: CostModel
+    budget: Budget
+    #: When the time of the module is up.
+    end: float
+    ranges: Mapping[str, Bounds]
+    atoms: Callable[[Expr], bool] | None
+
+    def __post_init__(self) -> None:
+        #: What was not tried at the end: blocks of ``arith`` operations, and statements with affine expressions.
         self.untried: set[Block | Statement] = set()
-        self.terms = KnownTerms(module, ranges=ranges, atoms=atoms)
-        self.terms.read(module.statements)
-        self.names = numbered("%e", module.names)
+        self.terms = KnownTerms(self.module, ranges=self.ranges, atoms=self.atoms)
+        self.terms.read(self.module.statements)
+        self.names = numbered("%e", self.module.names)
         self.gone: set[Value] = set()
         #: Of each block, the values that terms have in it.
         self.by_term: dict[Block, dict[Typed, list[Value]]] = {}

@@ -17,6 +17,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import Bounds
+from eqsat.lang.terms import all_of
 from eqsat.lang.text import split_list
 
 _RESULTS = r"(?:%.*? = )?"
@@ -217,7 +218,7 @@ class KnownTerms(Terms):
             conditions = [self.of(values[int(found[1])], "i1")]
         else:
             conditions = self.function(found[2], found[3], found[4], values)
-        return conditions if branch == 0 else [~reduce(lambda p, q: p & q, conditions)]
+        return conditions if branch == 0 else [~all_of(conditions)]
 
 
 def assumptions(block: Block) -> Iterator[Value]:

@@ -285,7 +285,7 @@ class _Reader:
                 value = Value(name, statement.block, statement)
                 statement.block.names[name] = value
                 statement.results.append(value)
-            elif (known := own.get(name) or self._known(name, statement)) in statement.results:
+            elif (known := own.get(name) or self._known(name)) in statement.results:
                 # only a region without an order lets an operation read its own result
                 value = Value(name, statement.block, statement, is_result=False)
                 statement.has_unknown = True
@@ -302,7 +302,8 @@ class _Reader:
             statement.pieces.append(value)
         statement.pieces.append(part[position:])
 
-    def _known(self, name: str, statement: Statement) -> Value | None:
+    def _known(self, name: str) -> Value | None:
+        """The value of that name that is visible; of several results the one that ``#`` and a number name."""
         whole, _, _ = name.partition("#")
         for block in self.block.enclosing():
             if value := block.names.get(name):
