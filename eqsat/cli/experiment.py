@@ -165,17 +165,21 @@ class Experiment(Displayed):
             raise ModuleNotFoundError("plots need matplotlib: pip install 'eqsat[plots]'") from None
         found = [row for row in self.rows if row.extract != INPUT]
         models = [*dict.fromkeys(row.model for row in found)]
-        figures = {}
+        # by the name of a picture its panels, how wide one is in inches, and what draws into them
+        drawn: dict[str, tuple[int, float, Callable[[Any], None]]] = {}
         if self.is_measured:
-            figures["prediction.png"] = _predictions(self.rows, found, models, Figure)
-        figures["extraction.png"] = _efforts(found, Figure)
-        figures["profile.png"] = _profiles(found, Figure)
+            drawn["prediction"] = len(models), 3.2, lambda panels: _predictions(panels, self.rows, models)
+        drawn["extraction"] = 2, 3.2, lambda panels: _efforts(panels, found)
+        drawn["profile"] = 1, 6.4, lambda panels: _profiles(panels, found)
         if len(models) > 1:
-            figures["pareto.png"] = _fronts(found, models, Figure)
+            drawn["pareto"] = len(models) - 1, 3.2, lambda panels: _fronts(panels, found, models)
+        paths = {name: Path(directory, f"{name}.png") for name in drawn}
         Path(directory).mkdir(parents=True, exist_ok=True)
-        for name, figure in figures.items():
-            figure.savefig(Path(directory, name), dpi=90)
-        return [Path(directory, name) for name in figures]
+        for name, (count, width, draw) in drawn.items():
+            figure = Figure(figsize=(width * count, 3.2), layout="constrained")
+            draw(figure.subplots(1, count, squeeze=False, sharey=name == "prediction")[0])
+            figure.savefig(paths[name], dpi=90)
+        return [*paths.values()]
 
 
 def experiment(
@@ -415,36 +419,32 @@ def _correlation(rows: Iterable[Row], model: str) -> float | None:
         return None
 
 
-def _predictions(rows: Sequence[Row], found: Sequence[Row], models: Sequence[str], figure: Callable[..., Any]) -> Any:
+def _predictions(panels: Sequence[Any], rows: Sequence[Row], models: Sequence[str]) -> None:
     """What each model predicts against measured time."""
-    predicted = figure(figsize=(3.2 * len(models), 3.2), layout="constrained")
-    for axes, model in zip(np.atleast_1d(predicted.subplots(1, len(models), sharey=True)), models, strict=True):
-        for name, part in (("inputs", [row for row in rows if row.extract == INPUT]), ("answers", found)):
+    inputs, found = [[row for row in rows if (row.extract == INPUT) is is_input] for is_input in (True, False)]
+    for axes, model in zip(panels, models, strict=True):
+        for name, part in (("inputs", inputs), ("answers", found)):
             axes.scatter([r.predicted[model] for r in part], [r.nanoseconds for r in part], s=4, label=name)
         axes.set(xscale="log", yscale="log", xlabel=f"predicted by {Path(model).stem}")
         rank_correlation = _correlation(rows, model)
         axes.set_title("" if rank_correlation is None else f"rank correlation {rank_correlation:.3f}", fontsize=9)
-    predicted.axes[0].set_ylabel("measured ns per evaluation")
-    predicted.axes[0].legend()
-    return predicted
+    panels[0].set_ylabel("measured ns per evaluation")
+    panels[0].legend()
 
 
-def _profiles(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
+def _profiles(panels: Sequence[Any], found: Sequence[Row]) -> None:
     """For each model and extractor, what the answers cost over their inputs, case by case in rising order."""
-    drawn = figure(figsize=(6.4, 3.2), layout="constrained")
-    axes = drawn.subplots()
+    (axes,) = panels
     for (model, extract), rows in _answers_by(found).items():
         ratios = sorted(row.cost / row.cost_before for row in rows if row.cost_before)
         axes.plot(np.linspace(0, 100, len(ratios)), ratios, label=f"{Path(model).stem}, {extract}")
     axes.set(xlabel="% of cases", ylabel="cost of the answer, times the input's")
     axes.legend(fontsize=8)
-    return drawn
 
 
-def _fronts(found: Sequence[Row], models: Sequence[str], figure: Callable[..., Any]) -> Any:
+def _fronts(panels: Sequence[Any], found: Sequence[Row], models: Sequence[str]) -> None:
     """The totals of each model's answers under the first model and each other one."""
-    drawn = figure(figsize=(3.2 * (len(models) - 1), 3.2), layout="constrained")
-    for axes, other in zip(np.atleast_1d(drawn.subplots(1, len(models) - 1)), models[1:], strict=True):
+    for axes, other in zip(panels, models[1:], strict=True):
         totals: dict[tuple[int, int], list[str]] = {}
         for (model, extract), rows in _answers_by(found).items():
             point = sum(row.predicted[models[0]] for row in rows), sum(row.predicted[other] for row in rows)
@@ -455,18 +455,15 @@ def _fronts(found: Sequence[Row], models: Sequence[str], figure: Callable[..., A
         axes.plot(*zip(*front, strict=True), color="0.7", zorder=0)
         axes.set(xlabel=f"all answers under {Path(models[0]).stem}", ylabel=f"under {Path(other).stem}")
         axes.legend(fontsize=6)
-    return drawn
 
 
-def _efforts(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
+def _efforts(panels: Sequence[Any], found: Sequence[Row]) -> None:
     """The cost of answers against the time that choosing them took, and the gaps of exact extraction."""
-    extractors = [*dict.fromkeys(row.extract for row in found)]
-    effort = figure(figsize=(6.4, 3.2), layout="constrained")
-    cost_axes, gap_axes = effort.subplots(1, 2)
+    cost_axes, gap_axes = panels
     least: dict[tuple[str, str], int] = {}
     for row in found:
         least[row.case, row.model] = min(row.cost, least.get((row.case, row.model), row.cost))
-    for extract in extractors:
+    for extract in dict.fromkeys(row.extract for row in found):
         part = [row for row in found if row.extract == extract and least[row.case, row.model]]
         excess = [row.cost / least[row.case, row.model] for row in part]
         cost_axes.scatter([row.extraction_milliseconds for row in part], excess, s=4, label=extract)
@@ -477,4 +474,3 @@ def _efforts(found: Sequence[Row], figure: Callable[..., Any]) -> Any:
     gaps = sorted(row.gap for row in found if row.gap is not None)
     gap_axes.plot(np.linspace(0, 100, len(gaps)), [100 * gap for gap in gaps])
     gap_axes.set(xlabel="% of answers", ylabel="optimality gap of exact extraction, %")
-    return effort

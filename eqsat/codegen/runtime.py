@@ -268,12 +268,12 @@ def compile_many(
     if len(given) != len(programs):
         raise ValueError(f"{len(programs)} kernels have arguments for {len(given)}: give a list, or None, for each")
     orders = [arguments(roots, order) for roots, order in zip(programs, given, strict=True)]
-    both = list(enumerate(zip(programs, orders, strict=True)))
-    functions = [function(roots, f"kernel{n}", order, storage="static ") for n, (roots, order) in both]
+    numbered = list(enumerate(zip(programs, orders, strict=True)))
+    functions = [function(roots, f"kernel{n}", order, storage="static ") for n, (roots, order) in numbered]
     library = load(build(_unit(programs, orders, functions), tuple(flags)), ffi_of(_DECLARATIONS), "eqsat_kernels")
     return [
         CompiledExprs(tuple(roots), tuple(order), functions[n].text, tuple(flags), library, library.eqsat_kernels[n])
-        for n, (roots, order) in both
+        for n, (roots, order) in numbered
     ]
 
 
