@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from eqsat.egraph.patterns import LITERALS
 from eqsat.extract.cost import CostModel
@@ -252,9 +252,8 @@ def _between(name: str, low: str, high: str) -> Expr:
 def _operand(tree: Tree) -> _Operand:
     if tree.op:
         return _computed_operand(tree)
-    if (match := _ANNOTATED.fullmatch(tree.text)) is None:
-        return _Operand(tree, 32, None)
-    name, kind, low, high = match.groups()
+    # any text matches: all of it may be the name
+    name, kind, low, high = cast(re.Match[str], _ANNOTATED.fullmatch(tree.text)).groups()
     value = None
     if low is not None:
         value = _between(name, low, high)
