@@ -152,7 +152,7 @@ KEPT = [
     ("where(m > 0, (z + 1 - 1)//m, 0)", None, "where(m < 1, 0, z//m)"),
     ("where(m != 0, z//m*m + z%m, z)", None, "z"),
     ("where(m != 0, z - z//m*m, 7)", None, "where(m < 1, 7, z%m)"),
-    ("where(x != 0, y*3 - (z//x*x - z)*5, 7)", None, "where(x == 0, 7, y*3 + z%x*5)"),
+    ("where(x != 0, w - (z//x*x - z), 7)", None, "where(x == 0, 7, w + z%x)"),
     ("z - z//m*m", "m > 0", "z%m"),
     ("where(m > 0, m*z//m, 0)", None, "where(m < 1, 0, z)"),
     # of equal cost is the form of the input
