@@ -6,15 +6,17 @@ from left to right, and of two rules that undo each other (:data:`UNDOES`) the f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import gcd
 
-from eqsat.egraph.patterns import LITERALS, is_condition_letter, moved_letter
+from eqsat.egraph.patterns import LITERALS, is_condition_letter, is_literal_letter, is_number, moved_letter
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, is_index, topological
-from eqsat.lang.ops import MAX_SHIFT, OPS, REDUCTIONS
+from eqsat.lang.infinity import bits
+from eqsat.lang.ops import MAX_SHIFT, MOST_BITS, OPS, REDUCTIONS
 from eqsat.optimizer.canonical_terms import (
     CHAINED,
     INDEX,
@@ -73,6 +75,15 @@ class _Shape:
         """The operators that operands of a match have, and each with those of their operands."""
         return frozenset([path for operand in self.operands for path in operand.paths])
 
+    @cached_property
+    def takes_rest(self) -> tuple[bool, bool]:
+        """Of a chain of two, whether each operand may be what is left of a longer chain without one operand."""
+        if self.op not in CHAINED or (self.args[0].letter and self.args[0] == self.args[1]):
+            # one operand is never a chain
+            return False, False
+        first, second = [arg.kind in ("term", "condition") or arg.op == self.op for arg in self.args]
+        return first, second
+
     @property
     def paths(self) -> list[Path]:
         """The operator of all that can match, and with it those of their operands, as far as they are given."""
@@ -118,12 +129,65 @@ def _negated(shape: _Shape) -> _Shape:
     return term if factor == -1 else _Shape("mul", (term, _Shape("const", fixed=const(-factor))))
 
 
+def _product(x: int, y: int) -> int:
+    if bits(product := x * y) > MOST_BITS:
+        raise OverflowError("a product has more bits than a literal may have")
+    return product
+
+
+#: What numbers come to by the operators that the rules compute with.
+_OF_NUMBERS: dict[str, Callable[..., int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": _product,
+    "neg": operator.neg,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "bitand": operator.and_,
+    "lt": operator.lt,
+    "le": operator.le,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": operator.not_,
+}
+
+#: The number that a part of a pattern is where its letters stand for what a matcher has bound.
+_Number = Callable[["Matcher", Binding], int]
+
+
+@cache
+def _computed(pattern: Expr) -> _Number | None:
+    """A part of a pattern as a function, if it is computed from literals and measures by what is listed here."""
+    op, args = pattern.op, pattern.args
+    if not args:
+        if not is_number(pattern):
+            return None
+        value, name = pattern.vmin, str(pattern.value)
+        if op == "const":
+            return lambda matcher, binding: value
+        if is_literal_letter(pattern):
+            return lambda matcher, binding: binding[name].vmin
+        function, *letters = name.split("_")
+        # an infinite measure is refused
+        return lambda matcher, binding: operator.index(matcher._measure(function, letters, binding))
+    combine, parts = _OF_NUMBERS.get(op), [part for a in args if (part := _computed(a)) is not None]
+    if combine is None or len(parts) < len(args):
+        return None
+    return lambda matcher, binding: combine(*[part(matcher, binding) for part in parts])
+
+
 @dataclass(frozen=True)
 class _Compiled:
-    """A rule ready to match: its left side, the conjuncts of its guard, its right side."""
+    """A rule ready to match: its left side, its guard, its right side.
+
+    ``measured`` are the conjuncts that compare numbers, ``when`` the others.
+    """
 
     name: str
     left: _Shape
+    measured: tuple[_Number, ...]
     when: tuple[Expr, ...]
     right: Expr
 
@@ -144,7 +208,10 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
 
 def _compile(rule: Rule) -> _Compiled:
     pattern = rule.pattern
-    return _Compiled(rule.name, _shape(pattern.left), tuple(conjuncts(pattern.when)), pattern.right)
+    guard = [(conjunct, _computed(conjunct)) for conjunct in conjuncts(pattern.when)]
+    measured = tuple([number for _, number in guard if number is not None])
+    when = tuple([conjunct for conjunct, number in guard if number is None])
+    return _Compiled(rule.name, _shape(pattern.left), measured, when, pattern.right)
 
 
 def conjuncts(when: Expr) -> list[Expr]:
@@ -193,7 +260,7 @@ class Matcher:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = _compiled(tuple(rules))
-        self._splits: dict[Expr, list[tuple[Expr, ...]]] = {}
+        self._splits: dict[Expr, list[tuple[Expr, Expr]]] = {}
         self._below: dict[Expr, set[Path]] = {}
 
     def bounds(self, term: Expr) -> tuple[int, int]:
@@ -217,10 +284,12 @@ class Matcher:
     def _apply(self, rule: _Compiled, binding: Binding, op: str, rest: list[Expr]) -> Expr | None:
         """The right side with the operands that the left side left over, if the guard holds."""
         try:
+            if not all(holds(self, binding) for holds in rule.measured):
+                return None
             if not all(self.holds(self._instance(conjunct, binding)) for conjunct in rule.when):
                 return None
             result = self._instance(rule.right, binding)
-        except (ValueError, OverflowError):
+        except (ValueError, ArithmeticError):
             # a literal to compute has no value: its divisor is zero, a shift goes too far, or a bound is infinite
             return None
         return joined(op, [*operands_of(op, result), *rest]) if rest else result
@@ -233,18 +302,20 @@ class Matcher:
             name = INDEX if is_index(pattern) else str(pattern.value)
             if name in binding:
                 return binding[name]
-            return const(self._measure(name, binding))
+            function, *letters = name.split("_")
+            return const(self._measure(function, letters, binding))
         if not pattern.args:
             return pattern
+        if not pattern.is_bool and (number := _computed(pattern)) is not None:
+            return const(number(self, binding))
         if pattern.op == "load":
             # `at(x, y)`
             body, place = binding[moved_letter(pattern.args[0])], self._instance(pattern.args[1], binding)
             return canonical_terms([instantiate(body, binding[INDEX], place)])[0]
         return canonical(pattern.op, *[self._instance(a, binding) for a in pattern.args])
 
-    def _measure(self, name: str, binding: Binding) -> int:
-        """The value of a scalar such as ``vmin_x`` or ``gcd_x_d``."""
-        function, *letters = name.split("_")
+    def _measure(self, function: str, letters: Sequence[str], binding: Binding) -> int:
+        """The value of a measure of letters, such as ``vmin(x)`` or ``gcd(x, d)``."""
         term = binding[letters[0]]
         match function:
             case "vmin":
@@ -308,10 +379,7 @@ class Matcher:
         if shape.fixed is not None:
             return [binding]
         return [
-            found
-            for operands in self._ways(term)
-            if all(map(self._fits, shape.args, operands))
-            for found in self._match_all(shape.args, operands, binding)
+            found for operands in self._ways(shape, term) for found in self._match_all(shape.args, operands, binding)
         ]
 
     def _match_all(self, shapes: Sequence[_Shape], terms: Sequence[Expr], binding: Binding) -> list[Binding]:
@@ -321,17 +389,30 @@ class Matcher:
             bindings = [found for before in bindings for found in self._match(shape, term, before)]
         return bindings
 
-    def _ways(self, term: Expr) -> list[tuple[Expr, ...]]:
-        """The operands of ``term`` in both orders if they commute; of a chain, each operand and the others."""
+    def _ways(self, shape: _Shape, term: Expr) -> Iterator[tuple[Expr, ...]]:
+        """The operands of ``term`` that fit those of ``shape``.
+
+        In both orders if they commute; of a chain, each operand and the others.
+        """
+        args = shape.args
+        if all(map(self._fits, args, term.args)):
+            yield term.args
+        if any(shape.takes_rest):
+            first, second = args
+            for operand, others in self._splits_of(term):
+                if shape.takes_rest[0] and self._fits(second, operand) and self._fits(first, others):
+                    yield others, operand
+                if shape.takes_rest[1] and self._fits(first, operand) and self._fits(second, others):
+                    yield operand, others
+        if commutes(term.op) and all(map(self._fits, args, term.args[::-1])):
+            yield term.args[::-1]
+
+    def _splits_of(self, term: Expr) -> list[tuple[Expr, Expr]]:
+        """Each operand of a chain but the last, and the others as a chain."""
         found = self._splits.get(term)
         if found is None:
-            found = [term.args]
-            if term.op in CHAINED:
-                operands = operands_of(term.op, term)
-                for at in range(len(operands) - 1 if 2 < len(operands) <= LIMITS.chained_operands else 0):
-                    others = joined(term.op, operands[:at] + operands[at + 1 :])
-                    found += [(others, operands[at]), (operands[at], others)]
-            if commutes(term.op):
-                found.append(term.args[::-1])
+            operands = operands_of(term.op, term)
+            several = range(len(operands) - 1 if 2 < len(operands) <= LIMITS.chained_operands else 0)
+            found = [(operands[at], joined(term.op, operands[:at] + operands[at + 1 :])) for at in several]
             self._splits[term] = found
         return found
