@@ -63,6 +63,8 @@ class OptimizerLimits:
     nested: int = 8
 
     # rules alone
+    #: Inputs of more terms are first rewritten by the rules one after the other.
+    rewritten_first: int = 50
     #: E-nodes that all rules together may make before they start again from the best terms.
     first_nodes: int = 1500
     #: How many times as many they may make then.
@@ -70,7 +72,10 @@ class OptimizerLimits:
     #: A node is needed if its term has at most this number of operators more than the shortest of its class.
     slack: int = 2
     #: Of a class's nodes this number is needed, the shortest first.
-    needed: int = 3
+    needed: int = 2
+    #: If the rules have nothing more to do, they start again from an answer that costs at most this share of what they
+    #: started from: others seldom get cheaper, and take as long as before.
+    again: float = 0.5
 
     # the answer
     #: How often an answer is optimised once more because its normal forms say more than those before.

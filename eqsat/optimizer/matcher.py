@@ -344,19 +344,19 @@ class Matcher:
             # the operands before the last are final together: no two of them match
             if 2 < len(operands) <= LIMITS.chained_operands:
                 last = operands.pop()
-                for at, pair in self._pairs(left, operands, last):
-                    for binding in self._match_all(left.args, pair, {}):
-                        yield binding, operands[:at] + operands[at + 1 :]
+                for at, binding in self._pairs(left, operands, last):
+                    yield binding, operands[:at] + operands[at + 1 :]
 
-    def _pairs(self, left: _Shape, operands: Sequence[Expr], last: Expr) -> Iterator[tuple[int, tuple[Expr, Expr]]]:
-        """The pairs of ``last`` and one of ``operands``, by its place, that may be the operands of ``left``."""
+    def _pairs(self, left: _Shape, operands: Sequence[Expr], last: Expr) -> Iterator[tuple[int, Binding]]:
+        """Every way to match ``last`` and one of ``operands``, with its place."""
         first, second = left.args
-        may_be_first, may_be_second = self._fits(first, last), self._fits(second, last)
-        for at, other in enumerate(operands) if may_be_first or may_be_second else ():
-            if may_be_second and self._fits(first, other):
-                yield at, (other, last)
-            if may_be_first and self._fits(second, other):
-                yield at, (last, other)
+        as_first, as_second = [self._match(shape, last, {}) if self._fits(shape, last) else [] for shape in left.args]
+        for at, other in enumerate(operands) if as_first or as_second else ():
+            for shape, bindings in ((first, as_second), (second, as_first)):
+                if bindings and self._fits(shape, other):
+                    for binding in bindings:
+                        for found in self._match(shape, other, binding):
+                            yield at, found
 
     def _fits(self, shape: _Shape, term: Expr) -> bool:
         """Whether a term can match, by its operator and those of its operands."""

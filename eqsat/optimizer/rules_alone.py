@@ -61,7 +61,7 @@ class RulesAlone(Optimisation):
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = LIMITS.first_nodes
-        if term_count(found) > LIMITS.large:
+        if term_count(found) > LIMITS.rewritten_first:
             found = self._one_by_one(everything, found)
         while waiting and self._seconds_left() > 0:
             sizes = [term_count([found[i] for i in group.members]) for group in waiting]
@@ -145,7 +145,8 @@ class RulesAlone(Optimisation):
                 return found
             group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
             best = self._cheaper(group, found, terms)
-            if best is found or group.stop == "time":
+            is_last = group.stop == "saturated" and self._cost(group, best) > LIMITS.again * self._cost(group, found)
+            if best is found or group.stop == "time" or is_last:
                 return best
             found = best
         group.stop = "time"
@@ -176,15 +177,17 @@ class RulesAlone(Optimisation):
         """``found`` with these terms for the roots of ``group``, unless all together cost no less."""
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
-            whole = cost_of(exprs, self.model)
-            all_are_members = len(group.members) == len(exprs)
-            return whole, whole if all_are_members else cost_of([exprs[i] for i in group.members], self.model)
+            return cost_of(exprs, self.model), self._cost(group, exprs)
 
         replaced = _replaced(found, group.members, terms)
         if self.extract == "tree":
             cheapest = self._cheapest(found, replaced)
             return found if cheapest == found else cheapest
         return min(found, replaced, key=costs)
+
+    def _cost(self, group: _Group, exprs: list[Expr]) -> int:
+        """What the roots of ``group`` cost."""
+        return cost_of([exprs[i] for i in group.members], self.model)
 
     def _greedily(self) -> Result:
         self.spent.skip(ONE_BY_ONE)
