@@ -64,7 +64,7 @@ class OptimizerLimits:
 
     # rules alone
     #: Inputs of more terms are first rewritten by the rules one after the other.
-    rewritten_first: int = 50
+    rewritten_first: int = 30
     #: E-nodes that all rules together may make before they start again from the best terms.
     first_nodes: int = 1500
     #: How many times as many they may make then.
