@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from math import inf
 
 import pytest
+from alone import saturated
 from decided import decides_most
+from reduce_instances import instances as over_variables
 
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.prove.binding import instances, proved
 from eqsat.prove.proof import check_rule, prove_rule
+from eqsat.prove.verify import check_equal
 from eqsat.rules import REDUCE
 from eqsat.theory.linear import LinearArithmetic
 
@@ -69,6 +75,22 @@ IDLE |= {("max-below", "u < v"), ("min-above", "u < v")}
 #: With 0 it is another rule.
 IDLE |= {("gather-beside", "(vmin(z) < 0 or 0 < vmax(z))")}
 
+#: Conjuncts that soundness needs, but not where they are missed by one.
+TRUE_AT_EDGE = {
+    "a divisor is not zero": [
+        *[(f"{name}-quotient", "d > 0") for name in ("sum", "max", "min")],
+        *[(f"{name}-remainder", "d > 0") for name in ("sum", "max", "min")],
+        ("sum-quotient-by", "0 < y"),
+    ],
+    "no loop is taken": [*[(f"{name}-merge", "d > 0") for name in ("sum", "max", "min")], ("sum-merge-later", "0 < d")],
+    "one of the two digits is the number": [(name, "1 < d") for name in SPLITS],
+}
+EDGES = {row for rows in TRUE_AT_EDGE.values() for row in rows}
+#: Of no instance here: elements of arrays of 32 bits are not that low or high.
+OUT_OF_REACH = {("max-split", "-2147483649 < vmin(x)"), ("min-split", "vmax(x) < 2147483648")}
+#: Rules that no match is needed for: bounds say that a range is empty.
+HELD = {f"{name}-empty" for name in ("sum", "prod", "max", "min")}
+
 #: Rules that make more loops of one, or fewer: which is cheaper is for extraction to say.
 LEFT_TO_COST = {"sum-split", "prod-distributes", "sum-where-apart", "bound-split", "sum-swap"}
 LEFT_TO_COST |= {f"{name}-{law}" for name in ("sum", "prod", "max", "min") for law in ("from-zero", "swap")}
@@ -114,6 +136,35 @@ GUARDED = [(rule, part) for rule in REDUCE for part in conjuncts(rule) if (rule.
 def test_every_part_of_a_guard_is_needed(rule, part):
     others = " and ".join(other for other in conjuncts(rule) if other != part)
     assert not proved(Rule(rule.name, rule.left, rule.right, others))
+
+
+def missed_by_one(rule: Rule, part: str) -> Rule | None:
+    """The rule with the comparison ``part`` of its guard wider by one; ``None`` if it is no comparison."""
+    compared = re.fullmatch(r"([^<>]* )([<>]=?)( [^<>]*)", part)
+    if compared is None:
+        return None
+    wider = f"{part} {'+' if '<' in compared[2] else '-'} 1"
+    parts = [wider if other == part else other for other in conjuncts(rule)]
+    return Rule(rule.name, rule.left, rule.right, " and ".join(parts))
+
+
+AT_EDGE = [(rule, part, edge) for rule, part in GUARDED if (edge := missed_by_one(rule, part))]
+
+
+@pytest.mark.parametrize(("rule", "part", "edge"), AT_EDGE, ids=[f"{rule.name}: {part}" for rule, part, _ in AT_EDGE])
+def test_guard_stops_at_its_edge(rule, part, edge):
+    assert (check_rule(edge) is None) == ((rule.name, part) in EDGES)
+    if (rule.name, part) not in EDGES | OUT_OF_REACH:
+        misses = (i.sides for i in over_variables(edge) if not i.is_guarded(rule))
+        left, right = next(sides for sides in misses if not check_equal(sides[:1], sides[1:]).equal)
+        assert not saturated([left, right], rules=[rule], budget=Budget(rounds=4)).are_one()
+
+
+@pytest.mark.parametrize("rule", REDUCE, ids=lambda rule: rule.name)
+def test_a_rule_alone_makes_its_sides_one(rule):
+    sides = [instance.sides for instance in islice(over_variables(rule), 40)]
+    found = (saturated(both, rules=[rule], budget=Budget(rounds=4)) for both in sides)
+    assert any(graph.are_one() and graph.matches.get(rule.name) for graph in found) == (rule.name not in HELD)
 
 
 RULES = [rule for rule in REDUCE if rule.name not in LEFT_TO_COST]
