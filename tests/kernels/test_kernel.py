@@ -799,10 +799,22 @@ def test_what_a_branch_computes_of_a_load_is_written_once(step: str) -> None:
     assert np.array_equal(eqsat.compile(kernel)(**arrays)["Y"], kernel.reference(arrays)["Y"])
 
 
+def test_a_condition_is_used_in_its_branch_and_nowhere_else():
+    """An address in a branch and the same one outside of it are one term."""
+    out, a, b = buffer("Y", "f32", (32,)), buffer("A", "f32", (7,)), buffer("B", "f32", (7,))
+    inside, outside = where(R < 7, a[R % 7], 0.0), b[R % 7]
+    assert count(simplified(Kernel("inside", [Store(out[R], inside, [R])])), DIVISIONS) == 0
+    arrays = {"A": f32((7,)), "B": f32((7,))}
+    for value in (inside + outside, outside + inside):
+        kernel = Kernel("both", [Store(out[R], value, [R])])
+        assert np.array_equal(simplified(kernel).reference(arrays)["Y"], kernel.reference(arrays)["Y"])
+
+
 #: Reductions of floating-point values that were refused, or read what they should not.
 STEPWISE = [
     # an index whose value is known stays one
     "sum(where(r%4 < n, 0.0, where(r == i, A[0, r], 0.0)), r, 0, 32)",
+    "sum(where(r == 3, F[r], 1.0), r, 0, 7)",
     "sum(A[i, r], r, 0, 1)",
     "prod(A[i, r + 3], r, 5, 5)",
     "min_over(max_over(A[r, s], s, 0, 8), r, 0, 1)",
@@ -819,8 +831,10 @@ STEPWISE = [
 @pytest.mark.parametrize("reassociate", [False, True])
 def test_reductions_of_rounded_values_keep_their_index(text: str, reassociate: bool):
     n = var("n", -2, 9)
-    kernel = Kernel("k", [Store(buffer("OUT32", "f32", (16,))[I], parse(text, {"A": A, "i": I, "n": n}), [I])])
-    arrays = {"A": np.random.default_rng(0).integers(-3, 4, (16, 32)).astype(np.float32)}
+    names = {"A": A, "F": F7, "i": I, "n": n}
+    kernel = Kernel("k", [Store(buffer("OUT32", "f32", (16,))[I], parse(text, names), [I])])
+    random = np.random.default_rng(0)
+    arrays = {b.name: random.integers(-3, 4, b.shape).astype(np.float32) for b in kernel.inputs}
     run = eqsat.compile(kernel, reassociate=reassociate)
     for at in (-2, 0, 2, 9):
         given = {str(p): at for p in kernel.parameters}
