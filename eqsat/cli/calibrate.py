@@ -201,7 +201,7 @@ def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lamb
 
     Raises ``CompileError`` if there is no C compiler; ``OSError`` if the file cannot be written.
     """
-    is_new = not path.exists()
+    before = path.read_bytes() if path.exists() else None
     # a file that cannot be written is better known before half a minute of measuring
     path.open("a").close()
     try:
@@ -210,9 +210,11 @@ def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lamb
         content = {"format": FORMAT, "machine": machine(), "picoseconds": ordered}
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except BaseException:
-        # Ctrl-C among them: half a model is none
-        if is_new:
+        # Ctrl-C and a full disk among them: half a model is none
+        if before is None:
             path.unlink()
+        else:
+            path.write_bytes(before)
         raise
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -67,14 +68,22 @@ def test_a_model_file_is_written_that_loads(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("before", [None, "{}"])
-def test_an_interrupted_calibration_leaves_the_file_as_it_was(tmp_path, monkeypatch, before):
-    def interrupt(repeats, advance):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("broken", ["measuring", "writing"])
+def test_a_calibration_that_does_not_end_leaves_the_file_as_it_was(tmp_path, monkeypatch, before, broken):
+    def measured(repeats, advance):
+        if broken == "measuring":
+            raise KeyboardInterrupt
+        return {f: dict.fromkeys(OPERATIONS, 3) for f in FIGURES}
 
-    monkeypatch.setattr("eqsat.cli.calibrate.measure", interrupt)
+    def half_written(path, text, **options):
+        path.write_bytes(text.encode()[:9])
+        raise OSError(28, "No space left on device")
+
     model = tmp_path / "model.json"
     if before is not None:
         model.write_text(before)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr("eqsat.cli.calibrate.measure", measured)
+    monkeypatch.setattr(Path, "write_text", half_written)
+    with pytest.raises((KeyboardInterrupt, OSError)):
         calibrate(model)
     assert (model.read_text() if model.exists() else None) == before

@@ -69,7 +69,7 @@ class Loop:
         least, most = self.first.vmin, self.last.vmax - 1
         if self.step <= 0 or least > most:
             return None
-        if self.first.vmin == self.first.vmax and self.last.vmin == self.last.vmax:
+        if self.first.vmin == self.first.vmax:
             most = least + (most - least) // self.step * self.step
         return least, most
 
