@@ -13,6 +13,8 @@ from reduce_instances import instances as over_variables
 
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
+from eqsat.lang.expr import buffer, const, var
+from eqsat.lang.text import parse
 from eqsat.prove.binding import instances, proved
 from eqsat.prove.proof import check_rule, prove_rule
 from eqsat.prove.verify import check_equal
@@ -158,6 +160,14 @@ def test_guard_stops_at_its_edge(rule, part, edge):
         misses = (i.sides for i in over_variables(edge) if not i.is_guarded(rule))
         left, right = next(sides for sides in misses if not check_equal(sides[:1], sides[1:]).equal)
         assert not saturated([left, right], rules=[rule], budget=Budget(rounds=4)).are_one()
+
+
+@pytest.mark.parametrize(("name", "value"), [("sum", 6), ("max", 3), ("min", 0)])
+def test_a_letter_that_the_right_side_lacks_is_free_all_the_same(name, value):
+    (rule,) = [rule for rule in REDUCE if rule.name == f"{name}-remainder"]
+    reduction = rule.left.partition("(")[0]
+    turned = parse(f"{reduction}((r + A[r])%4, r, n, n + 4)", {"A": buffer("A"), "n": var("n", 0, 9)})
+    assert not saturated([turned, const(value)], rules=[rule], budget=Budget(rounds=4)).are_one()
 
 
 @pytest.mark.parametrize("rule", REDUCE, ids=lambda rule: rule.name)
