@@ -16,7 +16,7 @@ from eqsat.egraph.patterns import LITERALS, is_condition_letter, is_literal_lett
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, is_index, topological
 from eqsat.lang.infinity import bits
-from eqsat.lang.ops import MAX_SHIFT, MOST_BITS, OPS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, MOST_BITS, OPS, REDUCTIONS
 from eqsat.optimizer.canonical_terms import (
     CHAINED,
     INDEX,
@@ -129,29 +129,21 @@ def _negated(shape: _Shape) -> _Shape:
     return term if factor == -1 else _Shape("mul", (term, _Shape("const", fixed=const(-factor))))
 
 
-def _product(x: int, y: int) -> int:
-    if bits(product := x * y) > MOST_BITS:
-        raise OverflowError("a product has more bits than a literal may have")
-    return product
+#: The operators by which the rules compute numbers from numbers.
+_ON_NUMBERS = frozenset(
+    {"add", "sub", "mul", "neg", "floordiv", "mod", "bitand", "lt", "le", "eq", "ne", "and", "or", "not"}
+)
 
 
-#: What numbers come to by the operators that the rules compute with.
-_OF_NUMBERS: dict[str, Callable[..., int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": _product,
-    "neg": operator.neg,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "bitand": operator.and_,
-    "lt": operator.lt,
-    "le": operator.le,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "and": operator.and_,
-    "or": operator.or_,
-    "not": operator.not_,
-}
+def _number_of(op: str, numbers: Sequence[int]) -> int:
+    """What an operator makes of numbers: its bounds, where each operand has one value."""
+    if op in DIVISIONS and not numbers[1]:
+        raise ZeroDivisionError(f"{numbers[0]} is divided by zero")
+    value, _ = OPS[op].bounds(*[(number, number) for number in numbers])
+    if bits(value) > MOST_BITS:
+        raise OverflowError("a number has more bits than a literal may have")
+    return value
+
 
 #: The number that a part of a pattern is where its letters stand for what a matcher has bound.
 _Number = Callable[["Matcher", Binding], int]
@@ -159,7 +151,7 @@ _Number = Callable[["Matcher", Binding], int]
 
 @cache
 def _computed(pattern: Expr) -> _Number | None:
-    """A part of a pattern as a function, if it is computed from literals and measures by what is listed here."""
+    """A part of a pattern as a function, if it is computed from literals and measures."""
     op, args = pattern.op, pattern.args
     if not args:
         if not is_number(pattern):
@@ -172,10 +164,10 @@ def _computed(pattern: Expr) -> _Number | None:
         function, *letters = name.split("_")
         # an infinite measure is refused
         return lambda matcher, binding: operator.index(matcher._measure(function, letters, binding))
-    combine, parts = _OF_NUMBERS.get(op), [part for a in args if (part := _computed(a)) is not None]
-    if combine is None or len(parts) < len(args):
+    parts = [part for a in args if (part := _computed(a)) is not None]
+    if op not in _ON_NUMBERS or len(parts) < len(args):
         return None
-    return lambda matcher, binding: combine(*[part(matcher, binding) for part in parts])
+    return lambda matcher, binding: _number_of(op, [part(matcher, binding) for part in parts])
 
 
 @dataclass(frozen=True)
