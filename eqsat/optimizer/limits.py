@@ -64,7 +64,7 @@ class OptimizerLimits:
 
     # rules alone
     #: Inputs of more terms are first rewritten by the rules one after the other.
-    rewritten_first: int = 30
+    rewritten_first: int = 60
     #: E-nodes that all rules together may make before they start again from the best terms.
     first_nodes: int = 1500
     #: How many times as many they may make then.
@@ -73,9 +73,6 @@ class OptimizerLimits:
     slack: int = 2
     #: Of a class's nodes this number is needed, the shortest first.
     needed: int = 2
-    #: If the rules have nothing more to do, they start again from an answer that costs at most this share of what they
-    #: started from: others seldom get cheaper, and take as long as before.
-    again: float = 0.5
 
     # the answer
     #: How often an answer is optimised once more because its normal forms say more than those before.

@@ -145,8 +145,7 @@ class RulesAlone(Optimisation):
                 return found
             group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
             best = self._cheaper(group, found, terms)
-            is_last = group.stop == "saturated" and self._cost(group, best) > LIMITS.again * self._cost(group, found)
-            if best is found or group.stop == "time" or is_last:
+            if best is found or group.stop == "time":
                 return best
             found = best
         group.stop = "time"

@@ -160,7 +160,8 @@ def test_every_node_of_any_term(example):
 @settings(max_examples=100)
 @given(index_terms())
 def test_every_node_where_facts_hold(terms):
-    facts = [terms[0] <= terms[0].vmax - 1, terms[-2] <= (terms[-2].vmin + terms[-2].vmax) // 2]
+    first, middle = terms[0], terms[-2:][0]
+    facts = [first <= first.vmax - 1, middle <= (middle.vmin + middle.vmax) // 2]
     try:
         LinearArithmetic(facts)
     except ValueError:
