@@ -201,7 +201,9 @@ def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lamb
 
     Raises ``CompileError`` if there is no C compiler; ``OSError`` if the file cannot be written.
     """
-    before = path.read_bytes() if path.exists() else None
+    is_new = not path.exists()
+    # a device or a pipe is not read
+    before = path.read_bytes() if path.is_file() else None
     # a file that cannot be written is better known before half a minute of measuring
     path.open("a").close()
     try:
@@ -211,9 +213,9 @@ def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lamb
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except BaseException:
         # Ctrl-C and a full disk among them: half a model is none
-        if before is None:
+        if is_new:
             path.unlink()
-        else:
+        elif before is not None:
             path.write_bytes(before)
         raise
 

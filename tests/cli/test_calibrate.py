@@ -1,6 +1,7 @@
 """Calibration: probes that measure what they say, and a fit that recovers known times."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -87,3 +88,15 @@ def test_a_calibration_that_does_not_end_leaves_the_file_as_it_was(tmp_path, mon
     with pytest.raises((KeyboardInterrupt, OSError)):
         calibrate(model)
     assert (model.read_text() if model.exists() else None) == before
+
+
+def test_a_pipe_is_written_and_not_read(tmp_path, monkeypatch):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    both_ends = os.open(pipe, os.O_RDWR)
+    monkeypatch.setattr("eqsat.cli.calibrate.measure", lambda *_: {f: dict.fromkeys(OPERATIONS, 3) for f in FIGURES})
+    # to read it would take forever
+    monkeypatch.delattr(Path, "read_bytes")
+    calibrate(pipe)
+    assert json.loads(os.read(both_ends, 2**16))["format"]
+    os.close(both_ends)
