@@ -14,6 +14,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.traversal import may_divide_by_zero
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
 
 
@@ -85,7 +86,7 @@ class QuotientNodes(KindNodes):
         """``k*x - k*y*(x//y)`` is ``k*(x % y)``, where ``y`` may be zero as far as is known: rules leave that alone."""
         for atom in form.terms:
             for quotient in factors(atom) if atom.op == "mul" else ():
-                if quotient.op != "floordiv" or not quotient.args[1].vmin <= 0 <= quotient.args[1].vmax:
+                if quotient.op != "floordiv" or not may_divide_by_zero(quotient):
                     continue
                 dividend, divisor = map(self.theory.inner, quotient.args)
                 remainder = dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)

@@ -176,17 +176,15 @@ class RulesAlone(Optimisation):
         """``found`` with these terms for the roots of ``group``, unless all together cost no less."""
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
-            return cost_of(exprs, self.model), self._cost(group, exprs)
+            whole = cost_of(exprs, self.model)
+            all_are_members = len(group.members) == len(exprs)
+            return whole, whole if all_are_members else cost_of([exprs[i] for i in group.members], self.model)
 
         replaced = _replaced(found, group.members, terms)
         if self.extract == "tree":
             cheapest = self._cheapest(found, replaced)
             return found if cheapest == found else cheapest
         return min(found, replaced, key=costs)
-
-    def _cost(self, group: _Group, exprs: list[Expr]) -> int:
-        """What the roots of ``group`` cost."""
-        return cost_of([exprs[i] for i in group.members], self.model)
 
     def _greedily(self) -> Result:
         self.spent.skip(ONE_BY_ONE)

@@ -25,10 +25,11 @@ from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable
 from eqsat.extract.select import ProductPrices, needed
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, may_divide_by_zero, shift_amount, topological, var, variables
+from eqsat.lang.expr import Expr, const, make, shift_amount, topological, var, variables
 from eqsat.lang.functions import maximum, minimum
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import divisors
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.optimizer.result import Result
@@ -79,24 +80,17 @@ def node_term(builder: Builder, terms: dict[int, Expr], node: Node) -> Expr:
 def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequence[Expr] = ()) -> None:
     """Compare two lists of terms at every point at which the facts hold."""
     points = grid(variables([*left, *right, *facts]) or [var("i", 0, 0)])
+    count = len(next(iter(points.values())))
     relevant = all_hold(facts, points)
-    count = len(relevant)
     values = evaluate([*left, *right], points, total=True)
     for index, term in enumerate(left):
         differs = np.broadcast_to(values[index] != values[len(left) + index], (count,)) & relevant
         assert not differs.any(), f"{term} is not {right[index]} at {at(points, differs)}"
 
 
-def all_hold(facts: Sequence[Expr], points: dict[str, np.ndarray]) -> np.ndarray:
-    """At which points all facts hold."""
-    count = len(next(iter(points.values())))
-    held = [np.broadcast_to(holds, count) for holds in evaluate(facts, points, total=True)]
-    return np.logical_and.reduce([np.ones(count, dtype=bool), *held])
-
-
 def nonzero_divisors(terms: Sequence[Expr]) -> list[Expr]:
     """That no divisor is zero: where one is, the value of a class that may be undefined counts for nothing."""
-    return [t.args[1].ne(0) for t in topological(terms) if t.op in DIVISIONS and may_divide_by_zero(t)]
+    return [divisor.ne(0) for divisor in divisors(terms)]
 
 
 def at(points: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, int]:
@@ -135,13 +129,13 @@ def assert_within_bounds(builder: Builder, facts: Sequence[Expr] = ()) -> None:
     """Every class's values lie within its bounds wherever the facts hold: prices and widths rest on them."""
     terms = class_terms(builder)
     points = grid(variables([*terms.values(), *facts]) or [var("i", 0, 0)])
-    relevant = all_hold(facts, points)
+    relevant, shape = all_hold(facts, points), next(iter(points.values())).shape
     for (c, term), values in zip(terms.items(), evaluate(terms.values(), points, total=True), strict=True):
         low, high = builder.graph.bounds[c]
         counts = relevant
         if builder.classes.may_be_undefined(c):
             counts = relevant & all_hold(nonzero_divisors([term]), points)
-        outside = (np.broadcast_to((values < low) | (values > high), relevant.shape)) & counts
+        outside = (np.broadcast_to((values < low) | (values > high), shape)) & counts
         assert not outside.any(), f"{term} leaves [{low}, {high}]"
 
 
