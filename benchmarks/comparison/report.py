@@ -104,7 +104,8 @@ each peer is run.
   clock, greedy rewriting 60 s. Only ratios mean anything; they are over eqsat's median, 95th percentile and total.
 * **Compiled**: each answer as a C function of all roots, `-O2`, scalar, in a loop over points of the domain; the input
   too, which is what the C compiler makes of it unaided. Measured {repeats} times in random turns, the median counts;
-  equal answers are one program. Answers of more than 2000 terms are not compiled. Geometric means.
+  equal answers are one program. Where a peer's answer seems to be faster than eqsat's, all of the case are measured
+  again, three times as often. Answers of more than 2000 terms are not compiled. Geometric means.
 """
 
 

@@ -141,6 +141,11 @@ def _lead(row: Row) -> int:
     return with_best(row)["answers"][BEST]["cost"] - row["answers"][EQSAT]["cost"]
 
 
+def is_slower(ours: float, other: float) -> bool:
+    """Whether a compiled answer takes longer than another beyond noise, in nanoseconds."""
+    return ours > SLOWER * other and ours - other > LEAST_NS
+
+
 def slower(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
     """The rows where a peer's compiled answer is faster than eqsat's beyond noise: which, and eqsat's time over its."""
     found: list[tuple[Row, str, float]] = []
@@ -150,7 +155,7 @@ def slower(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
         times = {name: times[name] for name in peers_of([row]) if name in times}
         if our is not None and times:
             fastest = min(times, key=lambda name: times[name])
-            if our > SLOWER * times[fastest] and our - times[fastest] > LEAST_NS:
+            if is_slower(our, times[fastest]):
                 found.append((row, fastest, our / times[fastest]))
     return sorted(found, key=lambda loss: -loss[2])
 

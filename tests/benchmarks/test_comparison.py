@@ -143,6 +143,28 @@ def test_what_needs_more_than_64_bits_is_not_measured():
     assert "ns" not in found["answers"][EQSAT]
 
 
+@pytest.mark.parametrize(
+    ("times", "turns"),
+    [((10.0, 11.0), [2]), ((11.0, 10.0), [2]), ((11.2, 10.0), [2, 6]), ((0.6, 0.2), [2])],
+)
+def test_a_peer_that_seems_faster_is_measured_again(monkeypatch, times, turns):
+    asked = []
+
+    def measure(rows, repeats, seed, advance):
+        asked.append(repeats)
+        for found in rows:
+            first = dict(zip((EQSAT, "toy"), times, strict=True)).get(found.model, 0.1)
+            found.nanoseconds = first if len(asked) == 1 else 10.0
+
+    monkeypatch.setattr("comparison.run.measure", measure)
+    with Session(TOY) as session:
+        solvers = {EQSAT: ours(EQSAT), "greedy": ours("greedy"), "toy": peer(session, seconds=5)}
+        [found] = compare([item("x*4 // 4", x=[0, 9])], solvers, True, Latency(), repeats=2)
+    assert asked == turns
+    last = times if len(turns) == 1 else (10.0, 10.0)
+    assert tuple(found["answers"][name]["ns"] for name in (EQSAT, "toy")) == last
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_every_configuration_answers(name):
     found = ours(name)(Examiner(item("(i*8 + j) // 8", i=[0, 9], j=[0, 7]).case, True))
