@@ -13,6 +13,7 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const, term_count, topological
 from eqsat.lang.terms import named_leaves
+from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
@@ -145,7 +146,10 @@ class RulesAlone(Optimisation):
                 return found
             group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
             best = self._cheaper(group, found, terms)
-            if best is found or group.stop == "time":
+            # from what is as long as before the rules would take as long again, and seldom find anything but in loops
+            is_long = term_count([best[i] for i in group.members]) > LIMITS.again * term_count(given)
+            is_last = group.stop == "saturated" and is_long and not has_reductions(given)
+            if best is found or group.stop == "time" or is_last:
                 return best
             found = best
         group.stop = "time"
