@@ -25,9 +25,10 @@ from peers.spelling import from_nodes
 from eqsat.cli.cases import read_case
 from eqsat.cli.settings import Row
 from eqsat.codegen.libraries import cache_directory
-from eqsat.lang.expr import Expr, topological, var
+from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import to_program
+from eqsat.lang.traversal import topological
 
 CAPTURES = Path(__file__).parent / "capture"
 SYSTEMS = ("tinygrad", "inductor")

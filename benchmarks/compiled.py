@@ -25,8 +25,9 @@ from typing import Any
 
 from eqsat.cli.cases import Case, read_corpus
 from eqsat.codegen.runtime import CompiledExprs, compile_many
-from eqsat.lang.expr import Expr, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.text import parse_program
+from eqsat.lang.traversal import variables
 
 COMPILERS = ("gcc", "clang")
 FLAGS = {

@@ -18,8 +18,8 @@ from eqsat.cli.cases import one_line, read_case
 from eqsat.codegen.runtime import compile_many
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.errors import CompileError
-from eqsat.lang.expr import division_count, variables
 from eqsat.lang.text import to_text
+from eqsat.lang.traversal import division_count, variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.prove.verify import Check

@@ -25,9 +25,10 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.kernels import ranges
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.kernels.simplification import optimized
-from eqsat.lang.expr import Expr, buffer, const, make, var, variables
+from eqsat.lang.expr import Expr, buffer, const, make, var
 from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after
 

@@ -19,7 +19,7 @@ from eqsat.cli.settings import Row
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
-from eqsat.lang.expr import term_count
+from eqsat.lang.traversal import term_count
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT
 

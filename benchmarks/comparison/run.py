@@ -32,7 +32,7 @@ from eqsat.cli.settings import Row
 from eqsat.codegen.libraries import compiler_version
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import division_count, term_count
+from eqsat.lang.traversal import division_count, term_count
 
 #: How the input itself is called beside the solvers.
 INPUT = "input"

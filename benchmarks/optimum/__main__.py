@@ -20,7 +20,7 @@ from comparison.report import table
 
 from eqsat.discover.search import search
 from eqsat.extract.cost import COST_MODELS, OpCount
-from eqsat.lang.expr import topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from optimum.cases import EACH, Root, bundled
 

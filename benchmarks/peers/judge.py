@@ -9,9 +9,9 @@ from eqsat.cli.cases import Case
 from eqsat.cli.settings import Row
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, cost_of
-from eqsat.lang.expr import Expr, division_count
+from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
-from eqsat.lang.traversal import divisors
+from eqsat.lang.traversal import division_count, divisors
 from eqsat.prove.verify import check_equal
 from peers.session import Reply
 from peers.spelling import from_nodes

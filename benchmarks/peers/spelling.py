@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eqsat.cli.cases import Case
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.functions import maximum, minimum, where
+from eqsat.lang.traversal import topological
 
 Node = list[Any]
 

@@ -28,8 +28,9 @@ from eqsat.alternatives.ranges import RangeNodes
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, with_nodes
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.terms import terms_of
+from eqsat.lang.traversal import topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions
 from eqsat.theory.forms import LinearForm, Value, atom_form, number

@@ -14,11 +14,11 @@ from typing import cast
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Bounds, EGraph, Node, sum_payload
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.terms import node_of
-from eqsat.lang.traversal import free_in
+from eqsat.lang.traversal import free_in, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form

@@ -12,8 +12,9 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
-from eqsat.lang.expr import Expr, chain_members, const, make
+from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import COMPARISONS
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.digits import shortened
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number, partition, to_expr
 

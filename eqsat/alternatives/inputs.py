@@ -23,9 +23,9 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import FALSE, Expr, chain_members, const, is_wide, make, topological
+from eqsat.lang.expr import FALSE, Expr, const, make
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
-from eqsat.lang.traversal import long_partial_chains, mentions
+from eqsat.lang.traversal import chain_members, is_wide, long_partial_chains, mentions, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.bits import digits_of, known_bits
 from eqsat.theory.forms import (

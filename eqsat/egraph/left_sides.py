@@ -28,8 +28,9 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.program import CONTAINERS, PLAIN, negated
 from eqsat.egraph.queries import Query, SubsumRequest
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, const, index_level, is_index, topological
+from eqsat.lang.expr import Expr, const
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import index_level, is_index, topological
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.

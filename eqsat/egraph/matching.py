@@ -43,8 +43,9 @@ from eqsat.egraph.program import CONTAINERS, PLAIN, container_text, negated
 from eqsat.egraph.queries import Cut, Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
-from eqsat.lang.expr import FALSE, Expr, buffers, chain_members, const, make, substitute, topological, var, variables
+from eqsat.lang.expr import FALSE, Expr, const, make, substitute, var
 from eqsat.lang.text import to_text
+from eqsat.lang.traversal import buffers, chain_members, topological, variables
 
 _NUMBERS = count()
 #: A name that a query gave.

@@ -20,22 +20,10 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from eqsat.lang.expr import (
-    TRUE,
-    Expr,
-    buffer,
-    buffers,
-    chain_members,
-    const,
-    index_level,
-    is_index,
-    make,
-    topological,
-    var,
-    variables,
-)
+from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
 from eqsat.lang.text import parse, shown_text, to_text
+from eqsat.lang.traversal import buffers, chain_members, index_level, is_index, topological, variables
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"

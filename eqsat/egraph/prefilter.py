@@ -45,8 +45,9 @@ from eqsat.egraph.program import (
 )
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape
-from eqsat.lang.expr import Expr, const, make, variables
+from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.traversal import variables
 
 #: More rows than this have a match nearly always, and are not looked at.
 MOST_ROWS = 200

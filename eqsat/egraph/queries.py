@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter
-from eqsat.lang.expr import Expr, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import FLOORS, OPS
 from eqsat.lang.text import to_text
+from eqsat.lang.traversal import variables
 
 _COMPARISONS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
 

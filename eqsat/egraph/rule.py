@@ -31,9 +31,10 @@ from eqsat.egraph.patterns import (
     parsed,
     reductions_of,
 )
-from eqsat.lang.expr import Expr, topological, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import to_text
+from eqsat.lang.traversal import topological, variables
 
 #: What egglog's text and the engine's profiles can carry as a name.
 _NAME = re.compile(r'[^"@\\\r\n]+')

@@ -2,8 +2,7 @@
 
 An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
 structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
-it is built. What is below terms is found by :mod:`eqsat.lang.traversal`, many of whose functions may be imported from
-here too.
+it is built. What is below terms is found by :mod:`eqsat.lang.traversal`; :func:`topological` may be imported from here.
 
 A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes
 the values of ``[low, high)``. Bound indices are named by how deep reductions nest in the body, so terms that differ in
@@ -46,20 +45,8 @@ from eqsat.lang.ops import (
     trip_bounds,
 )
 from eqsat.lang.slots import Slot
-from eqsat.lang.traversal import Term, indices_around
-from eqsat.lang.traversal import buffers as buffers
-from eqsat.lang.traversal import chain_members as chain_members
-from eqsat.lang.traversal import divides_by_zero as divides_by_zero
-from eqsat.lang.traversal import division_count as division_count
-from eqsat.lang.traversal import extent as extent
-from eqsat.lang.traversal import index_level as index_level
-from eqsat.lang.traversal import is_index as is_index
-from eqsat.lang.traversal import is_wide as is_wide
-from eqsat.lang.traversal import may_divide_by_zero as may_divide_by_zero
-from eqsat.lang.traversal import term_count as term_count
+from eqsat.lang.traversal import Term, buffers, divides_by_zero, index_level, indices_around, variables
 from eqsat.lang.traversal import topological as topological
-from eqsat.lang.traversal import variables as variables
-from eqsat.lang.traversal import with_users as with_users
 from eqsat.lang.validation import list_of, require, shown
 
 IntLike = SupportsIndex

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, shift_amount, stated, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, shift_amount, stated
 from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.arithmetic import Work
 

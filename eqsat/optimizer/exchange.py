@@ -37,9 +37,10 @@ from eqsat.egraph.program import (
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
-from eqsat.lang.expr import FALSE, TRUE, Expr, brief, is_index, make, substitute, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make, substitute
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Bounds, Op, for_each_own
+from eqsat.lang.traversal import is_index, topological
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, Value, as_term, combination, literal

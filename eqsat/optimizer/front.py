@@ -12,9 +12,9 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
-from eqsat.lang.expr import Expr, as_expr, brief, buffers, origin_of, refuse_array, var, variables
+from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import names_of
+from eqsat.lang.traversal import buffers, names_of, variables
 from eqsat.lang.validation import shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import collection_paused

@@ -20,8 +20,9 @@ from itertools import chain
 from typing import NamedTuple, cast
 
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, make, substitute, topological, var, variables
+from eqsat.lang.expr import Expr, make, substitute, var
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.canonical_terms import canonical, canonical_terms, is_literal, presentable
 from eqsat.optimizer.matcher import Matcher, conjuncts

@@ -14,9 +14,10 @@ from math import gcd
 
 from eqsat.egraph.patterns import LITERALS, is_condition_letter, is_literal_letter, is_number, moved_letter
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, is_index, topological
+from eqsat.lang.expr import TRUE, Expr, const, instantiate
 from eqsat.lang.infinity import bits
 from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, MOST_BITS, OPS, REDUCTIONS
+from eqsat.lang.traversal import chain_members, is_index, topological
 from eqsat.optimizer.canonical_terms import (
     CHAINED,
     INDEX,

@@ -23,10 +23,10 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
 from eqsat.lang.costs import cost_of, costs_of_terms, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
-from eqsat.lang.expr import FALSE, Expr, any_var, substitute, topological
+from eqsat.lang.expr import FALSE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import long_partial_chains, topological_until, tree_size
+from eqsat.lang.traversal import long_partial_chains, topological, topological_until, tree_size
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations

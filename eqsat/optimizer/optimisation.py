@@ -22,11 +22,11 @@ from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
-from eqsat.lang.expr import Expr, brief, topological
+from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, REDUCTIONS, UNINTERPRETED
-from eqsat.lang.traversal import VariableSets, indices_around
+from eqsat.lang.traversal import VariableSets, indices_around, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.limits import LIMITS
 
 

@@ -35,24 +35,18 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.extract.graph import Payload
-from eqsat.lang.expr import (
-    TRUE,
-    Expr,
-    any_var,
-    const,
+from eqsat.lang.expr import TRUE, Expr, any_var, const, make, refuse_capture, replaced
+from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
+from eqsat.lang.traversal import (
+    VariableSets,
     divides_by_zero,
     index_level,
     is_index,
-    make,
-    refuse_capture,
-    replaced,
     term_count,
     topological,
     variables,
 )
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
-from eqsat.lang.traversal import VariableSets
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, as_term, to_expr
 

@@ -24,9 +24,10 @@ from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced, ProductPrices, reachable_part, tree
 from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.terms import named_leaves
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built, Snapshot

@@ -11,9 +11,9 @@ from eqsat.egraph.trace import NO_ROOTS, ONE_BY_ONE
 from eqsat.extract.select import Choice, ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
-from eqsat.lang.expr import FALSE, Expr, const, term_count, topological
+from eqsat.lang.expr import FALSE, Expr, const
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.traversal import has_reductions, term_count, topological
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation

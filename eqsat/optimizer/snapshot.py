@@ -17,9 +17,9 @@ from typing import cast
 from eqsat.alternatives.plain import bind_indices
 from eqsat.extract.graph import EQUALITY, EGraph, Node
 from eqsat.extract.select import Choice, reachable, reachable_part, refuse_other_choice
-from eqsat.lang.expr import Expr, topological
+from eqsat.lang.expr import Expr
 from eqsat.lang.terms import named_leaves, node_of, terms_of
-from eqsat.lang.traversal import VariableSets
+from eqsat.lang.traversal import VariableSets, topological
 
 
 @dataclass(frozen=True)

@@ -17,20 +17,10 @@ from operator import or_
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import (
-    TRUE,
-    Expr,
-    any_buffer,
-    chain_members,
-    const,
-    make,
-    may_divide_by_zero,
-    rebuild,
-    topological,
-)
+from eqsat.lang.expr import TRUE, Expr, any_buffer, const, make, rebuild
 from eqsat.lang.functions import load, maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import VariableSets, with_users
+from eqsat.lang.traversal import VariableSets, chain_members, may_divide_by_zero, topological, with_users
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work

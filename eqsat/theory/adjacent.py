@@ -12,8 +12,9 @@ from itertools import permutations, product
 
 import numpy as np
 
-from eqsat.lang.expr import Expr, any_var, chain_members, instantiate, make
+from eqsat.lang.expr import Expr, any_var, instantiate, make
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, to_expr
 from eqsat.theory.limits import LIMITS

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.lang.evaluation import Points, apply_operator, number_type
-from eqsat.lang.expr import TRUE, Expr, chain_members
+from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.infinity import finite_part
 from eqsat.lang.ops import FLOATS, REDUCTIONS, Bounds
-from eqsat.lang.traversal import Simplicity, VariableSets, topological_until
+from eqsat.lang.traversal import Simplicity, VariableSets, chain_members, topological_until
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, atom_form, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
 
-from eqsat.lang.expr import Expr, chain_members, const, make
+from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, chained, number, to_expr
 from eqsat.theory.known_bits import KnownBits

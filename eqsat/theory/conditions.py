@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, topological
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.infinity import INFINITY, is_finite
+from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import (

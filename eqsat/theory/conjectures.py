@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.lang.evaluation import Points, evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, extent, make, topological, var, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var
 from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import all_hold, grid, select
-from eqsat.lang.traversal import Simplicity, domain_size, mentions
+from eqsat.lang.traversal import Simplicity, chain_members, domain_size, extent, mentions, topological, variables
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, factors, literal_divisor, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS

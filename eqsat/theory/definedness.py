@@ -14,20 +14,10 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from eqsat.lang.evaluation import undefined_somewhere
-from eqsat.lang.expr import (
-    Expr,
-    const,
-    divides_by_zero,
-    make,
-    may_divide_by_zero,
-    rebuild,
-    stated,
-    topological,
-    with_users,
-)
+from eqsat.lang.expr import Expr, const, make, rebuild, stated
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import has_reductions, reached
+from eqsat.lang.traversal import divides_by_zero, has_reductions, may_divide_by_zero, reached, topological, with_users
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, to_expr
 

@@ -11,7 +11,8 @@ from functools import reduce
 from itertools import permutations
 from math import gcd, lcm
 
-from eqsat.lang.expr import TRUE, Expr, chain_members
+from eqsat.lang.expr import TRUE, Expr
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
 from eqsat.theory.limits import LIMITS

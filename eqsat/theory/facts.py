@@ -17,10 +17,10 @@ import numpy as np
 
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, extent, topological, variables, with_users
+from eqsat.lang.expr import FALSE, TRUE, Expr
 from eqsat.lang.ops import DIVISIONS, SUMS
 from eqsat.lang.sampling import all_hold, grid
-from eqsat.lang.traversal import domain_size, mentions
+from eqsat.lang.traversal import chain_members, domain_size, extent, mentions, topological, variables, with_users
 from eqsat.theory.arithmetic import Arithmetic, Work
 from eqsat.theory.forms import (
     ZERO,

@@ -14,8 +14,9 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from eqsat.lang.expr import Expr, const, make, rebuild, shift_amount, topological
+from eqsat.lang.expr import Expr, const, make, rebuild, shift_amount
 from eqsat.lang.ops import SHIFTS
+from eqsat.lang.traversal import topological
 
 #: What :func:`to_expr` writes a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})

@@ -24,9 +24,9 @@ from math import gcd
 from typing import Self
 
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import FALSE, TRUE, Expr, is_wide, make
+from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.lang.ops import FLOATS, OWN, REDUCTIONS, SUMS, Bounds
-from eqsat.lang.traversal import is_long_chain, long_partial_chains, topological_until
+from eqsat.lang.traversal import is_long_chain, is_wide, long_partial_chains, topological_until
 from eqsat.theory.adjacent import JOINS, as_one_range
 from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from eqsat.lang.expr import Expr, any_var, make, replaced, term_count
+from eqsat.lang.expr import Expr, any_var, make, replaced
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import has_reductions, reached
+from eqsat.lang.traversal import has_reductions, reached, term_count
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import gcd
 from typing import cast
 
-from eqsat.lang.expr import Expr, chain_members, const, instantiate
+from eqsat.lang.expr import Expr, const, instantiate
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Reducer, chosen, equated, in_range, selected, selection_in

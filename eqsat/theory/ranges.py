@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
+from eqsat.lang.traversal import chain_members, has_reductions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
 from eqsat.theory.limits import LIMITS

@@ -19,8 +19,9 @@ import numpy as np
 
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced, topological
+from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, literal, literal_divisor, number, to_expr
 from eqsat.theory.largest import ExtremeOver

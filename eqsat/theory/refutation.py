@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from eqsat.lang.expr import FALSE, Expr, chain_members
+from eqsat.lang.expr import FALSE, Expr
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form, without

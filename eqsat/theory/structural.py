@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from math import gcd
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, chain_members, const, make, shift_amount
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, number, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic

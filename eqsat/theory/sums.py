@@ -14,8 +14,8 @@ from functools import cache
 from itertools import combinations
 from math import comb, gcd, lcm
 
-from eqsat.lang.expr import TRUE, Expr, chain_members, const, instantiate, make
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.expr import TRUE, Expr, const, instantiate, make
+from eqsat.lang.traversal import chain_members, has_reductions
 from eqsat.theory.conjectures import constant_remainder
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS

@@ -25,11 +25,11 @@ from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable
 from eqsat.extract.select import ProductPrices, needed
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, shift_amount, topological, var, variables
+from eqsat.lang.expr import Expr, const, make, shift_amount, var
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import divisors
+from eqsat.lang.traversal import divisors, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.optimizer.result import Result

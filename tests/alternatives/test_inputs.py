@@ -8,8 +8,9 @@ from corpora import read
 from eqsat.alternatives.inputs import HIDDEN, HiddenLaws
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import topological, var
+from eqsat.lang.expr import var
 from eqsat.lang.functions import prod_over
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.linear import LinearArithmetic

@@ -9,8 +9,9 @@ from strategies import grid
 from eqsat.codegen.runtime import compile_many
 from eqsat.extract import Latency, OpCount
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import var, variables
+from eqsat.lang.expr import var
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.linear import LinearArithmetic
 

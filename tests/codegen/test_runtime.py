@@ -30,9 +30,10 @@ from eqsat.codegen.programs import compile_kernel
 from eqsat.codegen.runtime import FLAGS, compile_exprs, compile_many
 from eqsat.lang.errors import CompileError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, const, var, variables
+from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import sum_over
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 
 #: Options added to every compilation of a property test: how the sanitizer's run is asked for.
 EXTRA = tuple(os.environ.get("EQSAT_TEST_FLAGS", "").split())

@@ -11,11 +11,12 @@ from reductions import loop_nests, reduction_terms
 
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, buffer, buffers, is_index, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import sum_over
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import buffers, is_index, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 

@@ -16,9 +16,10 @@ from eqsat.explain.chains import LEMMAS, laws_with
 from eqsat.explain.derivation import explain
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, substitute, var, variables
+from eqsat.lang.expr import Expr, buffer, substitute, var
 from eqsat.lang.functions import where
 from eqsat.lang.text import parse, parse_program
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import Explanation

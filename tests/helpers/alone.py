@@ -11,8 +11,9 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EGraph
-from eqsat.lang.expr import Expr, buffers, topological, variables
+from eqsat.lang.expr import Expr
 from eqsat.lang.terms import buffer_key
+from eqsat.lang.traversal import buffers, topological, variables
 from eqsat.optimizer.saturation import saturate
 from eqsat.rules import DEFAULT
 from eqsat.theory.structural import StructuralArithmetic

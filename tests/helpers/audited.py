@@ -15,9 +15,10 @@ from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Priced, tree
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, is_index, make, topological, var
+from eqsat.lang.expr import Expr, make, var
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import terms_of, written_sum
+from eqsat.lang.traversal import is_index, topological
 
 #: The number of random points.
 POINTS = 40

@@ -8,8 +8,9 @@ from math import gcd
 
 from eqsat.egraph.patterns import CONDITIONS, LITERALS
 from eqsat.egraph.rule import Rule
-from eqsat.lang.expr import Expr, const, substitute, var, variables
+from eqsat.lang.expr import Expr, const, substitute, var
 from eqsat.lang.functions import where
+from eqsat.lang.traversal import variables
 from eqsat.theory.linear import LinearArithmetic
 
 #: A rule is left to the theory if that decides at least this share of its instances.

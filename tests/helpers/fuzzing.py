@@ -45,9 +45,10 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.kernels.kernel import flattened
 from eqsat.kernels.simplification import optimized, simplified
-from eqsat.lang.expr import Expr, buffer, buffers, const, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import max_over, maximum, min_over, minimum, sum_over, where
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.traversal import buffers, topological, variables
 from eqsat.optimizer.front import optimize
 
 #: What one answer may take, so that many are tried.

@@ -22,10 +22,11 @@ from eqsat.extract import OpCount
 from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import exp, log, max_over, maximum, min_over, minimum, prod_over, sqrt, sum_over, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 
 I, J, K, R = var("i", 0, 15), var("j", 0, 23), var("k", 0, 511), var("r", 0, 31)  # noqa: E741
 A, B, C = buffer("A", "f32", (16, 32)), buffer("B", "f32", (32, 24)), buffer("C", "f32", (16, 24))

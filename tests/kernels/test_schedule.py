@@ -190,7 +190,7 @@ def test_rows_have_an_interior_without_tests(value, start, stop, tests):
     for term, text in ((found.start, start), (found.stop, stop)):
         want = eqsat.parse(text, {"i": I})
         assert np.array_equal(np.broadcast_to(term.evaluate(points), 40), np.broadcast_to(want.evaluate(points), 40))
-    assert len([t for t in eqsat.lang.expr.topological([found.store.value]) if t.op == "fwhere"]) == tests
+    assert len([t for t in eqsat.lang.traversal.topological([found.store.value]) if t.op == "fwhere"]) == tests
 
 
 #: No condition; one that holds too rarely; one of a remainder alone; a triangle.
@@ -285,7 +285,7 @@ def test_a_number_of_lanes_may_be_one_of_numpy():
 def test_flat_indices_leave_no_division_and_transpositions_no_scalar_moves():
     turned = kernel(Store(TURNED[K // 40, K % 40], A[K % 40, K // 40], [K]))
     found = optimized(turned)
-    assert not [t for t in eqsat.lang.expr.topological(found.roots) if t.op in DIVISIONS]
+    assert not [t for t in eqsat.lang.traversal.topological(found.roots) if t.op in DIVISIONS]
     assert "transpose_block_i32(&A[" in to_c(found)
 
 

@@ -20,9 +20,10 @@ from eqsat.kernels.staging import (
     split_reduction,
     two_stages,
 )
-from eqsat.lang.expr import Expr, buffer, topological, var
+from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import max_over, sum_over
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import topological
 
 STAGES = [
     # shape, reduced axes, expanded axes; the axis that splits, partial results, values of each

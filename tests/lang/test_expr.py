@@ -10,23 +10,11 @@ from strategies import expressions, grid
 
 from eqsat.lang import expr, functions, interning
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    as_expr,
-    buffer,
-    const,
-    make,
-    rebuild,
-    substitute,
-    topological,
-    var,
-    variables,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, buffer, const, make, rebuild, substitute, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.ops import BITWISE, OPS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import integer_of, integers_of
 
 X, Y = var("x", -5, 7), var("y", 0, 3)

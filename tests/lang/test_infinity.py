@@ -12,11 +12,12 @@ from strategies import unbounded_expressions
 from eqsat.codegen.expressions import to_c
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import buffer, topological, var, variables
+from eqsat.lang.expr import buffer, var
 from eqsat.lang.functions import prod_over, sum_over
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.sampling import REACHES, sample
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 
 X, N = var("x", None, None), var("n", 1, None)
 

@@ -15,10 +15,11 @@ from eqsat.codegen.runtime import compile_many
 from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, const, make, topological, var, variables
+from eqsat.lang.expr import TRUE, Expr, const, make, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.bits import known_bits
 from eqsat.theory.linear import LinearArithmetic

@@ -9,11 +9,12 @@ from strategies import bool_expressions, expressions
 from eqsat.egraph.rule import Rule
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
-from eqsat.lang.expr import Expr, buffer, const, make, topological, var
+from eqsat.lang.expr import Expr, buffer, const, make, var
 from eqsat.lang.functions import minimum
 from eqsat.lang.functions import where as choose
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.canonical_terms import canonical, canonical_terms
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite

@@ -10,7 +10,7 @@ from comparison.shuffle import reordered, shuffled
 
 from eqsat.cli.cases import Case
 from eqsat.egraph.budget import Budget
-from eqsat.lang.expr import term_count
+from eqsat.lang.traversal import term_count
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.prove.verify import check_equal

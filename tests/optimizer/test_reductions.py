@@ -17,11 +17,11 @@ from eqsat.egraph.matching import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, buffers, const, make, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, const, make, var
 from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.traversal import buffers, has_reductions, topological, variables
 from eqsat.optimizer.exchange import Additions
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE

@@ -17,9 +17,9 @@ from eqsat.extract import COST_MODELS, EGraph, Latency, LoopAware, OpCount, Pric
 from eqsat.extract.cost import UNKNOWN_TRIPS
 from eqsat.extract.select import reachable_part, refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
-from eqsat.lang.expr import topological, variables
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.snapshot import Part, Snapshot, same
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT

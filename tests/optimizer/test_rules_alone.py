@@ -19,10 +19,11 @@ from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, const, make, topological, var
+from eqsat.lang.expr import TRUE, Expr, const, make, var
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
 from eqsat.rules import ARITHMETIC, DEFAULT
 from eqsat.theory.structural import StructuralArithmetic

@@ -10,8 +10,9 @@ from strategies import bool_expressions, expressions, grid
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, buffer, var, variables
+from eqsat.lang.expr import TRUE, Expr, buffer, var
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT
 

@@ -10,10 +10,11 @@ from strategies import unbounded_expressions
 from eqsat.egraph.budget import Budget
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, replaced, var, variables
+from eqsat.lang.expr import Expr, replaced, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import prove_equal
 from eqsat.theory import forms

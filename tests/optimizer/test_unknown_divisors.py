@@ -8,7 +8,8 @@ from strategies import expressions, grid
 from eqsat.egraph.budget import Budget
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, variables
+from eqsat.lang.expr import Expr
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 
 ANY, COUNT = (None, None), (0, None)

@@ -14,10 +14,11 @@ from index_terms import index_terms
 from strategies import bool_expressions
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, substitute, var
 from eqsat.lang.functions import tdiv
 from eqsat.lang.ops import BITWISE, DIVISIONS, SHIFTS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove import boxes
 from eqsat.prove.boxes import UndecidedError, period, restricted, sweep

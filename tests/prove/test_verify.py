@@ -10,10 +10,11 @@ from corpora import read
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.ranges import Nest, cheapest
 from eqsat.lang.evaluation import NAMED_ELEMENTS
-from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var, variables
+from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var
 from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite
 from eqsat.prove.verify import Check, check_equal, prove_equal

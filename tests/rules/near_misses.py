@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from eqsat.egraph.patterns import CONDITIONS, LITERALS, TERMS
 from eqsat.egraph.rule import Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, substitute, topological, var, variables
+from eqsat.lang.expr import Expr, const, make, substitute, var
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.traversal import topological, variables
 
 #: Instances drawn for one conjunct, and how many of the fitting ones are tried, of those at its edge and of all others.
 DRAWN, TRIED = 30_000, 40

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import minimum
 from eqsat.lang.text import parse, to_text
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.conjectures import constant_remainder, find_conjectures, holds_in_a_period

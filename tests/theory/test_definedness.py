@@ -14,9 +14,10 @@ from strategies import expressions, grid
 
 from eqsat.egraph.budget import Budget
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, is_index, may_divide_by_zero, topological, var, variables
+from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse, to_text
+from eqsat.lang.traversal import is_index, may_divide_by_zero, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.definedness import (
     AllowedDivisions,

@@ -18,10 +18,11 @@ from strategies import bool_expressions, expressions, grid
 
 from eqsat.egraph.budget import Budget
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, division_count, topological, var, variables
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import division_count, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.forms import ZERO, atom_form, to_expr

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eqsat.lang.expr import Expr, buffer, var, variables
+from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import max_over, min_over, prod_over, sum_over
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import variables
 from eqsat.prove.verify import check_equal
 from eqsat.theory.linear import LinearArithmetic
 

@@ -11,10 +11,11 @@ from reductions import reduction_terms
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, buffer, const, topological, var, variables
+from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal, prove_equal
 from eqsat.theory.linear import LinearArithmetic

@@ -12,8 +12,9 @@ from index_terms import index_conditions
 from strategies import bool_expressions, grid
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, topological, var, variables
+from eqsat.lang.expr import TRUE, Expr, var
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import topological, variables
 from eqsat.theory.arithmetic import POINTS
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form
