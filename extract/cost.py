@@ -303,9 +303,7 @@ def _code(op: str, operands: Sequence[Bounds]) -> tuple[int, int]:
         return max(3, plain), 1
     if op in ("shl", "shr"):
         return (3, 1) if literal(operands[1]) is not None else (4, 2)
-    if op in ("lt", "le", "eq", "ne"):
-        return plain + 3, 2
-    if op in ("where", "min", "max", "max_over", "min_over"):
+    if op in ("lt", "le", "eq", "ne", "where", "min", "max", "max_over", "min_over"):
         return plain + 3, 2
     return (3, 1) if op in ("load", "store", "prod_over") else (plain, 1)
 

@@ -213,24 +213,14 @@ def refuse_other_choice(graph: EGraph, choice: Mapping[int, Node]) -> None:
     """Raise ``ValueError`` unless ``choice`` has a term for each root of ``graph``; the message names the class."""
     if not isinstance(choice, Mapping):
         raise ValueError(f"a choice is a mapping of classes to nodes, not {type(choice).__name__}")
-    done: set[int] = set()
-    open_classes: set[int] = set()
-    waiting = [*graph.roots]
-    while waiting:
-        c = waiting[-1]
-        if c in done:
-            waiting.pop()
-            continue
+    waiting, seen = [*graph.roots], set(graph.roots)
+    for c in waiting:
         node = choice.get(c)
         if node is None or node not in graph.classes.get(c, ()):
             raise ValueError(f"the choice has {'no node' if node is None else f'{node}, no node of it,'} for class {c}")
-        missing = [a for a in node[2] if a not in done]
-        if c in open_classes and missing:
-            raise ValueError(f"by the choice class {c} needs itself")
-        open_classes.add(c)
-        waiting += missing
-        if not missing:
-            done.add(waiting.pop())
+        waiting += [a for a in dict.fromkeys(node[2]) if a not in seen]
+        seen.update(node[2])
+    reachable(choice, graph.roots)
 
 
 def needed(choice: Choice, roots: Iterable[int]) -> Choice:
