@@ -192,29 +192,18 @@ class RulesAlone(Optimisation):
 
     def _greedily(self) -> Result:
         self.spent.skip(ONE_BY_ONE)
-        base, contexts = self._checked_theories()
-        groups: dict[tuple[Expr, ...], list[int]] = {}
-        found: dict[int, Expr] = {}
-        for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):
-            if theory is None:
-                found[index] = _dont_care(self.roots[index])
-            else:
-                facts = self.facts if gate is None or theory is base else (*self.facts, gate)
-                groups.setdefault(facts, []).append(index)
-        for facts, members in groups.items():
-            given = [self.roots[i] for i in members]
+        _, contexts = self._checked_theories()
+        found = [root if theory else _dont_care(root) for root, theory in zip(self.roots, contexts, strict=True)]
+        for group in self._groups(contexts):
             if not self._has_time():
-                found.update(zip(members, given, strict=True))
-                continue
-            rewritten = self._rewritten(given, facts, self._seconds_to_rewrite())
-            if rewritten is None:
-                found.update((i, _dont_care(self.roots[i])) for i in members)
-                continue
-            found.update(zip(members, rewritten.roots, strict=True))
-            if rewritten.stop != "saturated":
+                break
+            given = [found[i] for i in group.members]
+            rewritten = self._rewritten(given, group.facts, self._seconds_to_rewrite())
+            left = [*map(_dont_care, given)] if rewritten is None else rewritten.roots
+            found = _replaced(found, group.members, left)
+            if rewritten is not None and rewritten.stop != "saturated":
                 self.stop = rewritten.stop
-        exprs = [found[i] for i in range(len(self.roots))]
-        return self._result(exprs, term_count(exprs), contexts, "greedy")
+        return self._result(found, term_count(found), contexts, "greedy")
 
 
 def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:

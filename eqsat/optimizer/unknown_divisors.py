@@ -8,7 +8,7 @@ the divisors of divisions that the input evaluates at every point are taken not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import inf
@@ -181,25 +181,8 @@ def _evaluated_always(given: Input, divisions: Sequence[Expr]) -> set[Expr]:
 
 def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel) -> Result:
     """The result for the input ``given``, as ``hidden`` was optimised; the input itself if that costs less."""
-
-    def division(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
-        if op is None:
-            return _unclamped(term, args)
-        if args[2].vmin == args[2].vmax == 0:
-            # the input has no value where this is evaluated
-            return const(0)
-        return make(op, args[1], kept_from_zero(args[2]) if term in elsewhere else args[2])
-
-    def restored(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
-        if op is None:
-            return _unclamped(term, args)
-        return make(op, *args[1:])
-
-    elsewhere = _evaluated_elsewhere(result)
-    exprs = tuple(rebuild(result.exprs, division))
-    facts = [*given.facts, *rebuild([*hidden.facts, *_nowhere_zero(result.before)], restored)]
+    exprs = tuple(rebuild(result.exprs, partial(_restored, elsewhere=_evaluated_elsewhere(result))))
+    facts = [*given.facts, *rebuild([*hidden.facts, *_nowhere_zero(result.before)], _restored)]
     before, after = cost_of(given.roots, model), cost_of(exprs, model)
     if after > before:
         exprs, after = given.roots, before
@@ -214,6 +197,17 @@ def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel
         bound=None,
         snapshot=None,
     )
+
+
+def _restored(term: Expr, args: tuple[Expr, ...], elsewhere: Collection[Expr] = ()) -> Expr | None:
+    """The division that a load stands for, its divisor never zero if the input does not divide there ``elsewhere``."""
+    op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
+    if op is None:
+        return _unclamped(term, args)
+    if args[2].vmin == args[2].vmax == 0:
+        # the input has no value where this is evaluated
+        return const(0)
+    return make(op, args[1], kept_from_zero(args[2]) if term in elsewhere else args[2])
 
 
 def _evaluated_elsewhere(result: Result) -> set[Expr]:
