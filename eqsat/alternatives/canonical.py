@@ -8,7 +8,6 @@ exponentially many.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
@@ -73,16 +72,14 @@ class CanonicalGraph:
                 self.theory.plain_bounds(value) if isinstance(value, LinearForm) else (value.vmin, value.vmax)
             )
             if self._extents:
-                bits = self._indices_of(found)
-                self.graph.weights[found] = prod([extent for bit, extent in self._extents.items() if bits & bit])
+                self.graph.weights[found] = self.theory.variables.times(self._indices_of(found))
             if expand:
                 self.pending.append(found)
         return found
 
     def add_atom(self, atom: Expr) -> int:
         """The class of an atom, which may be known to equal another form."""
-        found = self._atoms.get(atom)
-        if found is None:
+        if (found := self._atoms.get(atom)) is None:
             found = self._atoms[atom] = self.add_class(self.theory.inner(atom))
         return found
 
@@ -100,8 +97,7 @@ class CanonicalGraph:
 
     def remainder_of(self, quotient: Expr) -> LinearForm:
         """``A % n`` of a quotient ``A // n``, as a sum."""
-        found = self._remainders.get(quotient)
-        if found is None:
+        if (found := self._remainders.get(quotient)) is None:
             dividend, divisor = map(self.theory.inner, quotient.args)
             multiple = self.theory.times(divisor, atom_form(quotient))
             found = self._remainders[quotient] = dividend.plus(multiple, -1)
@@ -197,8 +193,7 @@ class CanonicalGraph:
         """Whether a class divides by what may be zero: where it does, its e-nodes may have different values."""
         if not self._has_suspects:
             return False
-        found = self._undefined.get(c)
-        if found is None:
+        if (found := self._undefined.get(c)) is None:
             term = as_term(self.values[c])
             if self.theory.is_canonical:
                 found = term in undefined(topological([term]), self.theory)
@@ -231,8 +226,7 @@ class CanonicalGraph:
 
     def _indices_of(self, c: int) -> int:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""
-        found = self._indices.get(c)
-        if found is None:
+        if (found := self._indices.get(c)) is None:
             found = self._indices[c] = self._variables_of(c) & sum(self._extents)
         return found
 

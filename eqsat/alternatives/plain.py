@@ -14,7 +14,7 @@ from operator import or_
 from typing import cast
 
 from eqsat.extract.cost import trips
-from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, sum_payload
+from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import linear_bounds
@@ -42,10 +42,10 @@ class PlainClasses:
         self.graph, self.late_or_raise = graph, late_or_raise
         self.values: dict[int, Value] = {}
         self._ids: dict[Value, int] = {}
-        # the indices of reductions that a class, or the class of an atom, speaks of, as bits; by bit their values
-        self._bits: dict[int, int] = {}
+        self._indices = _Indices(graph)
+        # those of which a class, or the class of an atom, speaks
+        self._bits = self._indices.of
         self._of_atom: dict[Expr, int] = {}
-        self._extents: dict[int, int] = {}
         self._next = max(graph.classes, default=-1) + 1
         conditions: set[int] = set()
         for c, nodes in graph.classes.items():
@@ -55,19 +55,10 @@ class PlainClasses:
         for c in reachable(everywhere, everywhere):
             node = everywhere[c]
             if graph.weights:
-                self._bits[c] = self._bits_below(c, node)
+                self._bits[c] = self._indices.below(c, node)
             found = any_var(f"class {c}", 0, 1).ne(0) if c in conditions else self._sum(c, node)
             self.values[c] = found
             self._ids.setdefault(found, c)
-
-    def _bits_below(self, c: int, node: Node) -> int:
-        op, value, operands = node
-        if op == "var" and cast(str, value)[0] == "$":
-            low, high = self.graph.bounds[c]
-            bit = 1 << len(self._extents)
-            self._extents[bit] = trips(high - low + 1)
-            return bit
-        return free_in(op, [self._bits[a] for a in operands])
 
     def _sum(self, c: int, node: Node) -> LinearForm:
         """The class as the sum that a node is, or else as an atom."""
@@ -94,8 +85,7 @@ class PlainClasses:
 
     def add_class(self, value: Value, expand: bool = False) -> int:
         """The class of a sum or of a joined condition, made if there is none; it has no nodes yet."""
-        found = self._ids.get(value)
-        if found is None:
+        if (found := self._ids.get(value)) is None:
             found = self._ids[value] = self._next
             self._next += 1
             self.values[found] = value
@@ -103,7 +93,7 @@ class PlainClasses:
             self.graph.bounds[found] = _bounds(value) if isinstance(value, LinearForm) else (0, 1)
             if self._bits and isinstance(value, LinearForm):
                 self._bits[found] = reduce(or_, [self._of_atom.get(atom, 0) for atom in value.terms], 0)
-                self.graph.weights[found] = prod([n for bit, n in self._extents.items() if bit & self._bits[found]])
+                self._indices.weigh(found)
         return found
 
     def add_node(self, c: int, node: Node) -> bool:
@@ -116,12 +106,37 @@ class PlainClasses:
             return True
         if self._bits and c not in self._bits:
             # a joined condition is new, and has the indices of its members
-            self._bits[c] = free_in(node[0], [self._bits[a] for a in node[2]])
-            self.graph.weights[c] = prod([n for bit, n in self._extents.items() if bit & self._bits[c]])
-        if c in node[2] or (self._bits and free_in(node[0], [self._bits[a] for a in node[2]]) & ~self._bits[c]):
+            self._bits[c] = self._indices.below(c, node)
+            self._indices.weigh(c)
+        if c in node[2] or (self._bits and self._indices.below(c, node) & ~self._bits[c]):
             return False
         nodes.append(node)
         return True
+
+
+class _Indices:
+    """The indices of reductions that the classes of a graph speak of, as bits."""
+
+    def __init__(self, graph: EGraph) -> None:
+        self.graph = graph
+        self.of: dict[int, int] = {}
+        # by name and range, the bit of an index; by bit the number of its values
+        self._bits: dict[tuple[Payload, Bounds], int] = {}
+        self._extents: dict[int, int] = {}
+
+    def below(self, c: int, node: Node) -> int:
+        """Those that a node of a class speaks of."""
+        op, value, operands = node
+        if op != "var" or str(value)[0] != "$":
+            return free_in(op, [self.of[a] for a in operands])
+        low, high = self.graph.bounds[c]
+        bit = self._bits.setdefault((value, (low, high)), 1 << len(self._bits))
+        self._extents[bit] = trips(high - low + 1)
+        return bit
+
+    def weigh(self, c: int) -> None:
+        """Note how often a class is computed: once for each value of the indices that it speaks of."""
+        self.graph.weights[c] = prod([n for bit, n in self._extents.items() if self.of[c] & bit])
 
 
 def bind_indices(graph: EGraph) -> None:
@@ -130,19 +145,8 @@ def bind_indices(graph: EGraph) -> None:
     A class speaks of the indices of the node that has the fewest. Nodes with an index that their class does not speak
     of are dropped.
     """
-    bits: dict[int, int] = {}
-    bit_of: dict[str, int] = {}
-    extents: dict[int, int] = {}
-
-    def below(c: int, node: Node) -> int:
-        op, value, operands = node
-        if op == "var" and str(value)[0] == "$":
-            bit = bit_of.setdefault(str(value), 1 << len(bit_of))
-            low, high = graph.bounds[c]
-            extents[bit] = trips(high - low + 1)
-            return bit
-        return free_in(op, [bits[a] for a in operands])
-
+    indices = _Indices(graph)
+    bits, below = indices.of, indices.below
     changed = True
     while changed:
         changed = False
@@ -156,8 +160,7 @@ def bind_indices(graph: EGraph) -> None:
         inside = [node for node in nodes if all(map(bits.__contains__, node[2])) and not below(c, node) & ~bits[c]]
         if inside:
             graph.classes[c] = inside
-        if weight := prod([extent for bit, extent in extents.items() if bits[c] & bit]):
-            graph.weights[c] = weight
+        indices.weigh(c)
 
 
 def _bounds(form: LinearForm) -> Bounds:

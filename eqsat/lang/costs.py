@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 
 from eqsat.extract.cost import (
     COST_MODELS,
@@ -92,7 +91,7 @@ def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
         sets = VariableSets()
         for place, term in enumerate(terms):
             indices = sets.of(term)
-            found[place] *= prod([extent for bit, extent in sets.index_extents.items() if indices & bit])
+            found[place] *= sets.times(indices)
     return found
 
 

@@ -422,6 +422,10 @@ class VariableSets:
             else:
                 sets[term] = free_in(term.op, [sets[arg] for arg in term.args])
 
+    def times(self, of: int) -> int:
+        """How often what speaks of a set is computed: once for each value of the indices among them."""
+        return prod([extent for bit, extent in self.index_extents.items() if of & bit])
+
     def _set_of_leaf(self, leaf: Term) -> int:
         if leaf.op not in ("var", "buffer"):
             return 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import cast
 
 from eqsat.alternatives.plain import bind_indices
@@ -175,11 +174,6 @@ class _Building:
             self.term_of |= {c + first: term for c, term in found.items()}
             self.chosen |= {c + first: moved(part.choice[c]) for c in found}
 
-    def _weight(self, term: Expr) -> int:
-        """How often a term is computed: once for each value of the indices that it speaks of."""
-        bits = self.sets.of(term)
-        return prod([extent for bit, extent in self.sets.index_extents.items() if bits & bit])
-
     def _fresh(self, node: Node, bounds: tuple[int, int], weight: int) -> int:
         """A new class with one node."""
         c, self.next = self.next, self.next + 1
@@ -223,7 +217,7 @@ class _Building:
         c = self.owner.get(node, -1)
         other = self.choice.get(c, self.chosen.get(c, node))
         if c < 0 or other != node:
-            c = self._fresh(node, (term.vmin, term.vmax), self._weight(term))
+            c = self._fresh(node, (term.vmin, term.vmax), self.sets.times(self.sets.of(term)))
         self.choice[c] = node
         return c
 
