@@ -254,8 +254,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
     def _clear_values(self) -> None:
         """Drop what was memoised of values: bounds, proofs, and the sample points at which the facts hold."""
         self._ranges: dict[Expr, Bounds] = {}
-        # with how many correlations were looked for
-        self._bounds: dict[LinearForm, tuple[int, int, int]] = {}
+        self._bounds: dict[LinearForm, Bounds] = {}
         self._by_cases: dict[LinearForm, Bounds] = {}
         self._decisions: dict[LinearForm, Expr | None] = {}
         self._nonzero_proofs: dict[LinearForm, bool] = {}

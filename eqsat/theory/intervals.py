@@ -115,27 +115,25 @@ class Intervals(Arithmetic):
         terms = [(self._ranges.get(atom) or self.range(atom), k) for atom, k in form.terms.items()]
         return linear_bounds(form.constant, terms)
 
-    def bounds(self, form: LinearForm, depth: int = LIMITS.correlations) -> Bounds:
+    def bounds(self, form: LinearForm) -> Bounds:
         """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
         if len(form.terms) < 2:
             return self.plain_bounds(form)
-        low, high, known_depth = self._bounds.get(form, (0, 0, -1))
-        if known_depth >= depth:
-            return low, high
-        low, high = self.plain_bounds(form)
-        if depth and self.has_time_for(form):
-            correlated = self._correlated_bounds(form, depth, self.bounds)
-            for other_low, other_high in chain(correlated, self._known_bounds(form, depth), self._digit_bounds(form)):
-                low, high = max(low, other_low), min(high, other_high)
-        self._bounds[form] = (low, high, depth)
-        return low, high
+        if (found := self._bounds.get(form)) is None:
+            low, high = self.plain_bounds(form)
+            if self.has_time_for(form):
+                correlated = self._correlated_bounds(form, self.divisions)
+                for least, most in chain(correlated, self._known_bounds(form), self._digit_bounds(form)):
+                    low, high = max(low, least), min(high, most)
+            found = self._bounds[form] = low, high
+        return found
 
-    def _bounds_without_known_sums(self, form: LinearForm, depth: int = LIMITS.correlations) -> Bounds:
+    def _bounds_without_known_sums(self, form: LinearForm) -> Bounds:
         """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
         low, high = self.plain_bounds(form)
-        if depth and len(form.terms) > 1 and self.has_time_for(form):
-            for other_low, other_high in self._correlated_bounds(form, depth, self._bounds_without_known_sums):
-                low, high = max(low, other_low), min(high, other_high)
+        if len(form.terms) > 1 and self.has_time_for(form):
+            for least, most in self._correlated_bounds(form, self._flat_division):
+                low, high = max(low, least), min(high, most)
         return low, high
 
     def _stated_bounds(self, form: LinearForm) -> Bounds:
@@ -149,7 +147,7 @@ class Intervals(Arithmetic):
         return low, high
 
     def _correlated_bounds(
-        self, form: LinearForm, depth: int, bounds: Callable[[LinearForm, int], Bounds]
+        self, form: LinearForm, divisions: Callable[[Expr], tuple[Division, ...]]
     ) -> Iterator[Bounds]:
         """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
         for atom in form.terms:
@@ -160,15 +158,15 @@ class Intervals(Arithmetic):
                 scale = scale_of(dividend, form)
                 rest = form.plus(dividend, -scale).plus(atom_form(atom), scale * n)
                 if scale and len(rest.terms) < len(form.terms):
-                    low, high = bounds(rest, depth - 1)
+                    low, high = self.plain_bounds(rest)
                     least, most = self.plain_bounds(dividend)
                     ends = (scale * (1 - n) * (least < 0), scale * (n - 1) * (most > 0))
                     yield low + min(ends), high + max(ends)
-            for division in self.divisions(atom) if bounds == self.bounds else self._flat_division(atom):
+            for division in divisions(atom):
                 if scale := scale_of(division.dividend, form):
                     rest = form.plus(division.remainder, -scale)
                     if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
-                        low, high = bounds(rest, depth - 1)
+                        low, high = self.plain_bounds(rest)
                         most = scale * division.most
                         yield low + min(0, most), high + max(0, most)
 
@@ -190,12 +188,12 @@ class Intervals(Arithmetic):
             least, most = self.plain_bounds(rest)
             yield low + least, high + most
 
-    def _known_bounds(self, form: LinearForm, depth: int) -> Iterator[Bounds]:
+    def _known_bounds(self, form: LinearForm) -> Iterator[Bounds]:
         """Sums that facts bound, each alone and all together, and what is left beside them."""
         rest, total_low, total_high, taken = form, 0, 0, 0
         for direction, (least, most) in self.directions:
             if scale := scale_of(direction, form):
-                low, high = self.bounds(form.plus(direction, -scale), depth - 1)
+                low, high = self.plain_bounds(form.plus(direction, -scale))
                 ends = sorted((scale * least, scale * most))
                 yield low + ends[0], high + ends[1]
             scale = scale_of(direction, rest)

@@ -57,8 +57,6 @@ class TheoryLimits:
     propagations: int = 3
     #: How often facts are read, unless they say no more before.
     readings: int = 4
-    #: Remainders or facts that correlated bounds take out, one after another.
-    correlations: int = 1
     #: Cases of the minima of a sum that its bounds distinguish; with more, each minimum has its own bounds.
     bounds_cases: int = 8
     #: How often what follows from what was asserted is asserted in turn.

@@ -15,7 +15,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import LinearForm, atom_form, chained, number, to_expr, undistributed
+from eqsat.theory.forms import Division, LinearForm, atom_form, chained, number, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic
 
 #: Operators of which the operands may come in any order and nesting, beside those of sums and products.
@@ -224,7 +224,7 @@ class StructuralArithmetic(LinearArithmetic):
         return max(low, known_low), min(high, known_high)
 
     def _correlated_bounds(
-        self, form: LinearForm, depth: int, bounds: Callable[[LinearForm, int], Bounds]
+        self, form: LinearForm, divisions: Callable[[Expr], tuple[Division, ...]]
     ) -> Iterator[Bounds]:
         """None: that a dividend is near its quotient rules say."""
         return iter(())
