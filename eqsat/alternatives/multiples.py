@@ -31,8 +31,7 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
                 yield products[atom, k], ("mul", None, (products[atom, j], builder.add_class(number(k // j))))
 
     def multiple(atom: Expr, k: int) -> tuple[int, int]:
-        product = products.get((atom, abs(k)))
-        if product is None:
+        if (product := products.get((atom, abs(k)))) is None:
             return atoms[atom] if atom in atoms else builder.add_class(atom_form(atom)), k
         return product, 1 if k > 0 else -1
 

@@ -478,8 +478,7 @@ class _Pairing:
         return result
 
     def _number(self, value: int) -> int:
-        c = self._numbers.get(value)
-        if c is None:
+        if (c := self._numbers.get(value)) is None:
             c = self._numbers[value] = self.builder.add_class(number(value), False)
             self.choice[c] = ("const", value, ())
             self.builder.add_node(c, self.choice[c])

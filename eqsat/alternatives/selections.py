@@ -53,8 +53,7 @@ class SelectionNodes(KindNodes):
 
         Of a product, which costs more than a selection, the factor may also be a variable.
         """
-        found = self._two_valued.get(atom)
-        if found is None:
+        if (found := self._two_valued.get(atom)) is None:
             parts = factors(atom)
             found = any(part.op == "floordiv" and self.theory.lower_value(part) is not None for part in parts)
             if not found and not self.classes.is_crowded():

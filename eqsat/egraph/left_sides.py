@@ -557,8 +557,7 @@ class LeftSide:
     def free(self, query: Query, letters: Sequence[str], whole: str, left: str) -> tuple[Query, str]:
         """Open letters, each as one member; what is left."""
         for x in letters:
-            member = query.letters.get(x)
-            if member is None:
+            if (member := query.letters.get(x)) is None:
                 member, query = query.name("E")
                 query = query.fact(f"(in {whole} {member})").bind(x, member)
             rest, query = query.name("ME")

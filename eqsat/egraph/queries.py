@@ -117,8 +117,7 @@ class Query:
 
     def letter(self, letter: str, at: str) -> Query:
         """A letter that stands for the class ``at``."""
-        known = self.letters.get(letter)
-        if known is None:
+        if (known := self.letters.get(letter)) is None:
             return self.bind(letter, at)
         return self.fact(f"(= {known} {at})")
 

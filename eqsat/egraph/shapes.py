@@ -121,8 +121,7 @@ class Shapes:
         self._classes: dict[int, _Class] = {}
 
     def _class(self, c: int) -> _Class:
-        found = self._classes.get(c)
-        if found is None:
+        if (found := self._classes.get(c)) is None:
             found = self._classes[c] = _Class([c])
         return found
 

@@ -219,8 +219,7 @@ class Tables:
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
-        file = self._files.get(table)
-        if file is None:
+        if (file := self._files.get(table)) is None:
             file = self._files[table] = (self._folder / table).open("w")
         # to open a file anew takes far longer
         file.seek(0)

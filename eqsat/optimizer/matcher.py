@@ -357,16 +357,14 @@ class Matcher:
             return False
         if not shape.below:
             return True
-        found = self._below.get(term)
-        if found is None:
+        if (found := self._below.get(term)) is None:
             found = self._below[term] = {path for operand in _operands(term) for path in _paths(operand)}
         return shape.below <= found
 
     def _match(self, shape: _Shape, term: Expr, binding: Binding) -> list[Binding]:
         """The bindings under which ``shape``, which fits, is ``term``."""
         if shape.kind:
-            known = binding.get(shape.letter)
-            if known is None:
+            if (known := binding.get(shape.letter)) is None:
                 return [{**binding, shape.letter: term}]
             return [binding] if known is term else []
         if shape.fixed is not None:
@@ -402,8 +400,7 @@ class Matcher:
 
     def _splits_of(self, term: Expr) -> list[tuple[Expr, Expr]]:
         """Each operand of a chain but the last, and the others as a chain."""
-        found = self._splits.get(term)
-        if found is None:
+        if (found := self._splits.get(term)) is None:
             operands = operands_of(term.op, term)
             several = range(len(operands) - 1 if 2 < len(operands) <= LIMITS.chained_operands else 0)
             found = [(operands[at], joined(term.op, operands[:at] + operands[at + 1 :])) for at in several]

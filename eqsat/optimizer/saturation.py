@@ -263,8 +263,7 @@ class _Run:
             for count, (op, payload, args, output) in enumerate(sorted(found, key=itemgetter(0, 1, 2))):
                 if count % LIMITS.rows_per_look == 0 and self.is_late(0):
                     return
-                c = home.get(output)
-                if c is None:
+                if (c := home.get(output)) is None:
                     value = self.additions.value(op, payload, args)
                     if value is None:
                         continue
@@ -283,7 +282,9 @@ class _Run:
                 is_done = self._is_affine(match.whole) or self._is_in_vain(match)
                 for c in () if is_done else self.reductions.right_sides(match, self.additions.add):
                     self.additions.unite(match, c)
-                    if self.demand is not None and (match.has_own_loops or match.whole in self.demand.nests):
+                    if self.demand is not None and (
+                        match.has_own_loops or match.whole in self.demand.nests
+                    ):
                         self.demand.nests.add(c)
             matches.clear()
 

@@ -58,20 +58,16 @@ def _bits_of_atom(theory: Arithmetic, atom: Expr) -> KnownBits:
     found = KnownBits.within(*theory.range(atom))
     if atom.op in BITWISE and theory.nested_bits < LIMITS.nested_bits:
         theory.nested_bits += 1
-        members = [_bits_of_operand(theory, member) for member in chain_members(atom, atom.op)]
+        members = [known_bits(theory, theory.inner(member)) for member in chain_members(atom, atom.op)]
         theory.nested_bits -= 1
         return found.meet(reduce(lambda x, y: x.joined(atom.op, y), members))
     n = atom.args[1].vmin if atom.op in ("floordiv", "mod") and atom.args[1].op == "const" else 0
     if theory.nested_bits < LIMITS.nested_bits and n > 0 and n & (n - 1) == 0:
-        inside = _bits_of_operand(theory, atom.args[0])
+        inside = known_bits(theory, theory.inner(atom.args[0]))
         if atom.op == "floordiv":
             return found.meet(inside.shifted(1 - n.bit_length()))
         return found.meet(KnownBits(inside.ones & (n - 1), inside.possible & (n - 1)))
     return found
-
-
-def _bits_of_operand(theory: Arithmetic, term: Expr) -> KnownBits:
-    return known_bits(theory, theory.inner(term))
 
 
 # normal forms

@@ -22,7 +22,16 @@ from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var
 from eqsat.lang.ops import COMPARISONS, SUMS
 from eqsat.lang.sampling import all_hold, grid, select
-from eqsat.lang.traversal import Simplicity, chain_members, domain_size, extent, mentions, topological, variables
+from eqsat.lang.traversal import (
+    Simplicity,
+    chain_members,
+    domain_size,
+    extent,
+    facts_on,
+    mentions,
+    topological,
+    variables,
+)
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import LinearForm, atom_form, chained, factors, literal_divisor, read, scale_of, to_expr
 from eqsat.theory.limits import LIMITS
@@ -102,7 +111,7 @@ def find_conjectures(
         return Asserted()
     terms = [*parts.atoms, *parts.conditions]
     members = [member for fact in facts for member in chain_members(fact, "and")]
-    members = _speaking_of(variables(terms), members)
+    members = facts_on(terms, members)
     names = sorted(variables([*terms, *members]), key=_name)
     if not names or any(max(-v.vmin, v.vmax) > LIMITS.conjectured_value for v in names):
         return Asserted()
@@ -365,18 +374,6 @@ def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size
 
 def _constant(values: Array) -> Expr | None:
     return TRUE if values.all() else None if values.any() else FALSE
-
-
-def _speaking_of(wanted: Iterable[Expr], members: Sequence[Expr]) -> list[Expr]:
-    """The members that speak of the wanted variables, or of those that such members speak of."""
-    reached = set(wanted)
-    left = [(member, set(variables([member]))) for member in members]
-    kept: list[Expr] = []
-    while more := [item for item in left if item[1] & reached]:
-        kept += [member for member, _ in more]
-        left = [item for item in left if not item[1] & reached]
-        reached = reached.union(*(used for _, used in more))
-    return kept
 
 
 def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, bool]:

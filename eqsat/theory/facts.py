@@ -94,14 +94,14 @@ class Facts(Arithmetic):
         self._forget()
         self.known[literal] = TRUE
         self.known[self.negate(literal)] = FALSE
-        if literal.op in ("lt", "le", "eq", "ne") and not literal.args[0].is_bool:
-            left, right = self.inner(literal.args[0]), self.inner(literal.args[1])
-            if literal.op in ("lt", "le"):
-                self._assume_at_least(right.plus(left, -1), 1 if literal.op == "lt" else 0)
-            elif literal.op == "eq":
-                self._assume_equal(left.plus(right, -1))
+        if literal.op == "ne" and not literal.args[0].is_bool:
+            left, right = map(self.inner, literal.args)
+            self._assume_nonzero(left.plus(right, -1))
+        elif (gap := self.difference(literal)) is not None:
+            if literal.op == "eq":
+                self._assume_equal(gap.times(-1))
             else:
-                self._assume_nonzero(left.plus(right, -1))
+                self._assume_at_least(gap, 0)
 
     def rewrite(self, equalities: Iterable[tuple[Expr, Expr]]) -> set[Expr]:
         """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts.

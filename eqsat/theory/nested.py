@@ -51,7 +51,9 @@ def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
             below.index: _digit(innermost, below, theory.form(number_of % digits)),
         }
         there = assuming_in(theory, whole)
-        if there is not None and size > theory.simplicity.size(found := _body(there, innermost, images)):
+        if there is not None and size > theory.simplicity.size(
+            found := to_expr(there.form(replaced([innermost], images)[0]))
+        ):
             return reduction(term.op, found, whole)
     return as_found
 
@@ -84,10 +86,6 @@ def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
 def _digit(body: Expr, over: Range, place: LinearForm) -> Expr:
     """The value of an index at some place of its range, counted from the end if it runs backward."""
     return to_expr(over.high.shifted(-1).plus(place, -1) if runs_backward(body, over.index) else over.low.plus(place))
-
-
-def _body(theory: Arithmetic, body: Expr, images: dict[Expr, Expr]) -> Expr:
-    return to_expr(theory.form(replaced([body], images)[0]))
 
 
 def runs_backward(body: Expr, index: Expr) -> bool:
