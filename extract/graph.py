@@ -21,9 +21,6 @@ Bounds = tuple[int, int]
 #: The operator and payload of a node that says that its class equals its operand: a sum of that alone.
 EQUALITY = ("sum", (0, (1,)))
 
-#: Operators of nodes that are sums, and multiples by literals, of their operands.
-SUM_OPERATORS = frozenset({"sum", "add", "sub", "neg", "mul"})
-
 
 def sum_payload(payload: Payload) -> tuple[int, tuple[int, ...]]:
     """The constant and the coefficients of an n-ary sum, by its payload."""
@@ -34,6 +31,25 @@ def sum_terms(node: Node) -> tuple[int, dict[int, int]]:
     """The constant of an n-ary sum, and its coefficients by class."""
     constant, coefficients = sum_payload(node[1])
     return constant, dict(zip(node[2], coefficients, strict=True))
+
+
+def added(choice: Mapping[int, Node], node: Node) -> tuple[int, dict[int, int]] | None:
+    """The constant and the classes that a node adds, with their coefficients; ``None`` if it does something else.
+
+    ``choice`` says which classes are literals.
+    """
+    op, payload, args = node
+    if op == "sum":
+        return sum_terms(node)
+    if op in ("add", "sub"):
+        sign = 1 if op == "add" else -1
+        return 0, ({args[0]: 1, args[1]: sign} if args[0] != args[1] else {args[0]: 1 + sign})
+    if op == "neg":
+        return 0, {args[0]: -1}
+    for a, b in (args, args[::-1]) if op == "mul" else ():
+        if (by := choice[b])[0] == "const":
+            return 0, {a: cast(int, by[1])}
+    return (cast(int, payload), {}) if op == "const" else None
 
 
 @dataclass

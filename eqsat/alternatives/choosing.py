@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
@@ -18,7 +17,7 @@ from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.partial_sums import LinearPrograms, hoisted_sums, programs_by, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import EGraph, Node, sum_terms
+from eqsat.extract.graph import EGraph, Node, added
 from eqsat.extract.select import (
     Choice,
     Priced,
@@ -246,14 +245,14 @@ def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, cho
     sums: dict[int, tuple[dict[int, int], int, int]] = {}
     changed: dict[int, Node] = {}
     for c, node in choice.items():
-        if (own := _added(choice, node)) is None:
+        if (own := added(choice, node)) is None:
             continue
         terms: dict[int, int] = {}
         constant, cost = own[0], priced.price(c, node)
         for a, k in own[1].items():
             alone = uses[a] == 1 or choice[a][0] == "const"
-            part, added, paid = sums[a] if alone and a in sums else ({a: 1}, 0, 0)
-            constant, cost = constant + k * added, cost + paid
+            part, offset, paid = sums[a] if alone and a in sums else ({a: 1}, 0, 0)
+            constant, cost = constant + k * offset, cost + paid
             for b, j in part.items():
                 terms[b] = terms.get(b, 0) + k * j
         terms = {a: k for a, k in terms.items() if k}
@@ -264,18 +263,3 @@ def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, cho
                 changed[c] = sum_of(terms.items(), constant)
     found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
     return needed(choice | found, roots) if found else None
-
-
-def _added(choice: Choice, node: Node) -> tuple[int, dict[int, int]] | None:
-    """The constant and the classes that a node adds, with their coefficients; ``None`` if it does something else."""
-    op, payload, args = node
-    if op == "sum":
-        return sum_terms(node)
-    if op in ("add", "sub"):
-        sign = 1 if op == "add" else -1
-        return 0, ({args[0]: 1, args[1]: sign} if args[0] != args[1] else {args[0]: 1 + sign})
-    if op == "neg":
-        return 0, {args[0]: -1}
-    if op == "mul" and (by := choice[args[1]])[0] == "const":
-        return 0, {args[0]: cast(int, by[1])}
-    return (cast(int, payload), {}) if op == "const" else None

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from functools import reduce
 from math import prod
 from operator import or_
-from typing import cast
 
 from eqsat.extract.cost import trips
-from eqsat.extract.graph import SUM_OPERATORS, Bounds, EGraph, Node, Payload, sum_payload
+from eqsat.extract.graph import Bounds, EGraph, Node, Payload, added
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import linear_bounds
 from eqsat.lang.traversal import free_in
-from eqsat.theory.forms import LinearForm, Value, atom_form, combination, number
+from eqsat.theory.forms import LinearForm, Value, atom_form, combination
 
 #: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.
 _JUNCTIONS = ("and", "or")
@@ -56,28 +55,18 @@ class PlainClasses:
             node = everywhere[c]
             if graph.weights:
                 self._bits[c] = self._indices.below(c, node)
-            found = any_var(f"class {c}", 0, 1).ne(0) if c in conditions else self._sum(c, node)
+            found = any_var(f"class {c}", 0, 1).ne(0) if c in conditions else self._sum(c, everywhere)
             self.values[c] = found
             self._ids.setdefault(found, c)
 
-    def _sum(self, c: int, node: Node) -> LinearForm:
-        """The class as the sum that a node is, or else as an atom."""
-        op, value, operands = node
-        if op == "const":
-            return number(cast(int, value))
-        parts = [self.values[a] for a in operands] if op in SUM_OPERATORS and not self.late_or_raise() else []
-        forms = [part for part in parts if isinstance(part, LinearForm)]
-        if forms and len(forms) == len(parts):
-            if op == "sum":
-                constant, coefficients = sum_payload(value)
-                return combination(zip(forms, coefficients, strict=True), constant)
-            if op in ("add", "sub"):
-                return forms[0].plus(forms[1], 1 if op == "add" else -1)
-            if op == "neg":
-                return forms[0].times(-1)
-            for form, other in (forms, forms[::-1]):
-                if not other.terms:
-                    return form.times(other.constant)
+    def _sum(self, c: int, everywhere: Choice) -> LinearForm:
+        """The class as the sum that its node is, or else as an atom."""
+        found = added(everywhere, everywhere[c])
+        if found is not None and not (found[1] and self.late_or_raise()):
+            parts = [(self.values[a], k) for a, k in found[1].items()]
+            forms = [(part, k) for part, k in parts if isinstance(part, LinearForm)]
+            if len(forms) == len(parts):
+                return combination(forms, found[0])
         atom = any_var(f"class {c}", *self.graph.bounds[c])
         if self._bits:
             self._of_atom[atom] = self._bits[c]
