@@ -582,13 +582,14 @@ class Additions:
         if self.equations is not None:
             self.equations.note(c, two)
             self.equations.note(other, one)
-        if isinstance(one, LinearForm) and isinstance(two, LinearForm):
-            self.add_node(c, _itself(other, two))
-            self.add_node(other, _itself(c, one))
-            return
-        for x, y in ((c, other), (other, c)):
-            for node in [*self.classes[y]]:
-                self.add_node(x, node)
+        self._add_equal(c, other)
+        self._add_equal(other, c)
+
+    def _add_equal(self, c: int, other: int) -> None:
+        """Add to a class that it equals another one: of a condition it gains the nodes."""
+        value = self.values[other]
+        for node in [_itself(other, value)] if isinstance(value, LinearForm) else [*self.classes[other]]:
+            self.add_node(c, node)
 
     def _check(self, c: int, bounds: Bounds) -> None:
         """Refuse ``bounds`` in which no value of the class ``c`` lies, though rules say that it has them."""
@@ -613,14 +614,9 @@ class Additions:
         self.builder.grow()
         for c, other in pairs:
             self._check(c, self.builder.graph.bounds[other])
-            value = self.values[other]
-            if not isinstance(value, LinearForm):
-                for node in [*self.classes[other]]:
-                    self.add_node(c, node)
-                continue
-            node = _itself(other, value)
-            self.add_node(c, node)
-            self.insertion.apart.add((c, node))
+            self._add_equal(c, other)
+            if isinstance(value := self.values[other], LinearForm):
+                self.insertion.apart.add((c, _itself(other, value)))
 
 
 def _itself(c: int, form: LinearForm) -> Node:
@@ -674,13 +670,16 @@ class _Equations:
             new = [(atom, other) for atom, other in equations[done:] if atom in below]
             found = [self._replaced(value, {atom: other}) for atom, other in new]
             for written in (*found, self._simplified(value)) if new else ():
-                count, other = len(self.values), self.builder.add_class(written)
-                if other == count:
-                    # what comes of this is not rewritten in turn
-                    self._rewritten[other] = sys.maxsize
-                if other != c:
+                if (other := self._add(written)) != c:
                     pairs.append((c, other))
         return [*pairs, *self._rewritten_input()]
+
+    def _add(self, written: Value) -> int:
+        """The class of a rewritten value; if it is new it is not rewritten in turn."""
+        count, c = len(self.values), self.builder.add_class(written)
+        if c == count:
+            self._rewritten[c] = sys.maxsize
+        return c
 
     def _rewritten_input(self) -> Iterator[tuple[int, int]]:
         """The classes of terms of the input with those that these are with other values for what is no atom."""
@@ -690,11 +689,8 @@ class _Equations:
         for images in [*[{value: other} for value, other in new], *together]:
             for value, written in self.builder.input.with_values(images):
                 if value in self.builder.classes:
-                    c, count = self.builder.add_class(value), len(self.values)
-                    other = c if self.builder.classes.may_be_undefined(c) else self.builder.add_class(written)
-                    if other == count:
-                        self._rewritten[other] = sys.maxsize
-                    if other != c:
+                    c = self.builder.add_class(value)
+                    if not self.builder.classes.may_be_undefined(c) and (other := self._add(written)) != c:
                         yield c, other
 
     def _simplified(self, value: Value) -> Value:
