@@ -105,9 +105,7 @@ class ConditionNodes(KindNodes):
             yield self._apart(op, members, [*merged])
             return
         both = self.theory.extreme("min" if op == "and" else "max", merged.values())
-        comparison = make("le", const(-both.constant), to_expr(LinearForm(both.terms, 0)))
-        yield "le", None, self.operands(comparison)
-        yield from self.moved(comparison)
+        yield from self._never_negative(both)
         if all(form.sign() < 0 for form in merged.values()):
             yield self._at_most(LinearForm(both.terms, 0).times(-1), both.constant)
 
@@ -177,10 +175,13 @@ class ConditionNodes(KindNodes):
         """``0 <= n*above + below`` by the quotient of what is ``below``, if that is one and a shift."""
         quotient = self.theory.quotient_by(below, n) if is_power_of_two(n) and above.terms and below.terms else ZERO
         if len(quotient.terms) == 1:
-            total = above.plus(quotient)
-            divided = make("le", const(-total.constant), to_expr(LinearForm(total.terms, 0)))
-            yield "le", None, self.operands(divided)
-            yield from self.moved(divided)
+            yield from self._never_negative(above.plus(quotient))
+
+    def _never_negative(self, form: LinearForm) -> Iterator[Node]:
+        """The comparison that says that a form is not below zero, as it is and with terms moved across."""
+        comparison = make("le", const(-form.constant), to_expr(LinearForm(form.terms, 0)))
+        yield "le", None, self.operands(comparison)
+        yield from self.moved(comparison)
 
     def in_parts(self, term: Expr) -> Iterator[Node]:
         """A comparison without the constant that a quotient takes, or by its two terms apart."""

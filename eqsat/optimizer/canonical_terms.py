@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, shift_amount, stated
 from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import chain_members, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.arithmetic import Work
 
@@ -95,12 +95,7 @@ def _order(term: Expr) -> tuple[bool, int]:
 
 def operands_of(op: str, term: Expr) -> list[Expr]:
     """The operands of a canonical chain of ``op``, in order; the term itself if it is none."""
-    found = []
-    while term.op == op:
-        found.append(term.args[1])
-        term = term.args[0]
-    found.append(term)
-    return found[::-1]
+    return chain_members(term, op)[::-1]
 
 
 def joined(op: str, operands: list[Expr]) -> Expr:

@@ -174,15 +174,12 @@ class ModuloTheory(Optimisation):
         """The canonical e-graph of the values of roots, and of the terms below these as they are written."""
         with self.spent.during("build"):
             builder = Builder(base, named_leaves((*self.order, *self.known)), self.allowed, self.spent.alternatives)
-            # a rule of the caller's may match anything as it is written
-            if self.has_own_rules and self.with_rules:
-                builder.input.add(written, all_terms=True)
-            elif any(map(_is_longer, self.conjectures)):
-                # some models may price what is written at less than the sum of variables that it equals
-                builder.input.add(written, all_terms=True)
-            elif not all(map(_is_plain, values)):
-                # the input adds nothing to sums of variables
-                builder.input.add(written)
+            # a rule of the caller's may match anything as it is written, and some models may price what is written at
+            # less than the sum of variables that it equals
+            all_terms = (self.has_own_rules and self.with_rules) or any(map(_is_longer, self.conjectures))
+            # the input adds nothing to sums of variables
+            if all_terms or not all(map(_is_plain, values)):
+                builder.input.add(written, all_terms)
             builder.add_roots(_in_fixed_order(values))
             if self.has_own_rules and self.with_rules:
                 self._add_asserted(builder, roots, values)

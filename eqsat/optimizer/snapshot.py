@@ -154,18 +154,13 @@ class _Building:
         self.next += max(graph.classes, default=-1) + 1
 
         def moved(node: Node) -> Node:
-            return node[0], node[1], tuple([a + first for a in node[2]])
+            return (node[0], node[1], tuple([a + first for a in node[2]])) if first else node
 
-        if not first:
-            self.graph.classes = {c: [*nodes] for c, nodes in graph.classes.items()}
-            self.graph.bounds, self.graph.weights = dict(graph.bounds), dict(graph.weights)
-            self.narrower = dict(part.narrower)
-        else:
-            for c, nodes in graph.classes.items():
-                self.graph.classes[c + first] = [moved(node) for node in nodes]
-                self.graph.bounds[c + first] = graph.bounds[c]
-            self.graph.weights |= {c + first: weight for c, weight in graph.weights.items()}
-            self.narrower |= {c + first: term for c, term in part.narrower.items()}
+        for c, nodes in graph.classes.items():
+            self.graph.classes[c + first] = [*map(moved, nodes)]
+            self.graph.bounds[c + first] = graph.bounds[c]
+        self.graph.weights |= {c + first: weight for c, weight in graph.weights.items()}
+        self.narrower |= {c + first: term for c, term in part.narrower.items()}
         for place, c in part.wanted:
             wanted.setdefault(place, []).append(c + first)
         if part.choice:

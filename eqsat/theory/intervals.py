@@ -116,7 +116,7 @@ class Intervals(Arithmetic):
         return linear_bounds(form.constant, terms)
 
     def bounds(self, form: LinearForm) -> Bounds:
-        """The tightest bounds known: correlation of terms with their own quotients, and facts about sums, counted."""
+        """The tightest bounds known: correlation of terms with their own quotients, and facts about sums."""
         if len(form.terms) < 2:
             return self.plain_bounds(form)
         if (found := self._bounds.get(form)) is None:
