@@ -886,6 +886,11 @@ def test_sums_of_rounded_values_keep_their_order_unless_told():
     kernel = Kernel("same", [Store(out[I], total, [I])])
     assert count(simplified(kernel), REDUCTIONS) == 1
     assert count(simplified(kernel, reassociate=True), REDUCTIONS) == 0
+    for product in (A[I, R] * B[0, 0], B[0, 0] * A[I, R]):
+        (store,) = simplified(
+            Kernel("scaled", [Store(out[I], sum_over(product, R, 0, 32), [I])]), reassociate=True
+        ).stores
+        assert (store.value.op, str(store.value.args[0])) == ("fmul", "B[0]")
 
 
 @pytest.mark.parametrize("seed", range(8, 16))

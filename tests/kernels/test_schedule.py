@@ -12,21 +12,23 @@ import pytest
 import eqsat
 from eqsat.codegen import vectors
 from eqsat.codegen.interior import interior_of
+from eqsat.codegen.loads import guarded_loads
 from eqsat.codegen.loops import expand
 from eqsat.codegen.nests import to_c
 from eqsat.codegen.vectors import contiguous_runs
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Kernel, Store, flattened
-from eqsat.kernels.schedule import arranged, sharing_loops, split, writes_once
+from eqsat.kernels.schedule import arranged, in_digits, sharing_loops, split, writes_once
 from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import max_over, sum_over, where
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.traversal import topological
 
 A = buffer("A", "f32", (40, 24))
 K = var("k", 0, 959)
 I, J, R = var("i", 0, 39), var("j", 0, 23), var("r", 0, 2)  # noqa: E741
-EIGHT = var("e", 0, 7)
+EIGHT, NINE = var("e", 0, 7), var("e", 0, 8)
 FLAT, TURNED = buffer("Y", "f32", (960,)), buffer("Y", "f32", (24, 40))
 SAME = buffer("Y", "f32", (40, 24))
 
@@ -60,6 +62,30 @@ def test_loops_are_split_at_the_digits_of_their_variable(index, sizes):
     (store,) = split(given).stores
     assert [v.vmax + 1 for v in store.over] == sizes
     assert (split(given) is given) is (len(sizes) == 1)
+
+
+def test_a_loop_that_does_not_start_at_0_has_no_digits():
+    later = var("k", 24, 959)
+    given = flattened(kernel(Store(FLAT[later], A[later // 24, later % 24], [later])))
+    assert split(given) is given
+
+
+S = var("s", 0, 95)
+
+#: A sum over an index, and how many loops it becomes; the value of an integer sum does not depend on their order.
+DIGITS = [
+    (sum_over(A[S // 24, S % 24], S, 0, 96), 2),
+    (sum_over(A[S // 24, S % 24], S, 0, var("n", 0, 96)), 1),
+    (sum_over(A[S // 24, S % 24], S, 24, 96), 1),
+    (sum_over(S // 24 * (S % 24), S, 0, 96), 1),
+]
+
+
+@pytest.mark.parametrize(("value", "loops"), DIGITS, ids=lambda x: str(x))
+def test_floating_point_sums_are_taken_in_order_by_the_digits_of_their_index(value, loops):
+    (store,), digits = in_digits(flattened(kernel(Store(FLAT[0], value))).stores)
+    assert [len(own) for own in digits.values()] == [loops] * (loops > 1)
+    assert len([t for t in topological([store.value]) if t.op in REDUCTIONS]) == 1
 
 
 PADDED = where((I >= 3) & (J < 20), A[I - 3, J], 0.0)
@@ -193,6 +219,15 @@ def test_rows_have_an_interior_without_tests(value, start, stop, tests):
     assert len([t for t in eqsat.lang.traversal.topological([found.store.value]) if t.op == "fwhere"]) == tests
 
 
+def test_what_does_not_change_in_a_row_may_be_loaded_outside_its_interior():
+    a, b = buffer("A", "f32", (39,)), buffer("B", "f32", (40,))
+    (store,) = flattened(kernel(Store(SAME[I, Q], where(Q < I, a[I - 1] * b[Q - I + 40], 0.0), [I, Q]))).stores
+    found = interior_of(store)
+    assert found is not None
+    inside, inline = guarded_loads(found.store.parts, found.facts, Q)
+    assert ([str(load) for load in inside], inline) == (["B[q - i + 40]"], frozenset())
+
+
 #: No condition; one that holds too rarely; one of a remainder alone; a triangle.
 ALL_ALIKE = [
     X[I, Q],
@@ -270,6 +305,13 @@ def test_a_lane_may_divide_by_zero_where_that_is_not_chosen():
     assert (found[:, 0] == 7).all()
     with pytest.raises(ValueError, match="division by zero"):
         to_c(kernel(Store(store.target, b[I] // EIGHT, [I, EIGHT])), lanes=8)
+
+
+def test_what_lanes_leave_of_a_row_and_what_has_no_row():
+    b, z = buffer("B", "i32", (9,)), buffer("Z", "i32", (1,))
+    for store in (Store(buffer("Y", "i32", (9,))[NINE], b[NINE], [NINE]), Store(z[0], b[8], [])):
+        (found,) = eqsat.compile(kernel(store), lanes=8)(B=np.arange(9, dtype=np.int32)).values()
+        assert found[-1] == 8
 
 
 def test_a_number_of_lanes_that_is_no_power_of_two_is_refused():
