@@ -319,8 +319,6 @@ class LeftSide:
         facts = ["(= 0 (% {scale} {number}))", "(= {factor} (/ {scale} {number}))"]
         if number == "-1":
             facts = ["(= {factor} (- 0 {scale}))"]
-        elif not number.lstrip("-").isdigit():
-            facts.insert(0, "(!= 0 {number})")
         query = query.fact(*[f.format(scale=scale, number=number, factor=factor) for f in facts])
         return query, replace(left, factor=factor)
 
@@ -421,7 +419,7 @@ class LeftSide:
             share = scale
             if times != "1":
                 share, query = query.name("i64")
-                query = query.fact(f"(!= 0 {times})", f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+                query = query.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
             query = query.bind_term(letter, share, atom)
         yield from self.terms(query, others, whole, left)
 

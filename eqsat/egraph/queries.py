@@ -175,7 +175,7 @@ class Query:
         if len(is_open) > 1:
             number, query = query.number(term.args[is_open.index(False)])
         if term.op == "mul":
-            query, text = query.fact(f"(!= 0 {number})", f"(= 0 (% {text} {number}))"), f"(/ {text} {number})"
+            query, text = query.fact(f"(= 0 (% {text} {number}))"), f"(/ {text} {number})"
         elif term.op in ("sub", "neg") and term.args[-1] is inner:
             text = f"(- {number} {text})"
         elif term.op in ("add", "sub"):
