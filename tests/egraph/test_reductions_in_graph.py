@@ -103,6 +103,13 @@ def test_a_rule_that_brings_a_letter_into_a_reduction_asks_that_it_is_free():
     assert not unequal
 
 
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_guard_asks_that_a_letter_is_free_though_it_stays_in_its_reduction(theory):
+    shorter = Rule("shorter", "max_over(x, r, 0, 4)", "max_over(x, r, 0, 2)", "free(x)")
+    result = optimize("max_over(r*y%3, r, 0, 4)", y=(-3, 3), rules=[shorter], theory=theory)
+    assert result.check().equal
+
+
 def test_a_rule_may_have_a_range_beyond_that_of_its_left_side():
     shifted = Rule("shifted", "sum(x, i, u, v)", "sum(at(x, i - 1), i, u + 1, v + 1)")
     found, unequal = saturated("sum(A[r]*(r % 8), r, 0, 8)", rules=[*RULES, shifted], nodes=300)

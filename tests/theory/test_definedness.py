@@ -113,6 +113,8 @@ GUARDED = [
     (["where(m > 0, (z*m)//(m*max(m, 1)), 0)"], []),
     # the index of a reduction is found where its range does not keep it
     (["sum(where(r == x, z//(r + 1), 0), r, 0, 9)"], []),
+    # a factor leaves a branch with its reduction
+    (["sum(where(x != 0, z//x, 0), r, 0, 5)"], []),
     # a condition becomes a selection, and back
     (["where(x > 0, z//max(x, 1) < 3, False)"], []),
     # a divisor of both signs
