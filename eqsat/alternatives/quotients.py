@@ -15,7 +15,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.traversal import may_divide_by_zero
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
+from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, scale_of
 
 
 class QuotientNodes(KindNodes):
@@ -58,11 +58,6 @@ class QuotientNodes(KindNodes):
     def truncated(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded toward zero."""
         yield "tdiv", None, self.operands(atom)
-        if atom.args[1].op == "const":
-            dividend, n = self.theory.inner(atom.args[0]), atom.args[1].vmin
-            if -n < self.theory.plain_bounds(dividend)[0] < 0:
-                # only what lies between -n and 0 is rounded up
-                yield self.node("max", self.theory.quotient_by(dividend, n), ZERO)
 
     def completed_remainders(self, form: LinearForm) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
@@ -173,20 +168,10 @@ class QuotientNodes(KindNodes):
                 yield self.sum_node([(whole, sign)], rest)
 
     def absorbing(self, form: LinearForm) -> Iterator[Node]:
-        """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``.
-
-        For a divisor that is no literal only a constant may.
-        """
+        """The rest of a sum may enter the floor: ``A//n + w = (A + n*w)//n``, ``w - A//n = (n*w - A + n-1)//n``."""
         some = 0
         for atom, coefficient in form.terms.items():
-            if abs(coefficient) != 1 or atom.op != "floordiv":
-                continue
-            if atom.args[1].op != "const":
-                dividend, divisor = map(self.theory.inner, atom.args)
-                if len(form.terms) == coefficient == 1:
-                    whole = dividend.plus(divisor, form.constant)
-                    if len(whole.terms) <= len(dividend.terms) or self._is_signed_unlike(dividend, whole):
-                        yield self.node("floordiv", whole, divisor)
+            if abs(coefficient) != 1 or atom.op != "floordiv" or atom.args[1].op != "const":
                 continue
             n = atom.args[1].vmin
             inner = self.theory.inner(atom.args[0])
@@ -215,10 +200,6 @@ class QuotientNodes(KindNodes):
             return None
         whole = LinearForm({quotient: 1} | entering, 0)
         return self.sum_node([(whole, k)], form.plus(whole, -k))
-
-    def _is_signed_unlike(self, dividend: LinearForm, other: LinearForm) -> bool:
-        """Whether a dividend may be negative, which costs more, unlike an ``other``."""
-        return self.theory.bounds(dividend)[0] < 0 <= self.theory.bounds(other)[0]
 
     def shifted(self, atom: Expr, by: int) -> int | None:
         """The class of ``A//n + by``, written as a quotient alone; ``None`` if that has a sign to be mended."""
