@@ -245,6 +245,8 @@ FIRING = [
     Firing("div-difference", "(x + 2)//12 - x//12", "where(x%12 < 10, 0, 1)", {"x": (-99, 99)}),
     Firing("div-negated", "-(x//8)", "(7 - x)//8", {"x": (-99, 5)}),
     Firing("div-negated-offset", "-((x + 7)//8)", "-x//8", {"x": (0, 99)}),
+    Firing("mod-complement", "x + 3 - (n + 3)%4", "x + (-n)%4", {"n": (0, 99), "x": (0, 9)}),
+    Firing("mod-complement-symbolic", "x + y - (n - 1)%y", "x + (-n)%y + 1", {"n": (0, 99), "x": (0, 9), "y": (1, 9)}),
     Firing("div-of-mod", "x%96//12", "x//12%8", {"x": (0, 999)}),
     Firing("div-of-mod-symbolic", "(x%(y*z))//z", "x//z%y", {"x": (-99, 99), "y": (1, 9), "z": (1, 9)}),
     Firing("symbolic-mod-div", "x%y//y", "0", {"x": (0, 31), "y": (2, 6)}),
@@ -386,6 +388,12 @@ FIRING = [
     Firing("where-lt-min-literal", "where(x < 5, x, 4)", "min(x, 4)", {"x": (0, 9)}),
     Firing("clamp-turned", "max(min(x, 9), 2)", "min(max(x, 2), 9)", {"x": (0, 20)}),
     Firing("clamp-of-two", "min(max(x, 4), 5)", "where(x < 5, 4, 5)", {"x": (0, 9)}),
+    Firing(
+        "clamp-difference",
+        "min(max(x, 0), 9) - min(max(x - 3, 0), 9)",
+        "max(min(min(x, 12 - x), 3), 0)",
+        {"x": (-20, 20)},
+    ),
     Firing(
         "where-then-nested",
         "where(i < j, where(i < j, x, y), z)",
@@ -547,7 +555,10 @@ FIRING = [
         {"i": (0, 9), "x": (0, 9), "y": (0, 9)},
     ),
     Firing(
-        "where-steps", "where(x < 3, 0, y) - where(x < 2, 0, y)", "where(x == 2, -y, 0)", {"x": (0, 9), "y": (0, 9)}
+        "where-steps",
+        "where(x < 3, 0, y) - where(x < 7, 0, y)",
+        "where(3 <= x and x < 7, y, 0)",
+        {"x": (0, 9), "y": (0, 9)},
     ),
     Firing("where-step-at-end", "where(x < 3, 2, 3)", "max(x, 2)", {"x": (0, 3)}),
     Firing("where-step-at-start", "where(x < 3, 2, 3)", "min(x, 3)", {"x": (2, 9)}),

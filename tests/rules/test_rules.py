@@ -31,7 +31,14 @@ PROVED_IN_PART: dict[str, tuple[str, ...]] = {rule.name: ("bit-vectors", "exhaus
 PROVED_IN_PART |= dict.fromkeys(["bucket-and-bucket", "no-bucket-or-no-bucket"], ("bit-vectors", "exhaustive"))
 PROVED_IN_PART |= dict.fromkeys(
     [
-        *["where-half-period", "eq-mod-difference", "lt-mod-difference", "eq-mod-offset", "lt-mod-offset"],
+        *[
+            "where-half-period",
+            "eq-mod-difference",
+            "lt-mod-difference",
+            "eq-mod-offset",
+            "lt-mod-offset",
+            "mod-complement",
+        ],
         *["tmod-inner", "tdiv-of-tmod"],
     ],
     ("instantiated", "exhaustive"),
@@ -200,6 +207,7 @@ TRUE_AT_EDGE = {
         ("plus-div-symbolic-lt", "0 < vmin_z"),
         ("less-div-symbolic-lt", "0 < vmin_z"),
         ("less-div-symbolic-eq", "0 < vmin_z"),
+        ("mod-complement-symbolic", "0 < vmin_y"),
     ],
     "a quotient by -1 is exact": [
         ("div-of-mod", "0 < d"),
