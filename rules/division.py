@@ -22,7 +22,6 @@ DIVISION = [
     Rule("div-difference",     "(x + c)//d - x//d", "where(x % d < d - c, 0, 1)", "0 < c and c < d",       "c steps on, a bucket ends or none does", modulo_theory=True),
     Rule("div-negated",        "-(x // d)",        "(d - 1 - x) // d",  "d > 0 and vmin(x) < 0 and vmax(x) < d", "the floor of a negative is a ceiling", modulo_theory=True),
     Rule("div-negated-offset", "-((x + c) // d)",  "(-x) // d",         "d > 0 and c == d - 1",           "the floor of a negative is a ceiling", modulo_theory=True),
-    Rule("mod-complement",     "c - (x + c) % d",    "(-x) % d",          "d > 0 and c == d - 1",           "what x + c lacks to d - 1 is what x lacks to a multiple of d", modulo_theory=True),
     Rule("mod-complement-symbolic", "y - (x + c) % y", "(-x) % y - c",    "vmin(y) > 0 and c == -1",        "what x lacks to a multiple of y", modulo_theory=True),
     Rule("div-of-mod",         "(x % c) // d",     "(x // d) % (c//d)", "d > 0 and c > 0 and c % d == 0", "the upper digits of x%c"),
     Rule("div-of-mod-symbolic", "(x % (y*z)) // z",  "(x // z) % y",      "vmin(y) > 0",                    "the upper digits of x%(y*z)", modulo_theory=True),

@@ -94,7 +94,7 @@ class QuotientNodes(KindNodes):
                         yield self.sum_node([(remainder, k)], rest)
 
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
-        """``(x + n-1)//n*n - x`` is ``-x % n``, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
+        """``(x + n-1)//n*n - x`` is ``-x % n``, also in longer sums, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
 
         What is missing to the next multiple of ``n``, and how many multiples lie between.
         """
@@ -103,11 +103,16 @@ class QuotientNodes(KindNodes):
         quotients = [(a, k) for a, k in form.terms.items() if literal_divisor(a)]
         for quotient, k in quotients:
             n = quotient.args[1].vmin
-            if k != n:
+            scale, left = divmod(k, n)
+            if left:
                 continue
-            rest = form.plus(atom_form(quotient), -k)
-            if rest.plus(self.theory.inner(quotient.args[0])) == number(n - 1):
-                yield self.node("mod", rest, number(n))
+            missing = number(n - 1).plus(self.classes.remainder_of(quotient), -1)
+            rest = form.plus(missing, -scale)
+            if not rest.constant and len(rest.terms) + len(missing.terms) == len(form.terms):
+                opposite = missing.plus(atom_form(quotient), -n)
+                self.classes.add_node(self.add_class(missing), self.node("mod", opposite, number(n)))
+                if form != missing:
+                    yield self.sum_node([(missing, scale)], rest)
         if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
             (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])
             n = less.args[1].vmin

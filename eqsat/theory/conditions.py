@@ -86,6 +86,8 @@ class Conditions(Arithmetic):
             smaller = self._clear_comparison(form)
             if smaller is None and high == 0:
                 smaller = self._moved_end(form)
+            if smaller is None and len(form.terms) > 1:
+                smaller = self._beyond_gap(form)
             if smaller is None:
                 comparison = literal_comparison(form)
                 found = self._split_selection(form, comparison, self.at_least_zero)
@@ -129,6 +131,34 @@ class Conditions(Arithmetic):
             return None
         low, high = self.bounds(moved)
         return moved.times(-1) if low == 0 else moved if high == 0 else None
+
+    def _beyond_gap(self, form: LinearForm) -> LinearForm | None:
+        """``3 <= x*2 + y*5`` is ``4 <= x*2 + y*5``, and ``x*2 + y*5 < 3`` is ``x*2 + y*5 < 4``, if it is never 3."""
+        terms = sorted([(abs(k), *self.range(atom), k) for atom, k in form.terms.items()])
+        span = gap = 0
+        for size, least, most, _ in terms:
+            gap += size > span + 1
+            span += size * (most - least)
+        if not gap or span > LIMITS.reached_values:
+            return None
+        # bit ``i`` is whether the terms may add up to ``low + i``
+        low, reached = 0, 1
+        for size, least, most, k in terms:
+            low += min(k * least, k * most)
+            count, values = 1, most - least + 1
+            while count < values:
+                more = min(count, values - count)
+                reached |= reached << size * more
+                count += more
+        place = -form.constant - low
+        above, below = reached >> place, reached & ((1 << place) - 1)
+        first = -form.constant + (above & -above).bit_length() - 1
+        last = low + below.bit_length() - 1
+        # of an opposite form the other end, so that complements remain complements
+        literal = first if form.sign() > 0 else last + 1
+        # bounds decide where there is no other side
+        moves = above and below and literal != -form.constant
+        return form.shifted(-form.constant - literal) if moves else None
 
     def _split_comparison(self, form: LinearForm) -> Expr | None:
         """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""

@@ -18,6 +18,8 @@ class TheoryLimits:
     repeated_terms: int = 500
     #: A comparison of minima and maxima is split into up to this number without them; else it stays whole.
     split_comparisons: int = 8
+    #: Numbers between the ends of a sum up to which it is asked which of them it reaches.
+    reached_values: int = 2048
 
     # conjectures
     #: Points at which conjectures are made.

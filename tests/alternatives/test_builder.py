@@ -730,6 +730,30 @@ def test_quotients_of_multiples(text, fact, wanted):
     assert checked([root], constraints=[fact]).cost <= cost_of([wanted], Latency())
 
 
+#: Multiples above a number, less that: what the number lacks to a multiple.
+ROUNDED_UP = [
+    ("(n + 3)//4*4 - n + i", "(-n)%4 + i"),
+    ("(n + 3)//4*12 - n*3 + i + j", "(-n)%4*3 + i + j"),
+    ("i + n - (n + 4)//5*5", "i - (-n)%5"),
+    ("(n + m + 7)//8*8 - n - m + i", "(-n - m)%8 + i"),
+    ("(n + d - 1)//d*d - n + i", "(-n)%d + i"),
+    ("((n + d - 1)//d*d - n)*5 + i", "(-n)%d*5 + i"),
+    # near misses: another constant, another multiple, not all of the dividend
+    ("(n + 2)//4*4 - n + i", "(n + 2)//4*4 - n + i"),
+    ("(n + 3)//4*5 - n + i", "(n + 3)//4*5 - n + i"),
+    ("(n + m + 7)//8*8 - n + i", "(n + m + 7)//8*8 - n + i"),
+    ("(n + d - 2)//d*d - n + i", "(n + d - 2)//d*d - n + i"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), ROUNDED_UP)
+def test_what_is_missing_to_a_multiple(text, wanted):
+    ranges = {"n": (0, 40), "m": (-9, 9), "d": (1, 5), "i": (0, 3), "j": (-2, 5)}
+    root, wanted = [read(t, ranges) for t in (text, wanted)]
+    assert check_equal([root], [wanted]).equal
+    assert checked([root]).cost <= cost_of([wanted], Latency())
+
+
 _ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
 #: Roots, and what they become: a sum that is needed anyway has its constant already.
 BY_NEEDED = [

@@ -245,7 +245,6 @@ FIRING = [
     Firing("div-difference", "(x + 2)//12 - x//12", "where(x%12 < 10, 0, 1)", {"x": (-99, 99)}),
     Firing("div-negated", "-(x//8)", "(7 - x)//8", {"x": (-99, 5)}),
     Firing("div-negated-offset", "-((x + 7)//8)", "-x//8", {"x": (0, 99)}),
-    Firing("mod-complement", "x + 3 - (n + 3)%4", "x + (-n)%4", {"n": (0, 99), "x": (0, 9)}),
     Firing("mod-complement-symbolic", "x + y - (n - 1)%y", "x + (-n)%y + 1", {"n": (0, 99), "x": (0, 9), "y": (1, 9)}),
     Firing("div-of-mod", "x%96//12", "x//12%8", {"x": (0, 999)}),
     Firing("div-of-mod-symbolic", "(x%(y*z))//z", "x//z%y", {"x": (-99, 99), "y": (1, 9), "z": (1, 9)}),

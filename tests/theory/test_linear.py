@@ -747,6 +747,22 @@ def test_a_selection_between_equal_branches_is_none_though_they_do_not_know_its_
     assert theory.selection(condition, both.times(48), ZERO) == ZERO
 
 
+@pytest.mark.parametrize("coefficients", [(2, 5), (-3, 5), (4, -7), (3, 5, 7), (5, 5, 4), (6, 10, 15), (1, 4, 9)])
+def test_comparisons_between_which_no_value_lies_are_one(coefficients):
+    theory, of_truth = LinearArithmetic(), {}
+    names = [var(name, low, high) for name, (low, high) in zip("xyz", [(0, 3), (-1, 2), (0, 1)], strict=True)]
+    points = grid(names)
+    total = sum((k * v for k, v in zip(coefficients, names, strict=False)), const(0))
+    values = evaluate([total], points)[0]
+    for literal in range(values.min() - 1, values.max() + 2):
+        for condition in (total < literal, literal <= total):
+            found = theory.condition(condition)
+            truth = np.broadcast_to(evaluate([found], points)[0], values.shape)
+            assert (truth == evaluate([condition], points)[0]).all()
+            assert of_truth.setdefault(truth.tobytes(), found) is found
+            assert theory.negate(theory.negate(found)) is found
+
+
 @pytest.mark.parametrize("names", ["a", "v", "zz"])
 @pytest.mark.parametrize("factor", ["-z", "z*m", "m*z*2"])
 def test_a_product_too_long_to_be_multiplied_out_has_the_factors_of_its_operands(names, factor):
