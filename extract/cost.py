@@ -696,3 +696,7 @@ def _defined(path: str, written: str) -> dict[str, Any]:
         return run_path(path)
     except (Exception, SystemExit) as error:
         raise ValueError(f"{written} fails: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        # it may be the caller's own, raised by a signal that came meanwhile
+        error.add_note(f"while {written} ran")
+        raise

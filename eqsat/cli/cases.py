@@ -294,7 +294,7 @@ def one_line(message: object) -> str:
     return shortened(" ".join(str(message).split()), 300)
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """What is wrong with a case, in one line; what is no ``ValueError`` is named by its type too."""
     return one_line(error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
 

@@ -201,7 +201,28 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+class _Commands(click.Group):
+    """Commands, which end with an error whatever the files and functions raise that they run."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BaseException as error:
+            # signals are Ended, and of the others click has words for all but EOFError
+            if isinstance(error, Ended) or (isinstance(error, Exception) and not isinstance(error, EOFError)):
+                raise
+            raise _EndingError(error) from error
+
+
+class _EndingError(Exception):
+    """A file or function that a command runs raised what is meant to end a process."""
+
+    def __init__(self, error: BaseException) -> None:
+        message = ": ".join(filter(None, (type(error).__name__, str(error))))
+        super().__init__(" ".join(["ended by", message, *getattr(error, "__notes__", [])]))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
@@ -811,7 +832,7 @@ def _said(error: Exception) -> str:
             return f"{error.filename or 'standard output'}: {error.strerror}"
         case MemoryError():
             return f"out of memory: {str(error) or 'give a smaller input'}"
-        case OSError() | ValueError() | CompileError():
+        case OSError() | ValueError() | CompileError() | _EndingError():
             return str(error)
     return f"internal error: {type(error).__name__}: {error}"
 

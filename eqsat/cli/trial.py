@@ -143,7 +143,7 @@ def _reference(kernel: Kernel, reference: Reference | None, arguments: Mapping[s
         return {b.name: found[b.name].reshape(b.shape or ()) for b in kernel.outputs}
     try:
         result = reference(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"the NumPy function of kernel {kernel.name!r}: {type(error).__name__}: {error}") from None
     if isinstance(result, Mapping):
         return result

@@ -772,6 +772,37 @@ def test_a_file_of_rules_that_leaves_the_process_is_named(eqsat, tmp_path):
     assert (code, out, err) == (2, "", f"eqsat: {path} fails: SystemExit: 3\n")
 
 
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("KeyboardInterrupt", "KeyboardInterrupt"),
+        ("GeneratorExit('now')", "GeneratorExit: now"),
+        ("type('Own', (BaseException,), {})('mine')", "Own: mine"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", ["run {}", "optimize x --range x=9 --rules {}", "optimize x --range x=9 --cost {}:M"]
+)
+def test_files_that_raise_what_ends_a_process_are_named(eqsat, tmp_path, command, raised, said):
+    path = tmp_path / "mine.py"
+    path.write_text(f"raise {raised}\n")
+    assert eqsat(*command.format(path).split()) == (2, "", f"eqsat: ended by {said} while {path} ran\n")
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "SystemExit(3)", "EOFError"])
+def test_functions_that_raise_what_ends_a_process_are_one_line(eqsat, tmp_path, raised):
+    path = tmp_path / "mine.py"
+    path.write_text(f"class M:\n    def price(self, op, operands, result):\n        raise {raised}\n")
+    code, out, err = eqsat("optimize", "x*3", "--range", "x=9", "--cost", f"{path}:M")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert raised.partition("(")[0] in err
+    corpus = tmp_path / "in.jsonl"
+    corpus.write_text('{"vars": {"x": [0, 9]}, "exprs": ["x*3"]}\n')
+    code, out, err = eqsat("corpus", str(corpus), "--cost", f"{path}:M")
+    assert (code, err.count("\n")) == (0, 1)
+    assert raised.partition("(")[0] in json.loads(out)["error"]
+
+
 def test_a_baseline_says_what_costs_more_than_before(eqsat, tmp_path):
     source, before = tmp_path / "in.jsonl", tmp_path / "before.jsonl"
     cases = [("same", "i*8 // 8"), ("worse", "i + j"), ("better", "i + j*2"), ("broken", "i +"), ("new", "i")]
