@@ -9,6 +9,7 @@ else may write.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import shutil
@@ -107,7 +108,9 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
             f"the C compiler {command[0]!r} did not end within {COMPILE_SECONDS} seconds: check CC, or split the kernel"
         ) from None
     except OSError as error:
-        raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): set CC to another") from None
+        # without a name it is no fault of the compiler's: no process could be started
+        remedy = "set CC to another" if error.filename else "end other processes, or raise the limit (ulimit -a)"
+        raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): {remedy}") from None
     if process.returncode:
         lines = complaints.splitlines() or [f"it ended with status {process.returncode}"]
         # collect2 only says that the linker failed, which has said why
@@ -241,7 +244,7 @@ def cache_directory() -> Path:
                 )
             elif chosen or os.access(directory, os.W_OK):
                 return directory
-    return Path(_directory_of_process().name)
+    return _directory_of_process()
 
 
 @cache
@@ -272,13 +275,21 @@ def _why_not_private(directory: Path) -> str | None:
 
 
 @cache
-def _directory_of_process() -> tempfile.TemporaryDirectory[str]:
+def _directory_of_process() -> Path:
     try:
-        return tempfile.TemporaryDirectory(prefix="eqsat-")
+        directory = Path(tempfile.mkdtemp(prefix="eqsat-"))
     except OSError as error:
         raise CompileError(
             f"no directory for compiled libraries can be written ({error.strerror}): set EQSAT_CACHE_DIR to one"
         ) from None
+    atexit.register(_remove_own, directory, os.getpid())
+    return directory
+
+
+def _remove_own(directory: Path, maker: int) -> None:
+    """Remove a directory at the end of the process that made it: those that were forked from it end earlier."""
+    if os.getpid() == maker:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def load(library: Path, ffi: Any, symbol: str) -> Any:

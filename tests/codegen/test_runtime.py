@@ -666,6 +666,20 @@ def test_a_user_without_a_home_has_no_directory_called_tilde(tmp_path: Path, mon
     assert not list(tmp_path.iterdir())
 
 
+def test_a_process_without_a_cache_removes_its_directory_and_its_forks_do_not(tmp_path: Path) -> None:
+    script = (
+        "import os; from pathlib import Path; from eqsat.codegen.libraries import cache_directory\n"
+        "place = cache_directory(); child = os.fork()\n"
+        "if child: os.waitpid(child, 0); print(place.is_dir(), place)"
+    )
+    changed = {"HOME": "/proc", "XDG_CACHE_HOME": "/proc", "TMPDIR": str(tmp_path)}
+    environment = {name: value for name, value in os.environ.items() if name != "EQSAT_CACHE_DIR"} | changed
+    words = [sys.executable, "-X", "dev", "-c", script]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert (done.stdout.split()[0], done.stderr) == ("True", "")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_directory_at_all_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EQSAT_CACHE_DIR")
     monkeypatch.setattr(libraries, "user_cache_dir", lambda name, appauthor: "/proc/none")
