@@ -69,7 +69,7 @@ def say_left_out(line: str) -> None:
 @contextmanager
 def progress(total: int | None, what: str = "optimising") -> Iterator[Any]:
     """A function to call once per step; it moves a bar if standard error is a terminal. The total may be unknown."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from difflib import get_close_matches
 from functools import partial, reduce
 from importlib.util import find_spec
@@ -844,5 +844,7 @@ def _writes_files(name: str) -> bool:
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
-    click.echo(f"eqsat: {one_line(message)}", err=True)
+    # where nothing can be said, the code is all
+    with suppress(OSError):
+        click.echo(f"eqsat: {one_line(message)}", err=True)
     sys.exit(code)

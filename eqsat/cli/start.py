@@ -1,4 +1,4 @@
-"""Ctrl-C while the command line starts: it ends with 130 and one line, as it does later.
+"""Ctrl-C and errors while the command line starts: it ends with 130 or 2 and one line, as it does later.
 
 Imported first, before what takes a while. A program that imports eqsat keeps Python's own handler.
 """
@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import PurePath
+from types import TracebackType
 
 
 def is_starting() -> bool:
@@ -23,6 +25,19 @@ def _end(number: int, frame: object) -> None:
     os.write(2, b"eqsat: interrupted\n")
     os._exit(128 + number)
 
+
+def _fail(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    remedy = "allow it more, as by ulimit -v" if kind is MemoryError else "install eqsat and what it needs again"
+    said = ": ".join(part for part in (kind.__name__, " ".join(str(error).split())[:300], remedy) if part)
+    # what imports say may be pages; standard error may be closed or full
+    with suppress(OSError):
+        os.write(2, f"eqsat: cannot start: {said}\n".encode(errors="backslashreplace"))
+    os._exit(2)
+
+
+if is_starting():
+    # the command line says all errors itself: what is left are those of imports
+    sys.excepthook = _fail
 
 if (
     is_starting()

@@ -1,5 +1,6 @@
 """Faults from outside: nothing is lost, nothing is wrong, and what is said is one line."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -14,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eqsat.codegen.libraries import _run
 from eqsat.codegen.runtime import compile_exprs
+from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import var
 from eqsat.optimizer.front import optimize
 
@@ -97,6 +100,45 @@ def test_without_a_compiler_or_a_place_to_keep_libraries(tmp_path):
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         assert done.stderr.count("\n") <= 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("MemoryError", "MemoryError: allow it more, as by ulimit -v"),
+        ("ImportError('no\\nlibrary')", "ImportError: no library: install eqsat and what it needs again"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(tmp_path, raised, said):
+    (tmp_path / "cffi.py").write_text(f"raise {raised}\n")
+    (tmp_path / "click.py").write_text(f"raise {raised}\n")
+    done = subprocess.run(
+        command("optimize", "x", "--range", "x=9"),
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"eqsat: cannot start: {said}\n")
+
+
+def test_remarks_that_nobody_can_read_lose_no_row(corpus):
+    source, output = corpus
+    words = command("corpus", str(source), "-o", str(output))
+    assert subprocess.run(["sh", "-c", '"$@" 2>&-', "sh", *words]).returncode == 0
+    assert is_whole(output)
+    # a full disk takes the remarks, not the answer
+    words = command("optimize", "x%3%3", "--range", "x=9")
+    done = subprocess.run(["sh", "-c", '"$@" 2>/dev/full', "sh", *words], stdout=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stdout) == (2, "x%3\n")
+
+
+def test_a_process_that_may_start_no_other_does_not_blame_the_compiler(monkeypatch):
+    def no_process(*words: object, **options: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(subprocess, "Popen", no_process)
+    with pytest.raises(CompileError, match=r"'cc' \(Too many open files\): end other processes, or raise the limit"):
+        _run(["cc"])
 
 
 def test_clocks_that_jump_cost_an_answer_its_time_and_nothing_else(monkeypatch):
