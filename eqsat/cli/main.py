@@ -609,7 +609,7 @@ def calibrate(output: Path, repeats: int) -> None:
 
     if output.suffix != ".json":
         raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
-    with progress(repeats, "measuring") as advance:
+    with naming(output), progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
 
@@ -670,8 +670,9 @@ def experiment(
         # what is done is kept, also if it is interrupted or the C compiler fails
         if rows:
             found = experiments.Experiment(tuple(rows))
-            found.to_csv(output / "measurements.csv")
-            found.to_json(output / "measurements.json")
+            with naming(output):
+                found.to_csv(output / "measurements.csv")
+                found.to_json(output / "measurements.json")
     for line in found.summary():
         click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
@@ -681,7 +682,8 @@ def experiment(
     if find_spec("matplotlib") is None:
         click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
     else:
-        found.plot(output)
+        with naming(output):
+            found.plot(output)
 
 
 @app.command(short_help="Find rules that a corpus needs.")

@@ -65,6 +65,18 @@ def test_a_full_disk_is_one_line_and_the_rest_can_be_done_later(corpus):
     resumed(source, output)
 
 
+def test_a_full_disk_is_said_of_the_file_that_is_written(corpus):
+    source, output = corpus
+    done = subprocess.run(
+        command("experiment", str(source), "-o", str(output), "--limit", "3", "--repeats", "0"),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)),
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"eqsat: {output}: ")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_signals_at_any_moment_lose_no_row(corpus, number, code):
     source, output = corpus
