@@ -151,14 +151,15 @@ class Conditions(Arithmetic):
                 reached |= reached << size * more
                 count += more
         place = -form.constant - low
+        if not 0 < place <= span:
+            # bounds decide
+            return None
         above, below = reached >> place, reached & ((1 << place) - 1)
         first = -form.constant + (above & -above).bit_length() - 1
         last = low + below.bit_length() - 1
         # of an opposite form the other end, so that complements remain complements
         literal = first if form.sign() > 0 else last + 1
-        # bounds decide where there is no other side
-        moves = above and below and literal != -form.constant
-        return form.shifted(-form.constant - literal) if moves else None
+        return form.shifted(-form.constant - literal) if literal != -form.constant else None
 
     def _split_comparison(self, form: LinearForm) -> Expr | None:
         """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
