@@ -157,8 +157,12 @@ class Conditions(Arithmetic):
         above, below = reached >> place, reached & ((1 << place) - 1)
         first = -form.constant + (above & -above).bit_length() - 1
         last = low + below.bit_length() - 1
-        # of an opposite form the other end, so that complements remain complements
-        literal = first if form.sign() > 0 else last + 1
+        sizes = [size for size, *_ in reversed(terms)]
+        # the same choice for an opposite form, so that complements remain complements
+        if form.sign() > 0:
+            literal = _plainest(last + 1, first, sizes)
+        else:
+            literal = 1 - _plainest(1 - first, -last, sizes)
         return form.shifted(-form.constant - literal) if literal != -form.constant else None
 
     def _split_comparison(self, form: LinearForm) -> Expr | None:
@@ -607,6 +611,15 @@ def _bits(of: int) -> Iterator[int]:
     while of:
         yield of & -of
         of &= of - 1
+
+
+def _plainest(least: int, most: int, sizes: Iterable[int]) -> int:
+    """The literal from ``least`` to ``most`` that a sum is compared with.
+
+    0 and 1 compare two sides without a literal. Multiples of a coefficient are divided by it. Else it is the largest.
+    """
+    multiples = [most // size * size for size in sizes]
+    return next((literal for literal in (0, 1, *multiples) if least <= literal <= most), most)
 
 
 def opposite(condition: Expr) -> Expr:

@@ -17,6 +17,7 @@ from index_terms import index_conditions, index_terms
 from strategies import bool_expressions, expressions, grid
 
 from eqsat.egraph.budget import Budget
+from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
@@ -761,6 +762,24 @@ def test_comparisons_between_which_no_value_lies_are_one(coefficients):
             assert (truth == evaluate([condition], points)[0]).all()
             assert of_truth.setdefault(truth.tobytes(), found) is found
             assert theory.negate(theory.negate(found)) is found
+
+
+#: Comparisons with literals between which no value of the sum lies, and the same by the literal that costs least.
+PLAINEST = [
+    # none
+    ("y*12 < x*5 + z*31", "where(y < 1, 0, 12) < where(x < 2, 5, 10) + (z*32 - z)", {"x": (1, 2), "y": (0, 1)}),
+    ("x*12 <= x*9 + z*16", "x*2 + x <= z*16", {"x": (0, 5)}),
+    # a multiple of a coefficient, which a quotient takes
+    ("16 <= z*9 - y*16", "y < z//2", {"y": (0, 1)}),
+    ("y*12 + z*7 < 34", "y < 2 or z < 2", {"y": (0, 2)}),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted", "ranges"), PLAINEST)
+def test_of_literals_between_which_no_value_lies_the_plainest_is_taken(text, wanted, ranges):
+    root, wanted = [read(f"where({c}, w, 0)", ranges | {"z": (0, 3), "w": (0, 9)}) for c in (text, wanted)]
+    assert check_equal([root], [wanted]).equal
+    assert optimize(root).cost <= cost_of([wanted], LATENCY)
 
 
 @pytest.mark.parametrize("names", ["a", "v", "zz"])
