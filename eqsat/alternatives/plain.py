@@ -109,8 +109,8 @@ class _Indices:
     def __init__(self, graph: EGraph) -> None:
         self.graph = graph
         self.of: dict[int, int] = {}
-        # by name and range, the bit of an index; by bit the number of its values
-        self._bits: dict[tuple[Payload, Bounds], int] = {}
+        # by name, which says the range, the bit of an index; by bit the number of its values
+        self._bits: dict[Payload, int] = {}
         self._extents: dict[int, int] = {}
 
     def below(self, c: int, node: Node) -> int:
@@ -119,7 +119,7 @@ class _Indices:
         if op != "var" or str(value)[0] != "$":
             return free_in(op, [self.of[a] for a in operands])
         low, high = self.graph.bounds[c]
-        bit = self._bits.setdefault((value, (low, high)), 1 << len(self._bits))
+        bit = self._bits.setdefault(value, 1 << len(self._bits))
         self._extents[bit] = trips(high - low + 1)
         return bit
 

@@ -73,8 +73,8 @@ class OptimizerLimits:
     slack: int = 2
     #: Of a class's nodes this number is needed, the shortest first.
     needed: int = 2
-    #: If the rules have nothing more to do, and there are no loops, they start again from an answer that has at most
-    #: this share of the terms that they started from: so that takes far less time than before.
+    #: If the rules have nothing more to do, and there are no loops, they start again only from an answer that has at
+    #: most this share of the terms that they started from. From so few they take far less time than before.
     again: float = 0.5
 
     # the answer

@@ -1,7 +1,9 @@
-"""E-graphs as plain data: classes that become one."""
+"""E-graphs as plain data: classes that become one, and what nodes add."""
+
+import pytest
 
 from eqsat.extract import EGraph
-from eqsat.extract.graph import united
+from eqsat.extract.graph import added, united
 
 
 def test_congruence_follows_unions():
@@ -20,3 +22,25 @@ def test_congruence_follows_unions():
     assert home[6] == home[5] == 5
     assert found.classes[3] == [add]
     assert found.bounds[1] == (-1, 9)
+
+
+#: Nodes over the variables 0 and 1 and the literal 2, which is 5, and the constant and coefficients that they add.
+ADDED = [
+    (("sum", (3, (1, -2)), (0, 1)), (3, {0: 1, 1: -2})),
+    (("add", None, (0, 1)), (0, {0: 1, 1: 1})),
+    (("add", None, (0, 0)), (0, {0: 2})),
+    (("sub", None, (0, 1)), (0, {0: 1, 1: -1})),
+    (("sub", None, (0, 0)), (0, {0: 0})),
+    (("neg", None, (0,)), (0, {0: -1})),
+    (("mul", None, (0, 2)), (0, {0: 5})),
+    (("mul", None, (2, 0)), (0, {0: 5})),
+    (("const", 7, ()), (7, {})),
+    (("mul", None, (0, 1)), None),
+    (("min", None, (0, 2)), None),
+    (("var", "x", ()), None),
+]
+
+
+@pytest.mark.parametrize(("node", "wanted"), ADDED)
+def test_what_a_node_adds(node, wanted):
+    assert added({0: ("var", "x", ()), 1: ("var", "y", ()), 2: ("const", 5, ())}, node) == wanted

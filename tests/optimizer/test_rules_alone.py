@@ -163,6 +163,16 @@ def test_long_sums_end() -> None:
     assert saturated([total]).stop == "saturated"
 
 
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [("(x%8%8 + y)//n + y*y*x", 1), ("x%8 + x//8*8 + y", 2), ("sum(x%8%8 + r%n, r, 0, 5)", 2)],
+)
+def test_the_rules_start_again_from_a_far_shorter_answer_or_from_loops(text: str, runs: int) -> None:
+    result = optimize(term(text), theory=False)
+    assert result.stop == "saturated"
+    assert result.trace.rounds[-1].run == runs
+
+
 @pytest.mark.parametrize("op", ["and", "or"])
 def test_long_facts_are_read(op: str) -> None:
     # the beginnings of a chain of more than 64 members had no normal form
