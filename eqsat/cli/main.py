@@ -208,7 +208,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BaseException as error:
-            # signals are Ended, and of the others click has words for all but EOFError
+            # signals are Ended, and main has words for every Exception; but click makes EOFError an Abort
             if isinstance(error, Ended) or (isinstance(error, Exception) and not isinstance(error, EOFError)):
                 raise
             raise _EndingError(error) from error

@@ -423,7 +423,7 @@ class VariableSets:
                 sets[term] = free_in(term.op, [sets[arg] for arg in term.args])
 
     def times(self, of: int) -> int:
-        """How often what speaks of a set is computed: once for each value of the indices among them."""
+        """How often a term with these variables is computed: once for each value of the indices among them."""
         return prod([extent for bit, extent in self.index_extents.items() if of & bit])
 
     def _set_of_leaf(self, leaf: Term) -> int:

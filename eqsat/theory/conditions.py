@@ -133,7 +133,7 @@ class Conditions(Arithmetic):
         return moved.times(-1) if low == 0 else moved if high == 0 else None
 
     def _beyond_gap(self, form: LinearForm) -> LinearForm | None:
-        """``3 <= x*2 + y*5`` is ``4 <= x*2 + y*5``, and ``x*2 + y*5 < 3`` is ``x*2 + y*5 < 4``, if it is never 3."""
+        """``3 <= x*2 + y*5`` is ``4 <= x*2 + y*5`` where the sum is never 3: one comparison for all such literals."""
         terms = sorted([(abs(k), *self.range(atom), k) for atom, k in form.terms.items()])
         span = gap = 0
         for size, least, most, _ in terms:

@@ -18,7 +18,7 @@ class TheoryLimits:
     repeated_terms: int = 500
     #: A comparison of minima and maxima is split into up to this number without them; else it stays whole.
     split_comparisons: int = 8
-    #: Numbers between the ends of a sum up to which it is asked which of them it reaches.
+    #: If the ends of a sum are at most this far apart, its comparisons ask which values between them it reaches.
     reached_values: int = 2048
 
     # conjectures
