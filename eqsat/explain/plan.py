@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from eqsat.explain.chains import LINEAR, Laws, Move, Search, reading, written
@@ -19,7 +20,7 @@ from eqsat.lang.traversal import Simplicity, topological, topological_until, use
 from eqsat.optimizer.canonical_terms import CHAINED
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE
-from eqsat.theory.arithmetic import Work
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import live_branches, undefined
 from eqsat.theory.forms import Value, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
@@ -169,19 +170,30 @@ class Plan:
         self._equated: dict[LinearArithmetic, dict[Value, Expr]] = {}
         self.links: list[Link] = []
         if base is not None and self.theory is not None:
-            self.theory.assert_equal([(conjecture.before, conjecture.after) for conjecture in self.conjectures])
-            if read := _selections_read(self.theory, self.before):
-                self.theory.assert_equal([(self.theory.simplify(before), after) for before, after in read])
-            sets = base.variables
-            # an index means nothing outside of its reduction
-            outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
-            unsafe = undefined(topological(self.after), self.theory)
-            for theory in (base, self.theory):
-                for part in outside:
-                    forms = self._branches if part in unsafe else self._answers
-                    forms.setdefault(theory.value(part), part)
-            wanted = dict(zip(self.before, self.after, strict=True))
-            self.links = self._traverse(self.before, wanted, self.theory, ())[1]
+            base.work.end = Work.ending(task.until(1)).end
+            try:
+                self.links = self._planned(base, self.theory)
+            except OverdueError:
+                # one coarse step for each root is left
+                pass
+            finally:
+                base.work.end = inf
+
+    def _planned(self, base: LinearArithmetic, theory: LinearArithmetic) -> list[Link]:
+        """The links; raise :class:`OverdueError` if the time is up before all are found."""
+        theory.assert_equal([(conjecture.before, conjecture.after) for conjecture in self.conjectures])
+        if read := _selections_read(theory, self.before):
+            theory.assert_equal([(theory.simplify(before), after) for before, after in read])
+        sets = base.variables
+        # an index means nothing outside of its reduction
+        outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
+        unsafe = undefined(topological(self.after), theory)
+        for known in (base, theory):
+            for part in outside:
+                forms = self._branches if part in unsafe else self._answers
+                forms.setdefault(known.value(part), part)
+        wanted = dict(zip(self.before, self.after, strict=True))
+        return self._traverse(self.before, wanted, theory, ())[1]
 
     def _traverse(
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: LinearArithmetic, given: tuple[Expr, ...]
