@@ -146,10 +146,7 @@ class RulesAlone(Optimisation):
                 return found
             group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
             best = self._cheaper(group, found, terms)
-            # from what is as long as before the rules would take as long again, and seldom find anything but in loops
-            is_long = term_count([best[i] for i in group.members]) > LIMITS.again * term_count(given)
-            is_last = group.stop == "saturated" and is_long and not has_reductions(given)
-            if best is found or group.stop == "time" or is_last:
+            if best is found or group.stop == "time" or _is_last(group, given, best):
                 return best
             found = best
         group.stop = "time"
@@ -204,6 +201,16 @@ class RulesAlone(Optimisation):
             if rewritten is not None and rewritten.stop != "saturated":
                 self.stop = rewritten.stop
         return self._result(found, term_count(found), contexts, "greedy")
+
+
+def _is_last(group: _Group, given: Sequence[Expr], best: Sequence[Expr]) -> bool:
+    """Whether the rules seldom find more from the best terms than they found from those of a group that were given.
+
+    From what is as long as before they would take as long again; only of loops there may be more to find.
+    """
+    if group.stop != "saturated" or has_reductions(given):
+        return False
+    return term_count([best[i] for i in group.members]) > LIMITS.again * term_count(given)
 
 
 def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr]) -> list[Expr]:

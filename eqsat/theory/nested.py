@@ -50,10 +50,10 @@ def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
             above.index: _digit(innermost, above, theory.form(number_of // digits)),
             below.index: _digit(innermost, below, theory.form(number_of % digits)),
         }
-        there = assuming_in(theory, whole)
-        if there is not None and size > theory.simplicity.size(
-            found := to_expr(there.form(replaced([innermost], images)[0]))
-        ):
+        if (there := assuming_in(theory, whole)) is None:
+            continue
+        found = to_expr(there.form(replaced([innermost], images)[0]))
+        if size > theory.simplicity.size(found):
             return reduction(term.op, found, whole)
     return as_found
 
