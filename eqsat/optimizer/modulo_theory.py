@@ -24,7 +24,7 @@ from eqsat.extract.select import Choice, Priced, ProductPrices, completed, impro
 from eqsat.lang.costs import cost_of, costs_of_terms, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute
-from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
+from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import long_partial_chains, topological, topological_until, tree_size
 from eqsat.optimizer.limits import LIMITS
@@ -349,8 +349,11 @@ class ModuloTheory(Optimisation):
             )
             if again == values or (nodes > ALTERNATIVES.classes and not is_shorter):
                 break
-            builder = self._insert(base, topological(terms), terms, again)
-            without_rules = self._saturate(builder)
+            order = topological(terms)
+            builder = self._insert(base, order, terms, again)
+            # of what divides no more the rules have found what they find
+            divides = self.has_own_rules or any(term.op in DIVISIONS or term.op in REDUCTIONS for term in order)
+            without_rules = self._saturate(builder) if divides else {}
             cost = cost_of(terms, self.model)
             choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)[0]
             written = builder.root_terms(choice)
