@@ -38,7 +38,7 @@ from eqsat.lang.terms import all_of
 from eqsat.lang.text import parse, to_text
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import require
-from eqsat.optimizer.front import optimize
+from eqsat.optimizer.front import optimize, variables_of
 from eqsat.prove.verify import refuse_wrong
 from eqsat.theory.linear import LinearArithmetic
 
@@ -60,13 +60,11 @@ _LITERAL = re.compile(r"-?[0-9]+")
 #: Operations that are loops, whose ranges have no name.
 _LOOPS = ("RANGE", "new_range")
 _UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
-#: Operations on two values, by what they are here; ``None`` if they are nothing here.
-_BINARY: dict[str, str | None] = {
-    **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
-    **{"Lt": "lt", "Le": "le", "Gt": "lt", "Ge": "le", "Eq": "eq", "Ne": "ne", "And": None, "Or": None, "Xor": None},
-}
-#: What operations on indices give that give no index.
-_RESULT = dict.fromkeys(("Lt", "Le", "Gt", "Ge", "Eq", "Ne"), "bool")
+#: The operators whose bounds say how wide the result of an operation is.
+_OPERATORS = {"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"}
+_COMPARISONS = ("Lt", "Le", "Gt", "Ge", "Eq", "Ne")
+#: Operations on two values.
+_BINARY = (*_OPERATORS, *_COMPARISONS, "And", "Or", "Xor")
 _TYPED = {
     "CONST": "CONST(42, Index)",
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
@@ -283,8 +281,8 @@ def _computed_operand(tree: Tree) -> _Operand:
 
 def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
     """The value of an operation on two, if theirs are known."""
-    known, values = _BINARY.get(op), [operand.value for operand in operands if operand.value is not None]
-    return make(known, *values) if known and len(values) == 2 else None
+    values = [operand.value for operand in operands if operand.value is not None]
+    return make(_OPERATORS[op], *values) if op in _OPERATORS and len(values) == 2 else None
 
 
 def _is_cast(tree: Tree) -> bool:
@@ -328,7 +326,8 @@ def _computed(tree: Tree) -> Tree | None:
     width = width if value is None else max(width, select_width(value))
     op = ".bind" if tree.op == "BIND" else tree.op
     cast = [_cast(operand.tree, f"i{width}") for operand in operands]
-    return _cast(node(op, *fixed, *cast), f"Vector<Index,{wanted}>" if op == "VECTORIZE" else _RESULT.get(op, "Index"))
+    kind = f"Vector<Index,{wanted}>" if op == "VECTORIZE" else "bool" if op in _COMPARISONS else "Index"
+    return _cast(node(op, *fixed, *cast), kind)
 
 
 def _launched(tree: Tree) -> Tree | None:
@@ -386,16 +385,14 @@ def _reduced(tree: Tree) -> Tree | None:
     """A reduction over what its value varies along; a large one of an array, over axes, in two stages."""
     match tree.args:
         case (Tree("REDUCE", (value, Tree("[]", inner), same)), Tree("[]", ranges), op) if same == op:
-            found = node("REDUCE", value, node("[]", *inner, *ranges), op)
+            return node("REDUCE", value, node("[]", *inner, *ranges), op)
+        case (_, Tree("[]", ranges), op) if any(_extent(r) == 0 for r in ranges):
+            return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity)) if op.text in _REDUCED else None
         case (value, Tree("[]", ranges), op):
-            found = _over_what_varies(value, ranges, op)
+            return _over_what_varies(value, ranges, op)
         case (data, axes, *operator) if len(operator) < 2:
             return _in_two_stages(data, axes, operator)
-        case _:
-            return None
-    if op.text in _REDUCED and any(_extent(r) == 0 for r in ranges):
-        return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity))
-    return found
+    return None
 
 
 def _over_what_varies(value: Tree, ranges: Sequence[Tree], op: Tree) -> Tree:
@@ -526,7 +523,10 @@ def normalized(
     INDEX(buf, r0*8, gate=(r0 < 5))
     """
     require(tree, Tree, "a tree")
-    known = {**_declared(tree), **(ranges or {})}
+    ranges = {} if ranges is None else ranges
+    require(ranges, Mapping, "ranges")
+    given = {name: (variable.vmin, variable.vmax) for name, variable in variables_of(ranges).items()}
+    known = {**_declared(tree), **given}
 
     def visit(tree: Tree, in_list: bool) -> Tree:
         tree = replace(tree, args=tuple([visit(a, tree.op == "[]") for a in tree.args]))

@@ -120,6 +120,7 @@ NORMAL = [
     ("REDUCE(Add(RANGE(8), c), [RANGE(8)], ADD)", "REDUCE(Add(RANGE(8), c), [RANGE(8)], ADD)"),
     ("BUFFERIZE(load(RANGE(8)), [RANGE(8)])", "BUFFERIZE(load(RANGE(8)), [RANGE(8)])"),
     ("REDUCE(c, [r0(4)], XOR)", "REDUCE(c, [r0(4)], XOR)"),
+    ("REDUCE(c, [r0(0)], XOR)", "REDUCE(c, [r0(0)], XOR)"),
     # buffers
     ("BUFFERIZE(CONST(0.5), [r0, r1])", "CONST(0.5)"),
     ("INDEX(CONST(7), [r0])", "CONST(7)"),
@@ -173,6 +174,20 @@ def test_normal_form(before, after):
 def test_reading_and_printing_round_trip(before, after):
     assert str(Tree.parse(after)) == after
     assert Tree.parse(str(Tree.parse(before))) == Tree.parse(before)
+
+
+@pytest.mark.parametrize("op", ["Add", "Max", "Lt"])
+def test_comparisons_of_numbers_are_operands(op):
+    """The comparison was added as a condition, which ended in a TypeError."""
+    found = normalized(Tree.parse(f"{op}(Lt(1, 2).cast(Index), 3.cast(Index))"))
+    assert str(found) == f"{op}(Lt(1, 2).cast(i32), 3.cast(i32)).cast({'bool' if op == 'Lt' else 'Index'})"
+
+
+@pytest.mark.parametrize(("ends", "message"), [((5, 2), "is empty: [5, 2]"), (5, "a range is (low, high)")])
+def test_a_range_that_is_none_is_refused(ends, message):
+    """The index was left as it is."""
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        normalized(Tree.parse("INDEX(buf, r0*8//8)"), {"r0": ends})
 
 
 def test_ranges_of_variables_are_used():
