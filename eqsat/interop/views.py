@@ -16,6 +16,7 @@ from operator import index, mul
 from typing import Any
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, var
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import all_of, both, chosen
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import require, shown
@@ -190,6 +191,11 @@ def split_gate(index: Expr) -> Access:
     index : Expr
         A term.
 
+    Raises
+    ------
+    ValueError
+        If the condition depends on the index of a reduction.
+
     >>> from eqsat import where
     >>> r = var("r", 0, 9)
     >>> split_gate(where(r < 5, r * 8, INVALID))
@@ -208,6 +214,11 @@ def split_gate(index: Expr) -> Access:
             valid[term] = both(parts[0], chosen(term.args[0], parts[1], parts[2]))
         else:
             valid[term] = all_of(parts)
+            if term.op in REDUCTIONS and term.args[1] in topological([valid[term]]):
+                raise ValueError(
+                    f"whether the access is valid depends on the index {str(term.args[1])!r} of a reduction: "
+                    "put INVALID outside of it"
+                )
 
     def choose(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         """A branch that is never valid is never chosen."""

@@ -149,6 +149,14 @@ def test_only_invalid_makes_a_gate(text):
     assert split_gate(term) == Access(term, TRUE)
 
 
+def test_no_gate_names_the_index_of_a_reduction():
+    """The index escaped: the gate was r < n, of no reduction's r."""
+    with pytest.raises(ValueError, match="whether the access is valid depends on the index 'r1' of a reduction"):
+        split_gate(parse("sum(where(r < x, r, INVALID), r, 0, 5)", NAMES))
+    outside = split_gate(parse("sum(where(y < 5, r, INVALID), r, 0, 5)", NAMES))
+    assert outside == Access(parse("sum(r, r, 0, 5)", NAMES), parse("y < 5", NAMES))
+
+
 def test_five_thousand_levels():
     term = X
     for _ in range(5000):
