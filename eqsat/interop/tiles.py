@@ -88,7 +88,8 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     Raises
     ------
     ValueError
-        If they are not a tile; the message names the index that is in the way.
+        If they are not a tile; the message names the index that is in the way. If nothing is read it is a
+        ``ContradictionError``.
 
     >>> of = IndexingMap.parse("(d0, d1)[s0] -> (d1, d0*2 + s0), domain: d0 in [0, 63], d1 in [0, 31], s0 in [0, 2]")
     >>> block = var("block", 0, 7)
@@ -106,7 +107,7 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     at = [o + t * stride for o, t, stride in zip(offsets, steps, tile.strides, strict=True)]
     found = IndexingMap(tuple(given), tuple(steps), tuple(at)).then(of).simplify()
     if found.is_empty:
-        raise ValueError("the tile is outside of the domain of the map: nothing is read")
+        raise ContradictionError("the tile is outside of the domain of the map: nothing is read")
     if found.constraints or list(found.dims) != given:
         raise ValueError(f"only some elements of the tile read, or at some offsets, as in {found}: that is no tile")
     theory = LinearArithmetic()
@@ -159,6 +160,8 @@ def elements_read(of: IndexingMap) -> int:
     whole = Tile([d.vmin for d in of.dims], [extent(d) for d in of.dims], [1] * len(of.dims))
     try:
         return prod(read_by(whole, of).sizes)
+    except ContradictionError:
+        return 0
     except ValueError as error:
         inputs = [*of.dims, *of.symbols]
         if of.runtime or domain_size(inputs) > MOST_POINTS:

@@ -904,6 +904,8 @@ COUNTED = [
     # across the end of int64
     (f"(d0) -> (d0, d0), domain: d0 in [{2**63 - 3}, {2**63 + 3}]", 7),
     ("() -> ()", 1),
+    # an empty domain, which is found by simplification alone
+    ("(d0) -> (d0), domain: d0 in [0, 999999999], d0 * 2 in [1, 1]", 0),
 ]
 
 
