@@ -151,6 +151,8 @@ class IndexingMap(Displayed):
     ------
     TypeError
         If a dim or symbol is no variable, a result no integer term, or a constraint no condition.
+    ValueError
+        If two variables have one name.
 
     >>> print(IndexingMap.parse("(d0, d1) -> (d0 + d1 floordiv 16), domain: d0 in [0, 6], d1 in [0, 14]").simplify())
     (d0, d1) -> (d0), domain: d0 in [0, 6], d1 in [0, 14]
@@ -172,6 +174,9 @@ class IndexingMap(Displayed):
         for variable in self.variables:
             if not isinstance(variable, Expr) or variable.op != "var":
                 raise TypeError(f"{variable!r} is no variable: dims and symbols of a map are made by var")
+        names = [str(variable.value) for variable in self.variables]
+        if len(set(names)) != len(names):
+            raise ValueError(f"the map names a variable twice: {', '.join(names)}")
         object.__setattr__(self, "results", tuple(map(_index, self.results)))
         object.__setattr__(self, "constraints", tuple(_conditions(self.constraints)))
 

@@ -523,6 +523,8 @@ NO_MAPS: list[tuple[Callable[[], object], str]] = [
     (lambda: simplify_constraints([D0 == D0]), "True is no condition"),  # type: ignore[list-item]
     (lambda: IndexingMap((D0 + 1,), (), ()), "is no variable"),
     (lambda: IndexingMap((D0,), (), (), (D0,)), "is no condition"),
+    (lambda: IndexingMap((D0, D0), (), ()), "the map names a variable twice: d0, d0"),
+    (lambda: IndexingMap((var("d0", 0, 3),), (var("d0", 0, 5),), ()), "the map names a variable twice: d0, d0"),
     (lambda: IndexingMap.parse("(d0) -> (1.5)"), "the indices of a map are integers, not '1.5'"),
 ]
 
