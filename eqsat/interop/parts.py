@@ -88,14 +88,17 @@ def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any
             return tuple(replaced(optimize(terms, constraints=known, **options).exprs, names))
 
     problem = roots, constraints, tuple(sorted(options.items()))
-    try:
-        hash(problem)
-    except TypeError:
-        # rules in a list, or a cost model that changes
-        found = solve()
-    else:
-        found = _ANSWERS.of(problem, solve)
+    found = _ANSWERS.of(problem, solve) if all(map(_is_fixed, options.values())) else solve()
     return tuple(replaced(found, {new: old for old, new in names.items()}))
+
+
+def _is_fixed(option: object) -> bool:
+    """Whether an option cannot change between calls, as rules in a list can, or a cost model's attributes."""
+    try:
+        hash(option)
+    except TypeError:
+        return False
+    return type(option).__hash__ is not object.__hash__
 
 
 def without_multiples(terms: Sequence[Expr]) -> list[Expr]:

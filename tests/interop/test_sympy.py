@@ -543,6 +543,21 @@ def test_what_was_asked_before_under_other_names_is_known():
     assert [e.subs(Symbol("q", integer=True, nonnegative=True), m) for e in other] == first
 
 
+def test_a_cost_model_that_changes_is_asked_again():
+    """The answer by its earlier prices was returned."""
+
+    class Prices:
+        remainder = 1
+
+        def price(self, op, operands, result):
+            return self.remainder if op == "mod" else 10
+
+    prices = Prices()
+    assert str(simplify(k - 8 * floor(k / 8), cost=prices)) == "Mod(k, 8)"
+    prices.remainder = 1000
+    assert str(simplify(k - 8 * floor(k / 8), cost=prices)) == "bitwise_and(k, 7)"
+
+
 def test_a_quotient_by_a_selection_is_read():
     part = Piecewise((n, k > 3), (p, True))
     assert str(from_sympy(floor(x / part)).term) in (
