@@ -40,7 +40,7 @@ class AffineFunction:
     def parse(cls, text: str) -> AffineFunction:
         """The function in ``affine_map<...>`` or ``affine_set<...>``.
 
-        Raises ``ValueError`` if it is neither.
+        Raises ``ValueError`` if it is neither, or names a variable twice.
 
         >>> AffineFunction.parse("affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 - d0 == 0)>").results
         ('d0 - 1 >= 0', 's0 - d0 == 0')
@@ -52,7 +52,10 @@ class AffineFunction:
             raise ValueError(
                 f"cannot parse {text[:60]!r}: write affine_map<(d0) -> (d0)> or affine_set<(d0) : (d0 >= 0)>"
             )
-        return cls(*[tuple(split_list(part or "")) for part in (found[1], found[2], found[4])])
+        dims, symbols, results = [tuple(split_list(part or "")) for part in (found[1], found[2], found[4])]
+        if len({*dims, *symbols}) != len(dims) + len(symbols):
+            raise ValueError(f"cannot parse {text[:60]!r}: it names a variable twice")
+        return cls(dims, symbols, results)
 
     def applied(self, dims: Sequence[Expr], symbols: Sequence[Expr]) -> list[Expr]:
         """The results at these operands.

@@ -125,6 +125,8 @@ def _progression(index: LinearForm, steps: Sequence[Expr]) -> tuple[Expr, int, i
     first = index
     size, stride = 1, 0
     for v, c in sorted(moving.items(), key=lambda item: abs(item[1])):
+        if INFINITY in (-v.vmin, v.vmax):
+            raise ValueError(f"{v} has no end: what is read is no tile")
         first = first.plus(atom_form(v), -c).shifted(c * (v.vmin if c > 0 else v.vmax))
         stride = stride or abs(c)
         if c % stride or abs(c) > stride * size:

@@ -919,6 +919,14 @@ def test_too_many_elements_to_count() -> None:
         elements_read(IndexingMap.parse("(d0) -> (d0, d0), domain: d0 in [0, 1999999]"))
 
 
+@pytest.mark.parametrize("scale", [1, -3])
+def test_what_has_no_end_is_no_tile(scale: int) -> None:
+    """Its size was a number of thousands of digits."""
+    of = IndexingMap.parse(f"(d0)[s0] -> (s0 * {scale} + d0), domain: d0 in [0, 9], s0 in [0, inf]")
+    with pytest.raises(ValueError, match=r"s0 has no end: what is read is no tile"):
+        read_by(Tile([0], [4], [1]), of)
+
+
 @pytest.mark.parametrize("domain", ["d0 in [0, inf]", "d0 in [-inf, 3]", "d0 in [-inf, inf]"])
 def test_elements_without_end_are_not_counted(domain: str) -> None:
     """The bounds that are infinite ended in an OverflowError."""
