@@ -1,5 +1,5 @@
-"""Index expressions in the forms of other systems: indexing maps, HLO, MLIR, views, SymPy, tinygrad, and how
-their passes print.
+"""Index expressions as other systems have them: indexing maps, HLO, MLIR, views, SymPy, and steps in the compilers of
+PyTorch Inductor, tinygrad and Triton.
 
 Imports ``extract``, ``lang``, ``theory``, ``egraph``, ``rules``, ``prove``, ``optimizer`` and ``kernels``.
 """

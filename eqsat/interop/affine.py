@@ -1,7 +1,7 @@
 """Affine expressions, maps and sets in MLIR's syntax: read into terms, and printed.
 
-``floordiv``, which XLA also writes ``/``, and ``mod`` are ``//`` and ``%``; ``x ceildiv n`` is ``-(x // -n)``, which is
-printed as it was read.
+``floordiv``, which XLA also writes ``/``, and ``mod`` are ``//`` and ``%``. ``x ceildiv n`` is read as ``-(x // -n)``,
+and that is printed as ``x ceildiv n``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eqsat.interop.limits import refuse_long_text
 from eqsat.lang.expr import Expr
@@ -88,15 +89,14 @@ def affine_text(term: Expr) -> str:
 
 
 def _affine_pieces(term: Expr) -> Pieces:
-    """What to print for ``term`` in MLIR's syntax, which has no negative divisors, but ``ceildiv``."""
+    """What to print for ``term`` in MLIR's syntax, which has ``ceildiv`` instead of negative divisors."""
     if ceiling := _ceiling(term):
-        dividend, divisor, factor = ceiling
-        printed: list[str | tuple[Expr, int]] = [(dividend, _MUL), " ceildiv ", divisor]
-        if factor == -1:
+        printed: list[str | tuple[Expr, int]] = [(ceiling.dividend, _MUL), " ceildiv ", ceiling.divisor]
+        if ceiling.factor == -1:
             return ["-(", *printed, ")"], _NEG
-        return [*printed, *[f" * {factor}"] * (factor != 1)], _MUL
-    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last[2] < 0:
-        # by the sign of the sum instead of one of its own
+        return [*printed, *([f" * {ceiling.factor}"] if ceiling.factor != 1 else [])], _MUL
+    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last.factor < 0:
+        # a - (b ceildiv n) rather than a + -(b ceildiv n)
         part = term.args[1]
         opposite = -part if part.op == "floordiv" else part.args[0] * -part.args[1].vmin
         return [(term.args[0], _ADD), {"add": " - ", "sub": " + "}[term.op], (opposite, _MUL)], _ADD
@@ -109,8 +109,16 @@ def _affine_pieces(term: Expr) -> Pieces:
     return [_AS_PRINTED.get(p, p) if isinstance(p, str) else p for p in found], precedence
 
 
-def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
-    """x, n and a factor for a multiple of a quotient that is rounded up: ``x // -n`` is ``-(x ceildiv n)``."""
+class _Ceiling(NamedTuple):
+    """The term ``(dividend ceildiv divisor) * factor``."""
+
+    dividend: Expr
+    divisor: str
+    factor: int
+
+
+def _ceiling(term: Expr) -> _Ceiling | None:
+    """``term`` as a multiple of a quotient that is rounded up, if it is one: ``x // -n`` is ``-(x ceildiv n)``."""
     factor = -1
     if term.op == "neg":
         (term,), factor = term.args, 1
@@ -119,9 +127,9 @@ def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
     if term.op != "floordiv":
         return None
     divisor = _opposite(term.args[1])
-    return None if divisor is None or divisor.args else (term.args[0], str(divisor), factor)
+    return None if divisor is None or divisor.args else _Ceiling(term.args[0], str(divisor), factor)
 
 
 def _opposite(divisor: Expr) -> Expr | None:
-    """What ``divisor`` is the opposite of, if it is always negative."""
+    """``-divisor``, simplified, if ``divisor`` is always negative."""
     return LinearArithmetic().simplify(-divisor) if divisor.vmax < 0 else None

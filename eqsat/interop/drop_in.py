@@ -50,7 +50,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Seam:
-    """An attribute of another system, and what makes our own of what it was."""
+    """An attribute of another system to replace; ``wrapped`` makes the replacement from the original."""
 
     owner: Any
     name: str
@@ -58,7 +58,7 @@ class Seam:
 
 
 class Answers:
-    """The answers to the ``most`` problems that were asked for last; threads may share it.
+    """The answers to the ``most`` problems that were asked for last; threads may share them.
 
     >>> answers = Answers()
     >>> answers.of("x", lambda: 1), answers.of("x", lambda: 2)
@@ -92,8 +92,8 @@ class Answers:
             self._found.clear()
 
 
-class Kept(Exception):  # noqa: N818  (no error: it stays as it is)
-    """Why something stays as it is."""
+class Kept(Exception):  # noqa: N818  (no error)
+    """Raised where an index or a kernel stays as it is; the message says why."""
 
 
 class DropIn:
@@ -157,7 +157,7 @@ class DropIn:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """A while, after which it is on or off and has the options as before."""
+        """Within, it may be switched on or off; then it is on or off as before, with the options from before."""
         was_installed, options = self.is_installed, self.options
         try:
             yield
@@ -183,7 +183,7 @@ class DropIn:
 
     @contextmanager
     def kernel(self) -> Iterator[None]:
-        """Count a kernel, and the time."""
+        """Count one kernel, and the time that is spent within."""
         start = perf_counter()
         try:
             yield

@@ -12,8 +12,8 @@ The text form is MLIR's, with the domain behind it::
 
     (d0)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 3], s0 in [0, 1], rt0 in [0, 6]
 
-In text the intervals of a domain may also stand one behind the other, as XLA prints them, with what holds the value
-of a runtime variable, and where, behind its interval::
+The intervals of a domain may also stand on lines of their own, as XLA prints them. Behind the interval of a runtime
+variable may stand the instruction that holds its value, and the index of the value in the result of that::
 
     (d0)[s0] -> (d0 + s0)
     domain:
@@ -75,7 +75,7 @@ _WRAPPED = re.compile(r"(?:affine_map|#xla\.indexing_map)\s*<\s*\"?(.*?)\"?\s*>"
 _SET = re.compile(r"\s*affine_set\s*<")
 _MAP = re.compile(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(?:\{([^}]*)\})?\s*->\s*\((.*)\)")
 _INTERVAL = re.compile(r"(.*)\bin\s*\[\s*(-?\d+|-inf)\s*,\s*(-?\d+|inf)\s*\]")
-#: Behind the interval of a runtime variable: what holds it, and where in that.
+#: Behind the interval of a runtime variable: the instruction that holds the value, and the index of the value in it.
 _HELD = re.compile(
     r"\b(\w+)\s+(in\s*\[[^\[\]]*\]),?\s*hlo:[ \t]*([^\n]*?)\s*\n\s*\(([^()]*)\)\s*->\s*\(([^\n]*)\),?\s*"
 )
@@ -85,14 +85,15 @@ _FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
 
-#: What MLIR's affine maps are made of, and the price of anything else: more than any term of these.
+#: The operators of MLIR's affine maps.
 _AFFINE = ("add", "sub", "neg", "mul", "floordiv", "mod")
+#: What any other operator costs on top of its price: more than a term of affine operators does.
 _NOT_AFFINE = 10**6
 
 
 @dataclass(frozen=True)
 class Affine:
-    """Another model's prices, but a selection or an extreme only where nothing affine is equal.
+    """The prices of ``model``, raised for operators that are not affine: they are chosen where no affine term is equal.
 
     >>> IndexingMap.parse("(d0) -> (d0 floordiv 60), domain: d0 in [0, 119]").simplify().results
     (Expr('d0//60'),)
@@ -189,7 +190,8 @@ class IndexingMap(Displayed):
     def parse(cls, text: str, ranges: Mapping[str, tuple[int, int]] | None = None) -> IndexingMap:
         """The map in ``text``; ``ranges`` are those of variables that its domain does not mention.
 
-        Where a range is empty the domain is: the variable has the range the other way round, and ``False`` says it.
+        Where a range is empty so is the domain: the variable gets the range with its ends exchanged, and ``False`` is a
+        constraint.
 
         Raises
         ------
@@ -211,7 +213,7 @@ class IndexingMap(Displayed):
         if not isinstance(text, str):
             raise TypeError(f"a map is read from a text, not from {text!r}")
         refuse_long_text(text, "a map")
-        # each run of spaces is one, or expressions that look for what follows it take time by its square
+        # of long runs of spaces, the regular expressions would take time by the square of their length
         lines = "\n".join([" ".join(line.split()) for line in text.split("\n") if line.strip()])
         head, _, domain = _FLAG.sub("", _unwrapped(lines.replace("domain :", "domain:"))).partition("domain:")
         if not (found := _MAP.fullmatch(" ".join(head.split()).strip(" ,"))):
@@ -230,9 +232,13 @@ class IndexingMap(Displayed):
             hlo, of, at = held.get(name, (None, [], []))
             here = names | dict(zip(of, [names[d] for d in dims], strict=False))
             reads.append(RuntimeVariable(names[name], hlo, tuple(affine_term(index, here) for index in at)))
-        variables = [tuple(names[n] for n in some) for some in (dims, [s for s in symbols if s not in held])]
-        terms = tuple(affine_term(result, names) for result in results)
-        return cls(variables[0], variables[1], terms, tuple(constraints), tuple(reads))
+        return cls(
+            tuple(names[d] for d in dims),
+            tuple(names[s] for s in symbols if s not in held),
+            tuple(affine_term(result, names) for result in results),
+            tuple(constraints),
+            tuple(reads),
+        )
 
     def __str__(self) -> str:
         symbols = f"[{', '.join(map(str, self.symbols))}]" if self.symbols else ""
@@ -258,7 +264,7 @@ class IndexingMap(Displayed):
 
     @property
     def domain(self) -> Expr:
-        """The condition that holds on the domain alone: the ranges of the variables, and the constraints."""
+        """The condition that holds on the domain and nowhere else: the ranges of the variables, and the constraints."""
         box = [c for v in self.variables for c in (const(v.vmin) <= v, v <= const(v.vmax))]
         return all_of([*box, *self.constraints])
 
@@ -298,7 +304,7 @@ class IndexingMap(Displayed):
         )
         if here._divides_by_zero or _divides_by_zero([*boxes, *there.constraints, *there.terms], here.terms):
             return found._settled()
-        # what is of this map is not looked through again
+        # known now, so that the next composition need not look through the terms of this one again
         object.__setattr__(found, "_divides_by_zero", False)
         return found
 
@@ -307,7 +313,7 @@ class IndexingMap(Displayed):
         return _divides_by_zero([*self.constraints, *self.terms])
 
     def _settled(self) -> IndexingMap:
-        """The map with zero in place of divisions by zero that its domain, or a selection, keeps from evaluation."""
+        """The map with 0 in place of divisions by zero that are never evaluated, by its domain or by a selection."""
         constraints: list[Expr] = []
         try:
             for some in _in_order(self.constraints):
@@ -318,6 +324,7 @@ class IndexingMap(Displayed):
         return self._with(dict(zip(self.terms, settled(self.terms, theory), strict=True)), constraints)
 
     def _emptied(self) -> IndexingMap:
+        """The map with an empty domain."""
         return self._with(dict.fromkeys(self.terms, const(0)), [FALSE])
 
     @property
@@ -357,7 +364,7 @@ class IndexingMap(Displayed):
             raise TypeError(f"{min(own)} is no option here: what holds on the domain are the constraints of the map")
         options = {"extract": "tree", **options, "cost": Affine(model_of(options.get("cost", LATENCY)))}
         until = _budget(options).ends()
-        # the range of a runtime variable is that of the value, wherever the map is defined
+        # the range of a runtime variable stays: it is that of the value, not of the domain
         narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
         terms = self.terms
@@ -373,7 +380,7 @@ class IndexingMap(Displayed):
                     break
             found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
         except ContradictionError:
-            # which the conditions did not show before the time was up
+            # the time was up before the constraints showed it
             return self._emptied()
         cheapest = self._with(dict(zip(terms, found, strict=True)), constraints)
         return replace(
@@ -390,7 +397,7 @@ class IndexingMap(Displayed):
         """
         read_at = {r.variable: r.indices for r in self.runtime}
         order = [v for v in topological([*self.results, *self.constraints]) if v.op == "var"]
-        # the list grows: where one value is read may depend on another
+        # the list grows in the loop: where one value is read may depend on another
         for used in order:
             order += [v for v in topological(read_at.get(used, ())) if v.op == "var" and v not in order]
         runtime = sorted((r for r in self.runtime if r.variable in order), key=lambda r: order.index(r.variable))
@@ -438,7 +445,7 @@ def _index(given: ExprLike) -> Expr:
 
 
 def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
-    """The term in a part of a domain, and its interval; or a condition, and none."""
+    """The text of a term in a part of a domain, and its interval; or of a condition, and None."""
     if not (found := _INTERVAL.fullmatch(item)):
         return item, None
     low, high = found.groups()[1:]
@@ -447,7 +454,7 @@ def _text_and_interval(item: str) -> tuple[str, tuple[int, int] | None]:
 
 
 def _bound(text: str) -> int:
-    """An end of an interval; Python's own error about one that is too long speaks of Python's limit."""
+    """An end of an interval. Python's error about too many digits names a limit of Python's, so it is replaced."""
     try:
         return int(text)
     except ValueError:
@@ -515,7 +522,7 @@ def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
 def _settled_terms(
     terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any], until: float
 ) -> list[Expr]:
-    """The terms optimised, and again those that still divide: as now written, they may lead to what is preferred."""
+    """The terms optimised; those that still divide again, as their answers may lead to cheaper ones."""
     final: dict[Expr, Expr] = {}
     changing = {term: term for term in terms}
     for _ in range(INTEROP_LIMITS.rounds):
@@ -584,7 +591,7 @@ def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
     """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
     kept = list(conditions)
     if len(kept) > INTEROP_LIMITS.implying or suspects(topological(kept)):
-        # what keeps a divisor from zero may follow from the quotient only because it does
+        # a condition that keeps a divisor from zero may be implied by the quotient alone, which is defined only by it
         return kept
     for condition in reversed(conditions):
         others = [c for c in kept if c is not condition]
@@ -596,7 +603,10 @@ def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
 
 
 def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
-    """Constraints in groups, so that those before one keep its divisors from zero; the last one if nothing does."""
+    """Constraints in groups: the divisors of each group are not zero where the groups before it hold.
+
+    Those whose divisors may be zero nevertheless are the last group.
+    """
     constraints = list(constraints)
     dividing = suspects(topological(constraints))
     known = [c for c in constraints if c not in dividing]
@@ -613,16 +623,16 @@ def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
 def _simplified(
     together: Sequence[Expr], known: Sequence[Expr], options: Mapping[str, Any], until: float
 ) -> list[Expr]:
-    """Conditions that, where ``known`` ones hold, are equal to those of ``together``."""
-    # an equality is two bounds: those of a quotient are bounds of its numerator
+    """Conditions that hold together exactly where those of ``together`` do, wherever the ``known`` ones hold."""
+    # an equality is two bounds, since the bounds of a quotient are bounds of its numerator
     given = all_of(half for c in together for half in _halves(c))
-    # a late theory may not see that a divisor is never zero
+    # with its time up, the theory may not see that a divisor is never zero
     theory = LinearArithmetic(known, work=Work.ending(inf if suspects(topological([given])) else until))
     normal = theory.condition(given)
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
     if any(unsafe_divisions([normal], suspects(topological([normal])), [theory])):
-        # what the branch of a selection divides by, the selection alone keeps from zero
+        # a selection keeps a divisor from zero in the given conditions, but not in their normal form
         normal = given
     members = sorted((m for m in chain_members(normal, "and") if m is not TRUE), key=lambda m: m.key)
     intervals = [_as_remainder(*interval) for interval in _intervals(members)]
@@ -633,9 +643,9 @@ def _simplified(
 
 
 def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = inf) -> dict[Expr, Expr]:
-    """For each variable of ``given`` the one of its name with the range that it has where ``constraints`` hold.
+    """Each variable of ``given``, and the one of its name with the range that it has where ``constraints`` hold.
 
-    Ranges may be wider where it is ``until``, a time of :func:`time.perf_counter`, before they are found.
+    Ranges may be wider if ``until``, a time of :func:`time.perf_counter`, comes before they are found.
 
     Raises ``ValueError`` if they cannot hold together.
 
@@ -658,7 +668,7 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
 
 
 def _divides_by_zero(terms: Iterable[Expr], known: Iterable[Expr] = ()) -> bool:
-    """Whether a term divides by what is always zero, those that are ``known`` not to do so left out."""
+    """Whether a part of ``terms`` divides by what is always zero; those that ``known`` terms have are not looked at."""
     seen = set(known)
     for term in topological_until(terms, seen.__contains__):
         if divides_by_zero(term):
@@ -688,7 +698,7 @@ def _halves(condition: Expr) -> list[Expr]:
 
 
 def _interval(condition: Expr) -> Interval:
-    """A condition as an interval of a term; one that is no comparison with a literal is itself in ``[1, 1]``."""
+    """A condition as a term in an interval; if it compares nothing with a literal, that is itself in ``[1, 1]``."""
     if condition.op in ("lt", "le", "eq") and not condition.args[0].is_bool:
         left, right = condition.args
         strict = condition.op == "lt"
@@ -709,7 +719,7 @@ def _intervals(conditions: Iterable[Expr]) -> list[Interval]:
 
 
 def _plainly(term: Expr, low: int, high: int) -> Interval:
-    """A literal that is added to a term is subtracted from its bounds; those of a negated term are turned."""
+    """The same condition, of a term that is not negated and to which no literal is added."""
     while True:
         if term.op == "neg":
             term, low, high = term.args[0], -high, -low
@@ -721,7 +731,7 @@ def _plainly(term: Expr, low: int, high: int) -> Interval:
 
 
 def _as_remainder(term: Expr, low: int, high: int) -> Interval:
-    """A term that is a remainder and a literal, ``x - x//n*n + c``, without the literal."""
+    """The same condition of ``x % n`` if the term is ``x - x//n*n + c``; as it is otherwise."""
     if term.is_bool:
         return term, low, high
     form = read(term)
@@ -752,7 +762,7 @@ def within(term: Expr, low: int, high: int) -> list[Expr]:
 
 
 def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Known remainders of one term by several literals are one remainder (Chinese remainder theorem)."""
+    """The conditions with the known remainders of a term by several literals as one (Chinese remainder theorem)."""
     known: dict[LinearForm, tuple[int, int]] = {}
     for term, low, high in intervals:
         if term.op != "mod" or term.args[1].op != "const" or max(low, term.vmin) != min(high, term.vmax):
@@ -773,7 +783,7 @@ def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def _renamed(given: IndexingMap, taken: set[str]) -> dict[Expr, Expr]:
-    """Each symbol and runtime variable, under the next free name if its own is taken; the names are taken then."""
+    """New variables for the symbols and runtime variables: of their names, or the next free ones; both become taken."""
     image = {}
     for prefix, own in (("s", given.symbols), ("rt", [r.variable for r in given.runtime])):
         free = numbered(prefix, taken)

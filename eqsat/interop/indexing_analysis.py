@@ -1,9 +1,10 @@
 """Indexing analysis of HLO: the maps between the indices of an instruction and those of its operands.
 
-:func:`indexing_maps` gives them for one instruction, for a fusion or for a whole computation, in either direction. What
-an operation reads is a table here, over :mod:`eqsat.interop.relations`. The maps of a computation are those of its
-instructions composed along every path from the root to a parameter, simplified, and each kept once: an operand that is
-read in two ways has two maps. :mod:`eqsat.interop.tiles` asks them which part of an operand a part of the output reads.
+:func:`indexing_maps` returns them for one instruction, for a fusion or for a whole computation, in either direction.
+:data:`OPERATIONS` says by :mod:`eqsat.interop.relations` what each operation reads. The maps of a computation are those
+of its instructions, composed along every path from the root to a parameter and simplified. Equal ones are kept once: an
+operand that is read in two ways has two maps. :mod:`eqsat.interop.tiles` uses them to find which part of an operand a
+part of the output reads.
 
 Source: XLA's indexing analysis.
 """
@@ -14,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from eqsat.interop import relations
 from eqsat.interop.hlo import NESTED, UNSIZED, Computation, Instruction, Shape, integers
@@ -63,14 +64,14 @@ def indexing_maps(
     direction : {"output_to_input", "input_to_output"}
         Where the maps start.
     output : int
-        Which one, of an instruction that gives a tuple.
+        Which output, of an instruction that returns a tuple.
     simplify : callable
-        What to do with each composition.
+        What simplifies each composition.
 
     Returns
     -------
     dict of int to tuple of IndexingMap
-        By operand or parameter number; several if it is read in several ways, none if it is not read.
+        By operand or parameter number: several maps if it is read in several ways, none if it is not read.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def indexing_maps(
 
 
 class _Analysis:
-    """Maps in one direction, of each called computation once."""
+    """Finds maps in one direction, and those of each called computation once."""
 
     def __init__(self, direction: Direction, simplify: Callable[[IndexingMap], IndexingMap]) -> None:
         self.is_forward = direction == "output_to_input"
@@ -115,7 +116,7 @@ class _Analysis:
         self.known: dict[tuple[Computation, int], Maps] = {}
 
     def simplified(self, given: IndexingMap) -> IndexingMap:
-        """A map with the values of constants and iotas in the place of the variables that read them, simplified."""
+        """A map, simplified, with the values of constants and iotas in the place of the variables that read them."""
         image = {r.variable: value for r in given.runtime if (value := _constant(r)) is not None}
         runtime = [replace(r, indices=tuple(substitute(r.indices, image))) for r in given.runtime]
         found = replace(
@@ -127,7 +128,7 @@ class _Analysis:
         return self.simplify(found if image else given)
 
     def of_computation(self, computation: Computation, output: int) -> Maps:
-        """The maps of the parameters of a computation; first those of all that it calls, without recursion."""
+        """The maps of the parameters of a computation; calls may nest to any depth, so callees come first."""
         calls = {caller: _called(caller) for caller in reached([computation], _called)}
         for callee in TopologicalSorter(calls).static_order():
             known = [n for n, shape in enumerate(callee.root.shapes) if shape not in (NESTED, UNSIZED)]
@@ -136,7 +137,7 @@ class _Analysis:
         return self.known[computation, output]
 
     def _traverse(self, computation: Computation, output: int) -> Maps:
-        """From the root up: the maps of an instruction are those of all its users, composed with their steps."""
+        """The maps of the parameters, from the root up: those of an operand are those of its users, one step on."""
         _refuse_unread(computation.root, computation.root.shapes[output])
         start = relations.identity(computation.root.shapes[output].sizes).to_operand
         maps: dict[tuple[Instruction, int], tuple[IndexingMap, ...]] = {(computation.root, output): (start,)}
@@ -153,7 +154,7 @@ class _Analysis:
         return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
 
     def steps(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
-        """For each operand its number, which of its outputs is read, and the maps of this instruction alone."""
+        """For each operand its number, which of its outputs is read, and the maps through ``user`` alone."""
         if user.opcode in CALLS:
             yield from self._steps_of_call(user, output)
             return
@@ -177,7 +178,7 @@ class _Analysis:
             yield position, 0, [_seen_from(user, m) for m in maps]
 
     def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
-        """``known``, and those of ``maps`` that are none of these and read anything, simplified."""
+        """``known`` and ``maps``, these simplified, without repetitions and without maps of empty domains."""
         found = list(known)
         for given in maps:
             simplest = self.simplified(given).trimmed()
@@ -214,7 +215,7 @@ def _refuse_unread(instruction: Instruction, *shapes: Shape) -> None:
 
 
 def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
-    """A map of a called computation whose runtime values are named as the caller knows them."""
+    """A map of a called computation, with the caller's operands in the place of parameters that hold runtime values."""
     runtime = []
     for r in given.runtime:
         source = cast(Instruction, r.hlo)
@@ -224,7 +225,7 @@ def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
 
 
 def _constant(read: RuntimeVariable) -> Expr | None:
-    """The value of a runtime variable, kept inside as XLA keeps slices, if a constant or an iota holds it."""
+    """The value of a runtime variable if a constant or an iota holds it, clamped as XLA clamps offsets of slices."""
     variable, source = read.variable, read.hlo
     if not isinstance(source, Instruction) or source.opcode not in ("constant", "iota"):
         return None
@@ -238,7 +239,7 @@ def _constant(read: RuntimeVariable) -> Expr | None:
 
 
 def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
-    """Whether two maps of one instruction are known to be equal, whatever their notation."""
+    """Whether two maps of one instruction are known to be equal, even if their results are written differently."""
     if one.variables != other.variables or set(one.constraints) != set(other.constraints):
         return False
     if [r.hlo for r in one.runtime] != [r.hlo for r in other.runtime]:
@@ -324,23 +325,46 @@ def _reduce(i: Instruction) -> list[Relation]:
 
 def _reduce_window(i: Instruction) -> list[Relation]:
     inputs, initial = _halves(i)
-    extents, strides, spread, dilations, (low, high) = _window(i, len(inputs[0]))
+    window = _window(i, len(inputs[0]))
     found = []
     for own in inputs:
-        padding = relations.padded(own, low, high, [step - 1 for step in spread])
-        found.append(padding.then(relations.windowed(padding.output_sizes, extents, strides, dilations)))
+        padding = relations.padded(own, window.low, window.high, window.interior)
+        windowed = relations.windowed(padding.output_sizes, window.sizes, window.strides, window.dilations)
+        found.append(padding.then(windowed))
     return [*found, *_scalars(i, initial)]
 
 
-def _window(i: Instruction, rank: int) -> tuple[Sizes, Sizes, Sizes, Sizes, tuple[Sizes, Sizes]]:
-    """The sizes of a window, its strides, both dilations, and the padding."""
+class _Window(NamedTuple):
+    """The attribute ``window``, by dimension."""
+
+    sizes: Sizes
+    strides: Sizes
+    #: The distances of the elements that a window combines (``rhs_dilate``).
+    dilations: Sizes
+    #: Padding of the operand, in front, behind and between its elements (``lhs_dilate`` less 1).
+    low: Sizes
+    high: Sizes
+    interior: Sizes
+    #: Whether the window runs backwards (``rhs_reversal``).
+    backwards: Sizes
+
+
+def _window(i: Instruction, rank: int) -> _Window:
     window = dict(re.findall(r"\b(\w+)=([\w\-]+)", i.attribute("window") if rank else ""))
-    sizes, strides, spread, dilations = [
-        integers(window.get(key, "x".join(["1"] * rank)).replace("x", ","))
-        for key in ("size", "stride", "lhs_dilate", "rhs_dilate")
-    ]
+
+    def per_dimension(key: str, default: str) -> Sizes:
+        return integers(window.get(key, "x".join([default] * rank)).replace("x", ","))
+
     low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * rank)))
-    return sizes, strides, spread, dilations, (low, high)
+    return _Window(
+        sizes=per_dimension("size", "1"),
+        strides=per_dimension("stride", "1"),
+        dilations=per_dimension("rhs_dilate", "1"),
+        low=low,
+        high=high,
+        interior=[step - 1 for step in per_dimension("lhs_dilate", "1")],
+        backwards=per_dimension("rhs_reversal", "0"),
+    )
 
 
 def _convolution(i: Instruction) -> list[Relation]:
@@ -349,14 +373,15 @@ def _convolution(i: Instruction) -> list[Relation]:
         raise ValueError("write dim_labels=b01f_01io->b01f")
     labels = (found[1], found[2], found[3])
     rank = len(labels[0]) - 2
-    sizes, strides, spread, dilations, (low, high) = _window(i, rank)
-    backwards = re.search(r"rhs_reversal=(\w+)", i.attributes.get("window", ""))
+    window = _window(i, rank)
+    # the batch and the features are dimension ``rank`` of the window, which has no padding
     spatial = [int(d) if d.isdecimal() else rank for d in labels[0]]
-    wide = [[*given, 0] for given in (low, high, [step - 1 for step in spread])]
+    wide = [[*given, 0] for given in (window.low, window.high, window.interior)]
     if any(len(given) != rank + 1 for given in wide) or len(spatial) != len(lhs) or max(spatial) > rank:
         raise ValueError(f"the labels {found[0]!r} and the window must have an entry for each dimension")
-    if [n for _, n in sorted((d, n) for d, n in zip(labels[1], rhs, strict=False) if d.isdecimal())] != list(sizes):
-        raise ValueError(f"a window of {list(sizes)} is not that of a kernel of {list(rhs)}")
+    sizes = dict(zip(labels[1], rhs, strict=False))
+    if [sizes[d] for d in sorted(sizes) if d.isdecimal()] != list(window.sizes):
+        raise ValueError(f"a window of {list(window.sizes)} is not that of a kernel of {list(rhs)}")
     padding = relations.padded(lhs, *[[given[d] for d in spatial] for given in wide])
     counts = ("feature_group_count", "batch_group_count")
     groups = [i.dimension(count) if count in i.attributes else 1 for count in counts]
@@ -364,9 +389,9 @@ def _convolution(i: Instruction) -> list[Relation]:
         padding.output_sizes,
         rhs,
         labels,
-        strides=strides,
-        dilations=dilations,
-        backwards=integers(backwards[1].replace("x", ",")) if backwards else [0] * rank,
+        strides=window.strides,
+        dilations=window.dilations,
+        backwards=window.backwards,
         feature_groups=groups[0],
         batch_groups=groups[1],
     )
@@ -408,7 +433,7 @@ def _gather(i: Instruction) -> list[Relation]:
 
 
 def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """The sizes of inputs, and of as many initial values."""
+    """The sizes of the inputs, and of the initial values behind them, one for each."""
     sizes = _operand_sizes(i)
     inputs, initial = sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
     if len(inputs) != len(initial):
@@ -419,14 +444,14 @@ def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]
 
 
 def _scalars(i: Instruction, sizes: Sequence[Sequence[int]]) -> list[Relation]:
-    """Operands of rank 0 that all elements read."""
+    """The relations to operands of rank 0, which all elements of the output read."""
     if any(sizes):
         raise ValueError("initial values and offsets must have rank 0, as f32[]")
     return [relations.scalar(i.shapes[0].sizes)] * len(sizes)
 
 
 def _padding(text: str) -> tuple[list[int], list[int], list[int]]:
-    """What ``1_4_1x4_8`` says: low, high and interior, per dimension."""
+    """The low, high and interior padding of each dimension, from a text such as ``1_4_1x4_8``."""
     parts = [integers(part.replace("_", ",")) for part in text.split("x") if part]
     if not all(len(part) in (2, 3) for part in parts):
         raise ValueError(f"cannot parse the padding {text!r}: write it as low_high_interior, joined by x")

@@ -18,19 +18,20 @@ class InteropLimits:
     nested_regions: int = 1000
     #: Operations of a tree, each an operand of another; deeper ones are refused.
     nested_operations: int = 100
-    #: Seconds that a module of MLIR may take, unless it is told; what has not been optimised then stays.
+    #: Seconds for a module of MLIR if the caller gives none. What is not optimised by then stays as it is.
     module_seconds: float = 60.0
 
     # maps
     #: Maps by which one operand is read; a computation with more is refused.
     maps: int = 256
-    #: Narrower variables may decide more constraints, which narrow variables again: at most so often.
+    #: Rounds in which constraints narrow variables, and narrower variables simplify constraints. After the last round
+    #: the ranges may be wider than need be. So often terms that still divide are optimised again, too.
     rounds: int = 8
-    #: Of more conditions than this together it is not asked which of them the others imply.
+    #: Conditions of one map; of more, those that others imply together are not looked for, and stay.
     implying: int = 8
 
     # kernels of other compilers
-    #: Above this number of kernels the answers for the one that was asked for longest ago are forgotten.
+    #: Kernels whose answers are kept. Beyond, those of the kernel that was asked for longest ago are forgotten.
     kept_kernels: int = 1024
     #: Operations on indices in one kernel of tinygrad. Above, the kernel stays as it is.
     operations: int = 2000

@@ -1,9 +1,10 @@
-"""Terms of other systems, prepared for the optimiser; answers are kept by structure, whatever names are.
+"""Large terms of other systems, optimised in parts; equal problems under other names have one answer, which is kept.
 
-Multiples of a divisor are taken out of the dividend as it is written: what no remainder needs is not normalised.
-A term that adds to a large selection or scales it is optimised with a variable in the place of the selection, and so is
-the selection once for all terms that have it. Where the answer does more with the variable than to add and scale it,
-all is optimised together.
+:func:`without_multiples` prepares terms: multiples of a divisor leave the dividend, so that they are not normalised.
+
+:func:`optimized` optimises a large selection by itself, once for all terms that have it. A variable stands in its place
+while the terms around it are optimised. If their answer does more with the variable than to add and scale it, all is
+optimised together.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from eqsat.lang.terms import written_product, written_sum
 from eqsat.lang.traversal import chain_members, facts_on, reached, topological, variables
 from eqsat.optimizer.front import optimize
 
-#: Terms that a selection has, at least, that is optimised by itself.
+#: A selection of as many terms or more is optimised by itself.
 LARGE = 12
 _LINEAR = SUMS | {"mul"}
 _ANSWERS = Answers()
@@ -35,7 +36,7 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
     >>> optimized([x*8 // 4], [], {})
     (Expr('x*2'),)
     """
-    # the outermost ones
+    # the outermost large selections
     large = [t for t in reached(terms, lambda t: () if _is_large(t) else t.args) if _is_large(t)]
     if not large or not set(large).isdisjoint(terms):
         return _answer(terms, facts, options)
@@ -50,12 +51,12 @@ def optimized(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, A
 
 
 def _is_large(term: Expr) -> bool:
-    """Whether it is a large selection between integers."""
+    """Whether a term is a large selection between integers."""
     return term.op == "where" and not term.is_bool and len(topological([term])) >= LARGE
 
 
 def _uses(terms: Iterable[Expr], images: set[Expr]) -> set[Expr] | None:
-    """Those of ``images`` that are summands of ``terms``, perhaps scaled; None if one stands elsewhere."""
+    """Those of ``images`` that ``terms`` add, perhaps scaled; None if one of them stands elsewhere."""
     summands: set[Expr] = set()
     rest: list[Expr] = []
     stack = list(terms)
@@ -74,7 +75,7 @@ def _uses(terms: Iterable[Expr], images: set[Expr]) -> set[Expr] | None:
 
 
 def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any]) -> tuple[Expr, ...]:
-    """The answer for terms under those facts that speak of what they depend on, which is kept with other names."""
+    """The answer for ``terms`` under those facts that bear on them; it is kept for the same problem in other names."""
     terms = tuple(terms)
     known = facts_on(terms, facts)
     names = {x: var(f"v{k}", x.vmin, x.vmax) for k, x in enumerate(variables([*terms, *known]))}
@@ -84,7 +85,7 @@ def _answer(terms: Sequence[Expr], facts: Sequence[Expr], options: dict[str, Any
         try:
             return optimize(roots, constraints=constraints, **options).exprs
         except ValueError:
-            # the error speaks of the other names: that of the terms as they were given does not
+            # raises the error again, with the names of the caller
             return tuple(replaced(optimize(terms, constraints=known, **options).exprs, names))
 
     problem = roots, constraints, tuple(sorted(options.items()))
