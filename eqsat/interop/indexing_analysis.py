@@ -117,15 +117,18 @@ class _Analysis:
 
     def simplified(self, given: IndexingMap) -> IndexingMap:
         """A map, simplified, with the values of constants and iotas in the place of the variables that read them."""
-        image = {r.variable: value for r in given.runtime if (value := _constant(r)) is not None}
-        runtime = [replace(r, indices=tuple(substitute(r.indices, image))) for r in given.runtime]
-        found = replace(
-            given,
-            results=tuple(substitute(given.results, image)),
-            constraints=tuple(substitute(given.constraints, image)),
-            runtime=tuple(r for r in runtime if r.variable not in image),
-        )
-        return self.simplify(found if image else given)
+        # one at a time: the value of one variable may be read at the value of another
+        while known := next(((r, value) for r in given.runtime if (value := _constant(r)) is not None), None):
+            read, value = known
+            image = {read.variable: value}
+            others = [r for r in given.runtime if r is not read]
+            given = replace(
+                given,
+                results=tuple(substitute(given.results, image)),
+                constraints=tuple(substitute(given.constraints, image)),
+                runtime=tuple(replace(r, indices=tuple(substitute(r.indices, image))) for r in others),
+            )
+        return self.simplify(given)
 
     def of_computation(self, computation: Computation, output: int) -> Maps:
         """The maps of the parameters of a computation; calls may nest to any depth, so callees come first."""
@@ -143,9 +146,9 @@ class _Analysis:
         maps: dict[tuple[Instruction, int], tuple[IndexingMap, ...]] = {(computation.root, output): (start,)}
         for user in reversed(computation.instructions):
             for number in range(len(user.shapes)):
-                reached = maps.get((user, number), ())
-                for position, operand_output, steps in self.steps(user, number) if reached else ():
-                    composed = [m.then(s) if self.is_forward else s.then(m) for m in reached for s in steps]
+                known = maps.get((user, number), ())
+                for position, operand_output, steps in self.steps(user, number) if known else ():
+                    composed = [m.then(s) if self.is_forward else s.then(m) for m in known for s in steps]
                     key = user.operands[position], operand_output
                     maps[key] = self._merged(maps.get(key, ()), composed)
         for parameter in computation.parameters:

@@ -1017,3 +1017,24 @@ def test_rows_that_an_iota_counts_are_no_runtime_values(indices: str, row: str) 
     (found,) = indexing_maps(module.entry)[0]
     assert str(found.results[0]) == row
     assert bool(found.runtime) == (row == "rt0")
+
+
+def test_a_row_of_an_iota_may_be_read_at_an_offset_that_is_a_constant() -> None:
+    """The variable of the offset was left in the result, but was none of the map any more."""
+    module = hlo.parse("""
+    f {
+      p = s32[20] parameter(0)
+      rows = s32[8] parameter(1)
+      offset = s32[] parameter(2)
+      g = s32[8] gather(p, rows), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+          slice_sizes={1}
+      ROOT part = s32[4] dynamic-slice(g, offset), dynamic_slice_sizes={4}
+    }
+    ENTRY e {
+      p = s32[20] parameter(0)
+      rows = s32[8] iota(), iota_dimension=0
+      offset = s32[] constant(3)
+      ROOT root = s32[4] fusion(p, rows, offset), kind=kLoop, calls=f
+    }""")
+    (found,) = indexing_maps(module.entry)[0]
+    assert str(found) == "(d0) -> (d0 + 3), domain: d0 in [0, 3]"
