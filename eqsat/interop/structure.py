@@ -1,14 +1,14 @@
-"""Structure around index expressions, in the notation of tensor compilers: what loops end, what a buffer holds.
+"""Trees of the operations around index expressions, in the notation of tensor compilers: loops, reductions, buffers.
 
 A :class:`Tree` is an operation such as ``END(store, [r0, r1])`` or ``INDEX(buf, i*8 + j)``; its leaves are text: names,
 numbers, and index expressions, which :mod:`eqsat.lang.text` reads. A leaf may say its type and range, ``x:i32 [0,
 99]``, or its extent, ``r1(8)``, ``data[64]``. :func:`normalized` rewrites a tree from the leaves up, each operation by
 its own function in :data:`RULES`, until nothing changes:
 
-* indices without a width get one: literals and variables first, then operations at the least upper width of what they
-  take and give, at last what uses an index takes it as it is (Morok's ``pm_lower_index_dtype``);
+* indices without a width get one: literals and variables first, then operations get the least width that holds their
+  operands and their result; at last the casts go from what uses an index (Morok's ``pm_lower_index_dtype``);
 * loops that end one inside the other end together; loops with no or one value vanish, and reductions of equal values;
-* a buffer of a constant is the constant; of axes that nothing varies along, one element is kept;
+* a buffer of a constant is the constant; of an axis along which nothing varies, one element is kept;
 * a large reduction becomes two (:func:`eqsat.kernels.staging.two_stages`);
 * index expressions go through :func:`eqsat.optimize`; one that does not get cheaper stays as written.
 
@@ -70,14 +70,14 @@ _TYPED = {
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
     "VCONST": "VCONST([0, 1], Vector<Index,2>)",
 }
-#: What a reduction of equal values does with their number; nothing, if one of them is the result.
+#: By reduction, the operation on a value and a number that reduces so many equal values; none if that is the value.
 _REPEATED = {"ADD": "Mul", "MUL": "Pow", "MAX": "", "MIN": ""}
 _REDUCED = {"ADD": "sum_over", "MUL": "prod_over", "MAX": "max_over", "MIN": "min_over"}
 
 
 @dataclass(frozen=True)
 class Tree:
-    """An operation, a list (``"[]"``), a cast (``".cast"``), a binding (``".bind"``), or a leaf, whose text it has.
+    """An operation, a list (``"[]"``), a cast (``".cast"``), a binding (``".bind"``), or a leaf (``""``) with its text.
 
     >>> tree = Tree.parse("END(END(x, [r0]), [r1])")
     >>> tree.op, str(tree.args[1]), str(normalized(tree))
@@ -129,7 +129,7 @@ _INVALID = leaf("Invalid")
 
 
 class _Reader:
-    """Reads one text by recursive descent."""
+    """A parser of one text, by recursive descent."""
 
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _is_deep(root: Tree) -> bool:
-    """Whether operations nest deeper than is read, with a cast around each; casts are read one behind the other."""
+    """Whether operations nest deeper than is read; each may have a cast around it, which the parser does not count."""
     level = [root]
     for _ in range(2 * INTEROP_LIMITS.nested_operations + 1):
         level = [a for tree in level for a in tree.args]
@@ -224,7 +224,7 @@ def _is_literal(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Operand:
-    """A value about to be cast to an index: the tree without annotations, its width, and what is known of its value."""
+    """What is cast to an index: the tree without annotations, its width, and a term of its value if that is known."""
 
     tree: Tree
     width: int
@@ -250,7 +250,7 @@ def _between(name: str, low: str, high: str) -> Expr:
 def _operand(tree: Tree) -> _Operand:
     if tree.op:
         return _computed_operand(tree)
-    # any text matches: all of it may be the name
+    # every text matches, if need be as a name
     name, kind, low, high = cast(re.Match[str], _ANNOTATED.fullmatch(tree.text)).groups()
     value = None
     if low is not None:
@@ -262,7 +262,7 @@ def _operand(tree: Tree) -> _Operand:
 
 
 def _computed_operand(tree: Tree) -> _Operand:
-    """An operation has the width of its type, or else the least upper one of its operands."""
+    """An operation as an operand: of the width of its type, or else of the widest of its own operands."""
     value = None
     typed = _TYPE.match(tree.args[-1].text) if tree.args else None
     if tree.op == "CONST" or (tree.op == ".cast" and typed):
@@ -272,11 +272,14 @@ def _computed_operand(tree: Tree) -> _Operand:
         value = _between(name, *ends) if all(map(_is_literal, ends)) else None
     if typed:
         return _Operand(tree, int(typed[1]), value)
-    # the condition of a selection has no width
-    given = tree.args[tree.op == "WHERE" :] if tree.op in (*_BINARY, ".bind", "WHERE") else ()
-    parts = [_operand(a) for a in given]
+    parts = [_operand(a) for a in _with_width(tree)] if tree.op in (*_BINARY, ".bind", "WHERE") else []
     width = max([32, *[part.width for part in parts]])
     return _Operand(tree, width, _combined(tree.op, parts) if value is None else value)
+
+
+def _with_width(tree: Tree) -> tuple[Tree, ...]:
+    """The operands that have a width: all but the condition of a selection."""
+    return tree.args[1:] if tree.op == "WHERE" else tree.args
 
 
 def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
@@ -295,18 +298,19 @@ def _cast(tree: Tree, kind: str) -> Tree:
 
 
 def _used(tree: Tree) -> Tree:
-    """What uses an index takes the value as it is."""
+    """What an operation that uses an index takes: the value before it is cast to an index."""
     return tree.args[0] if _is_cast(tree) else tree
 
 
 def _typed(tree: Tree) -> Tree | None:
-    """``CONST(42, Index)``, and so a variable with its bounds or a vector: in the width of its value."""
+    """``CONST(42, Index)``, a variable with its bounds or a vector, in the least width that holds its values."""
     if not tree.args:
         raise ValueError(f"{tree} has no value: it takes one and a type, as {_TYPED[tree.op]}")
     *values, kind = tree.args
     if not values or not _ABSTRACT.match(kind.text):
         return None
-    numbers = values[0].args or values[len(values) > 1 :]
+    # those of a vector, behind the name of a variable, or the only one
+    numbers = values[0].args or values[1:] or values
     if any(number.op for number in numbers):
         raise ValueError(f"{shortened(str(tree), 80)} has no literal as value: write it as {_TYPED[tree.op]}")
     width = common_width(*[_constant(number.text) for number in numbers])
@@ -314,24 +318,23 @@ def _typed(tree: Tree) -> Tree | None:
 
 
 def _computed(tree: Tree) -> Tree | None:
-    """An operation on indices: at the least upper width of its operands and its result."""
-    # the condition of a selection has no width
-    fixed, given = tree.args[: tree.op == "WHERE"], tree.args[tree.op == "WHERE" :]
+    """An operation on indices, in the least width that holds its operands and its result."""
+    given = _with_width(tree)
     wanted = len(given) if tree.op == "VECTORIZE" else 2
     if not given or len(given) != wanted or not all(map(_is_cast, given)):
         return None
     operands = [_operand(a.args[0]) for a in given]
     value = _combined(tree.op, operands)
-    width = max([operand.width for operand in operands])
-    width = width if value is None else max(width, select_width(value))
+    width = max([operand.width for operand in operands] + ([] if value is None else [select_width(value)]))
     op = ".bind" if tree.op == "BIND" else tree.op
+    condition = tree.args[: len(tree.args) - len(given)]
     cast = [_cast(operand.tree, f"i{width}") for operand in operands]
     kind = f"Vector<Index,{wanted}>" if op == "VECTORIZE" else "bool" if op in _COMPARISONS else "Index"
-    return _cast(node(op, *fixed, *cast), kind)
+    return _cast(node(op, *condition, *cast), kind)
 
 
 def _launched(tree: Tree) -> Tree | None:
-    """A loop, whose counter has the width of its end, or a launch index, which has 32 bits."""
+    """A loop, whose index has the width of its end, or a launch index, which has 32 bits."""
     if len(tree.args) != 1 or not _is_cast(tree.args[0]):
         return None
     end = _operand(tree.args[0].args[0])
@@ -343,7 +346,7 @@ def _launched(tree: Tree) -> Tree | None:
 
 
 def _extent(tree: Tree) -> int | None:
-    """How many values a range has at most, if that is known; a constant is a range of one."""
+    """How many values a range has at most, or None if that is not known; a constant is a range of one value."""
     if tree.op == "CONST":
         return 1
     if tree.op in _LOOPS and tree.args and not tree.args[0].op:
@@ -357,12 +360,12 @@ def _extent(tree: Tree) -> int | None:
 
 
 def _short_loop(tree: Tree) -> Tree | None:
-    """A loop with at most one value is its first one."""
+    """A loop with at most one value is the constant 0."""
     return None if _is_long(tree) else node("CONST", leaf(0))
 
 
 def _ended(tree: Tree) -> Tree | None:
-    """Loops that end together; those without or with one value have nothing to end."""
+    """One END for loops that end one inside the other, without loops of no or one value."""
     match tree.args:
         case (value,):
             return replace(tree, args=(_used(value),))
@@ -382,7 +385,7 @@ def _is_long(tree: Tree) -> bool:
 
 
 def _reduced(tree: Tree) -> Tree | None:
-    """A reduction over what its value varies along; a large one of an array, over axes, in two stages."""
+    """A reduction over the ranges along which its value varies; of a large array over axes, in two stages."""
     match tree.args:
         case (Tree("REDUCE", (value, Tree("[]", inner), same)), Tree("[]", ranges), op) if same == op:
             return node("REDUCE", value, node("[]", *inner, *ranges), op)
@@ -396,14 +399,13 @@ def _reduced(tree: Tree) -> Tree | None:
 
 
 def _over_what_varies(value: Tree, ranges: Sequence[Tree], op: Tree) -> Tree:
-    """A reduction over the ranges that its value speaks of; what is equal along the others is taken so often."""
-    spoken_of = _spoken_of(value, set(map(_name, ranges)))
+    """A reduction over the ranges along which its value varies, and of the equal values along the others."""
+    named = _named_in(value, set(map(_name, ranges))) if op.text in _REPEATED else None
     long = [r for r in ranges if _is_long(r)]
-    same = [r for r in long if spoken_of is not None and _extent(r) and _name(r) not in spoken_of]
-    left_out = set(same) if op.text in _REPEATED else set()
-    live = [r for r in long if r not in left_out]
+    same = set() if named is None else {r for r in long if _extent(r) and _name(r) not in named}
+    live = [r for r in long if r not in same]
     found = node("REDUCE", value, node("[]", *live), op) if live else value
-    repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in same])
+    repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in long if r in same])
     return node(repeated, found, node("CONST", leaf(digits(count)))) if repeated and count > 1 else found
 
 
@@ -417,14 +419,14 @@ def _in_two_stages(data: Tree, axes: Tree, operator: Sequence[Tree]) -> Tree | N
 
 
 def in_stages(name: str, found: TwoStages, *operator: Tree) -> Tree:
-    """The reduction of an array in two stages; each by the ``operator``, if it is known."""
+    """The reduction of an array in two stages, each by the ``operator`` if one is given."""
     split = node("RESHAPE", leaf(name), leaf(list(found.split_shape)))
     first = node("REDUCE", split, leaf(f"axes={list(found.first_axes)}"), *operator)
     return node("REDUCE", node("CONTIGUOUS", first), leaf(f"axes=[{found.last_axis}]"), *operator)
 
 
 def _stored(tree: Tree) -> Tree | None:
-    """Stores that end their loops one inside the other end them together."""
+    """One STORE, with the ranges of both, for stores one inside the other."""
     match tree.args:
         case (Tree("STORE", (buffer, value, Tree("[]", inner))), Tree("[]", ranges)):
             return node("STORE", buffer, value, node("[]", *inner, *ranges))
@@ -443,7 +445,7 @@ def _buffered(tree: Tree) -> Tree | None:
         case (Tree("CONST") as value, *_) | (Tree("BUFFERIZE") as value,):
             return value
         case (Tree("BUFFERIZE", (value, inner)), ranges):
-            # what is stored is the value, whether it was stored before or not, unless that would free a range of it
+            # the value is stored without the buffer between, unless a range of its would not be one of the outer buffer
             agree = ranges.op == inner.op == "[]" and set(inner.args) <= set(ranges.args)
             return node("BUFFERIZE", value, ranges) if agree else None
         case (value, ranges):
@@ -452,13 +454,13 @@ def _buffered(tree: Tree) -> Tree | None:
 
 
 def _along_what_varies(value: Tree, ranges: Sequence[Tree]) -> Tree | None:
-    """A buffer without the axes along which its value is one; then expanded along these."""
-    spoken_of = _spoken_of(value, set(map(_name, ranges)))
+    """A buffer without the axes along which its elements are equal, expanded along these; None if there are none."""
+    named = _named_in(value, set(map(_name, ranges)))
     extents = {r: _extent(r) for r in ranges}
-    varying = {r for r, n in extents.items() if n is None or (n != 1 and (spoken_of is None or _name(r) in spoken_of))}
+    varying = {r for r, n in extents.items() if n is None or (n != 1 and (named is None or _name(r) in named))}
     if len(varying) == len(extents):
         return None
-    # without any axis left the buffer stays: a kernel must store something
+    # a buffer without axes stays: a kernel must store something
     kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges if r in varying]))
     sizes = [leaf(r if extents[r] is None else extents[r]) for r in ranges]
     inserted = [size if r in varying else leaf(1) for r, size in zip(ranges, sizes, strict=True)]
@@ -471,12 +473,15 @@ def _name(tree: Tree) -> str:
     return name[0] if name else ""
 
 
-def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
-    """The ranges that a value speaks of; ``None`` if it may be any: a name is not known, or a range has none."""
+def _named_in(value: Tree, ranges: set[str]) -> set[str] | None:
+    """The names in a value, among them the ranges along which it varies.
+
+    ``None`` if it may vary along any range: if a name is not known, or a range in it has no name.
+    """
     if _UNNAMED.search(f"{value.op}({value.text}"):
         return None
     if value.op:
-        parts = [_spoken_of(a, ranges) for a in value.args]
+        parts = [_named_in(a, ranges) for a in value.args]
         return None if None in parts else set().union(*[part for part in parts if part is not None])
     names = set(_UNCALLED.findall(value.text))
     known = {n for n in names if n in ranges or n in LITERALS or _RANGE.fullmatch(n)}
@@ -485,7 +490,7 @@ def _spoken_of(value: Tree, ranges: set[str]) -> set[str] | None:
 
 def _indexed(tree: Tree) -> Tree | None:
     match tree.args:
-        # with a gate there is another value where that fails
+        # not with a gate as third operand: where that fails the access has another value
         case (Tree("CONST") as array, _):
             return array
         case (Tree("BUFFERIZE", (value, ranges)), index) if ranges == index:
@@ -495,7 +500,7 @@ def _indexed(tree: Tree) -> Tree | None:
     return None
 
 
-#: What each operation becomes; ``None``, or an equal tree, if it stays.
+#: What an operation becomes; ``None``, or an equal tree, if it stays.
 RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
     **dict.fromkeys(("CONST", "DEFINE_VAR", "VCONST"), _typed),
     **dict.fromkeys((*_BINARY, "WHERE", "VECTORIZE", "BIND"), _computed),
@@ -562,13 +567,13 @@ def _declared(tree: Tree) -> dict[str, tuple[int, int]]:
 def _with_access(
     tree: Tree, ranges: Mapping[str, tuple[int, int]], cost: CostModel, options: Mapping[str, Any]
 ) -> Tree:
-    """An access with its indices as cheap as they get, and its gate beside them."""
+    """An access with the cheapest indices found, and the condition under which it happens as its gate."""
     given = tree.args[1]
     written: dict[Expr, str] = {}
     try:
         indices = [_expression(part, ranges, written) for part in (given.args if given.op == "[]" else (given,))]
     except (TypeError, ValueError):
-        # what is no integer expression is left alone
+        # no integer expression: only its gate can be taken out
         return _with_gate(tree)
     accesses = [split_gate(index) for index in indices]
     valid = all_of([access.valid for access in accesses])
@@ -584,7 +589,7 @@ def _with_access(
 
 
 def _with_gate(tree: Tree) -> Tree:
-    """An access whose index is a selection of one that is invalid: the condition beside what is selected."""
+    """An access whose index selects ``Invalid``: the other branch as its index, and the condition as its gate."""
     index, conditions = _used(tree.args[1]), list[str]()
     while index.op == "WHERE" and len(index.args) == 3:
         condition, then, otherwise = index.args
@@ -604,7 +609,7 @@ def _least(old: Expr, new: Expr, cost: CostModel) -> Expr:
 
 
 def _expression(tree: Tree, ranges: Mapping[str, tuple[int, int]], written: dict[Expr, str]) -> Expr:
-    """What a tree of selections and leaves means; the text of each leaf is noted."""
+    """The term of a tree of selections and leaves; ``written`` gets the text of each leaf by its term."""
     tree = _used(tree)
     if tree.op == "WHERE":
         return where(*[_expression(a, ranges, written) for a in tree.args])
