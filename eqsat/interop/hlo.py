@@ -1,9 +1,9 @@
 """XLA's HLO text, read into instructions.
 
 A :class:`Module` has computations, a :class:`Computation` instructions in order, an :class:`Instruction` its operands,
-attributes and the shapes of its outputs. What is read is what XLA prints: every name is defined before it is used, each
-instruction gives its shape, and operands may repeat theirs. Literals, metadata and its tables of stack frames are
-skipped. What the operations read is said in :mod:`eqsat.interop.indexing_analysis`.
+attributes and the shapes of its outputs. The text is as XLA prints it: every name is defined before it is used, each
+instruction says its shape, and operands may repeat theirs. Literals, metadata and its tables of stack frames are
+skipped. :mod:`eqsat.interop.indexing_analysis` says which elements the operations read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TILES = re.compile(r"T((?:\([^()]*\))+)")
 _HEADER = re.compile(rf"(ENTRY\s+)?{_NAME}\s*(?:(?>\(.*?\)\s*->).*)?\{{")
 _OUTPUT = rf"({_ARRAY}|\((?:{_ARRAY}|[(),\s])*\))"
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}\s*([a-z][\w\-]*)\((.*)")
-#: A line behind which the operation follows.
+#: A line that ends before the operation, which the next line has.
 _BEGUN = re.compile(rf"(?:ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}?|{_OUTPUT}")
 _OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
 #: Longer ones are no sizes, and Python does not read those of thousands of digits.
@@ -41,12 +41,12 @@ _INTEGER = re.compile(r"-?\d{1,18}")
 _SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 #: The tables of source lines that metadata refers to.
 _STACK_FRAMES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*", re.MULTILINE)
-#: By attribute what may be written.
+#: By attribute an example, for errors.
 _EXAMPLES = {
     **{"slice": "{[0:4]}", "padding": "0_0", "index": "0", "index_vector_dim": "1"},
     **{"window": "{size=3x3}", "dim_labels": "b01f_01io->b01f"},
 }
-#: How a computation ends, which may name the thread that runs it.
+#: The end of a computation, which may name the thread that runs it.
 _END = re.compile(r"\}(?:, execution_thread=\S+)?")
 
 
@@ -85,7 +85,7 @@ class Shape:
         Raises
         ------
         ValueError
-            If it is none, or its layout does not name each dimension once.
+            If the text is no shape, or its layout does not name each dimension once.
         """
         require(text, str, "a shape")
         if not (found := _SHAPE.fullmatch(text.strip())):
@@ -106,9 +106,9 @@ class Shape:
         return f"{self.element}[{','.join(map(str, self.sizes))}]"
 
 
-#: What stands for the type of a tuple that is an element of a tuple.
+#: Stands for the type of a tuple in a tuple.
 NESTED = Shape("tuple", (), ())
-#: What stands for the type of an array with a size that is not known, ``f32[?,10]``; no array has its sizes.
+#: Stands for the type of an array with a size that is not known, ``f32[?,10]``; no array has its sizes.
 UNSIZED = Shape("array", (-1,), (0,))
 
 
@@ -119,7 +119,7 @@ class Instruction:
     name: str
     #: The operation, as ``dynamic-slice``.
     opcode: str
-    #: Of its outputs: one, unless it gives a tuple, whose elements may be ``NESTED``; ``UNSIZED`` are not known.
+    #: Of its one output, or of the elements if that is a tuple: ``NESTED`` for a tuple, ``UNSIZED`` if not known.
     shapes: tuple[Shape, ...]
     #: Earlier instructions of the same computation.
     operands: tuple[Instruction, ...] = ()
@@ -232,7 +232,7 @@ def _brief(name: str) -> str:
 
 @contextmanager
 def _located(number: int) -> Iterator[None]:
-    """Says in which line an error is, unless that is known."""
+    """Puts the line in front of the message of an error that does not say it yet."""
     try:
         yield
     except ValueError as error:

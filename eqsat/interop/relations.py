@@ -1,12 +1,12 @@
 """Which elements of its operands an operation on tensors reads: its indexing maps, from sizes and attributes alone.
 
 A :class:`Relation` holds the maps between the indices of an output and those of one operand, in both directions. Most
-are derived from one description of the operation as a loop nest: both indices as sums over loop variables. Solving the
-sums of one side for their variables gives a map from that side; the variables that do not occur in it are its symbols.
-So the two directions are inverse to each other by construction. Reshapes go through the flat row-major index.
+are derived from the loop nest of the operation, in which both indices are sums over loop variables. For the map from
+one side, its sums are solved for their variables; those that only the other side has are the symbols of the map. So the
+two directions are inverse to each other by construction. Reshapes go through the flat row-major index.
 
-Sizes and attributes are those of XLA's operations; each function refuses with a ``ValueError`` what does not fit, and
-with a ``TypeError`` what is no integer.
+Sizes and attributes are those of XLA's operations. Each function raises ``ValueError`` if they do not fit together, and
+``TypeError`` if one is no integer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Relation:
 
 
 def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` with its sizes, dimensions and counts in Python's integers, which do not wrap around."""
+    """``function`` with Python's integers, which do not wrap around, for the parameters annotated as integers."""
     declared = signature(function)
 
     @wraps(function)
@@ -275,7 +275,7 @@ def convolved(
 
 @_of_integers
 def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: tuple[Sizes, Sizes]) -> list[Relation]:
-    """The two operands of a matrix product; the output has the batch dimensions, then those of lhs, then of rhs."""
+    """The operands of a matrix product; the output has the batch dimensions, then the others of lhs, then of rhs."""
     for own, both, summed in zip((lhs, rhs), batch, contracting, strict=True):
         _check_dimensions([*both, *summed], len(own))
     for dims in (batch, contracting):
@@ -328,9 +328,7 @@ def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[objec
 
 @_of_integers
 def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) -> Relation:
-    """The relation to the update. As in XLA, what an element of the output reads may lie outside of the update: then
-    it is the old element.
-    """
+    """The relation to the update. As in XLA, it may lead outside of the update: there the element is the old one."""
     loops = _loops(update)
     runtime = _offsets(sizes, update, [(o, ()) for o in offsets])
     output = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
@@ -411,7 +409,7 @@ def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
 
 
 class _Index(NamedTuple):
-    """An index of a tensor, by its sizes: a sum over loop variables for each dimension."""
+    """An index of a tensor of these sizes: for each dimension a sum over loop variables."""
 
     sums: Sequence[LinearForm]
     sizes: Sizes
@@ -420,7 +418,7 @@ class _Index(NamedTuple):
 def _related(
     output: _Index, operand: _Index, runtime: Sequence[RuntimeVariable] = (), everywhere: bool = False
 ) -> Relation:
-    """The relation of two indices; ``everywhere``: also outside of the loops."""
+    """The relation of two indices; ``everywhere``: also where a loop variable would be outside of its range."""
     return Relation(*[_solved(*ends, runtime, everywhere) for ends in ((output, operand), (operand, output))])
 
 
@@ -454,7 +452,7 @@ def _solved(source: _Index, target: _Index, runtime: Sequence[RuntimeVariable], 
 def _offsets(
     sizes: Sizes, slice_sizes: Sizes, reads: Sequence[tuple[object, Sequence[LinearForm]]]
 ) -> list[RuntimeVariable]:
-    """An offset per dimension, such that a slice of ``slice_sizes`` is inside."""
+    """A runtime variable per dimension, its offset, so that a slice of ``slice_sizes`` is inside."""
     _check_ranks(sizes, slice_sizes, reads)
     found = []
     for n, (size, part, (source, indices)) in enumerate(zip(sizes, slice_sizes, reads, strict=True)):

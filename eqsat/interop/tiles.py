@@ -1,9 +1,8 @@
 """Tiles through indexing maps: which part of an operand a part of the output reads, and in which steps of memory.
 
-A :class:`Tile` is a box of elements at offsets, with strides. :func:`read_by` propagates one from the output to an
-operand: the map is composed with the tile and must come out as a tile again. Utilisation and coalescing follow:
-:func:`elements_read` counts the elements of an operand that are used at all, :func:`memory_steps` says how far apart
-neighbouring elements of the output read.
+A :class:`Tile` is a box of elements at offsets, with strides. :func:`read_by` finds the tile of an operand that a tile
+of the output reads. For utilisation, :func:`elements_read` counts the elements of an operand that are read at all; for
+coalescing, :func:`memory_steps` says how far apart in memory neighbouring elements of the output read.
 
 Source: the uses that XLA's indexing analysis names.
 """
@@ -76,7 +75,7 @@ class Tile:
 def read_by(tile: Tile, of: IndexingMap) -> Tile:
     """The elements that ``tile`` reads through ``of``, a map from its tensor; outside of the domain nothing is read.
 
-    Parts that are outside for all offsets are left out; if it depends on the offsets, what is read is no tile.
+    Parts of the tile that are outside for all offsets are left out; where only some offsets lead outside it is refused.
 
     Parameters
     ----------
@@ -88,7 +87,7 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     Raises
     ------
     ValueError
-        If they are not a tile; the message names the index that is in the way. If nothing is read it is a
+        If the elements are not a tile; the message names the index that is in the way. If nothing is read it is a
         ``ContradictionError``.
 
     >>> of = IndexingMap.parse("(d0, d1)[s0] -> (d1, d0*2 + s0), domain: d0 in [0, 63], d1 in [0, 31], s0 in [0, 2]")
@@ -120,7 +119,7 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
 
 
 def _progression(index: LinearForm, steps: Sequence[Expr]) -> tuple[Expr, int, int]:
-    """The values of a sum over ``steps``, if they are evenly spaced: the first, how many, how far apart."""
+    """The values of a sum over ``steps`` as an offset, a size and a stride, if they are evenly spaced."""
     moving = {v: c for v, c in index.terms.items() if v in steps}
     first = index
     size, stride = 1, 0
@@ -149,7 +148,7 @@ def elements_read(of: IndexingMap) -> int:
     Raises
     ------
     ValueError
-        If they are not a tile and the domain is too large to count them, or has no end.
+        If the elements are not a tile, and the domain has no end or is too large to count them.
 
     >>> elements_read(IndexingMap.parse("(d0, d1) -> (d0*2, d1 floordiv 4), domain: d0 in [0, 4], d1 in [0, 9]"))
     15

@@ -163,7 +163,7 @@ def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:
 
 
 def row_major[T: ExprLike](shape: Sequence[T]) -> list[T | int]:
-    """The distance of two neighbours in each dimension of an array whose last index moves by one element.
+    """The strides of an array whose last index moves by one element.
 
     >>> row_major([4, 3, 5])
     [15, 5, 1]
@@ -181,7 +181,7 @@ def _joined(op: str, terms: Sequence[Expr], neutral: Expr) -> Expr:
 
 
 def split_gate(index: Expr) -> Access:
-    """The access that a term with ``INVALID`` in it writes: the condition under which its value is a number, and that.
+    """The access that a term with ``INVALID`` in it stands for: its value, and the condition that this is a number.
 
     ``where(condition, index, INVALID)`` is ``index`` gated by ``condition``; only ``INVALID`` makes a gate, no other
     value. It may stand in either branch and at any depth: what is computed from it is not valid either.
