@@ -70,7 +70,7 @@ _TYPED = {
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
     "VCONST": "VCONST([0, 1], Vector<Index,2>)",
 }
-#: By reduction, the operation on a value and a number that reduces so many equal values; none if that is the value.
+#: By reduction, the operation on a value and a number N that reduces N equal values; none if that is the value.
 _REPEATED = {"ADD": "Mul", "MUL": "Pow", "MAX": "", "MIN": ""}
 _REDUCED = {"ADD": "sum_over", "MUL": "prod_over", "MAX": "max_over", "MIN": "min_over"}
 

@@ -1,10 +1,10 @@
 """MLIR in its textual form: index arithmetic made cheaper, everything else verbatim.
 
-:func:`rewrite` takes the innermost blocks first. In each block the ``arith`` operations on integers, and on tensors of
-them, whose values others use (roots) are optimised together, under the ranges and conditions of the loops and branches
-that enclose them; then each ``affine.apply``, ``affine.min`` and ``affine.max``, and the subscripts of each
-``affine.load`` and ``affine.store``. New operations stand where the root stood, and what nothing reads any more is left
-out. What would not cost less stays as it is.
+:func:`rewrite` takes the innermost blocks first. The roots of a block are the values of its ``arith`` operations on
+integers, and on tensors of them, that other operations read. They are optimised together, under the ranges and
+conditions of the loops and branches that enclose them. Then each ``affine.apply``, ``affine.min`` and ``affine.max``,
+the bounds of each ``affine.for``, and the subscripts of each ``affine.load`` and ``affine.store`` are. New operations
+stand where the root stood, and what nothing reads any more is left out. What would not cost less stays as it is.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def rewriting(
     module = parse(text)
     program = Program(module, model_of(cost), budget, end, ranges, atoms)
     sites = Sites(program)
-    kept = _not_understood(module)
+    kept = _with_unknown_names(module)
     for block in reversed(module.blocks):
         if kept.isdisjoint(inner.owner for inner in block.enclosing()):
             rewrite_arithmetic(program, block)
@@ -143,14 +143,14 @@ def rewriting(
     return Rewriting(str(module), len(replaced) - removed, removed, len(program.untried))
 
 
-def _not_understood(module: Module) -> set[Statement]:
+def _with_unknown_names(module: Module) -> set[Statement]:
     """The functions in which a name is used before it is defined, or defined in a way that is not known."""
     found = set()
     for statement in module.statements:
         # a declaration names arguments, and has no region for them
         if statement.has_unknown and not _is_function(statement):
             owners = [block.owner for block in statement.block.enclosing() if block.owner is not None]
-            # all blocks of a function, whichever the name stands in
+            # the whole function, whichever of its blocks has the name
             found |= set([owner for owner in owners if _is_function(owner)][-1:] or owners[-1:])
     return found
 

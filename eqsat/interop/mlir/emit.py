@@ -38,20 +38,20 @@ class Emitted:
 
     #: Their text.
     lines: list[list[str | Value]] = field(default_factory=list)
-    #: Their operands that stood there before, once for each time that they are read.
+    #: Their operands that are not new, once for each time that they are read.
     used: list[Value] = field(default_factory=list)
     #: What they cost.
     price: int = 0
-    #: What already is the value asked for.
+    #: The value that is used instead of new operations.
     same_as: Value | None = None
 
 
 @dataclass(eq=False)
 class Emitter:
-    """Writes operations at one place after the other of a block; later ones read what earlier ones computed.
+    """Writes operations in the place of one statement after the other; later ones read what earlier ones computed.
 
-    New values have no name yet. ``available`` says which value, visible at a statement, is a term of a type, if any;
-    ``visible`` whether a value may be read at a statement.
+    New values have no name yet. ``available`` returns a value of a term and a type that a statement may read, if there
+    is one; ``visible`` says whether a statement may read a value.
     """
 
     terms: Terms
@@ -80,7 +80,7 @@ class Emitter:
         return self.out
 
     def _have(self, term: Expr, type_: str) -> Value | None:
-        """What already is the value of ``term``."""
+        """A value that ``term`` has already, if any."""
         if found := self.made.get((term, type_)):
             return found
         plain = self._plain_condition(term)
@@ -98,7 +98,7 @@ class Emitter:
         return variable if value is not None and is_condition(self.terms.type_of(value)) else None
 
     def _negated(self, term: Expr) -> Expr | None:
-        """What holds where ``v == 0``, however that is written, does not, if ``v`` is a condition itself."""
+        """``v != 0`` for a term that says ``v == 0``, however that is written, if ``v`` is a condition itself."""
         variable, holds = _one_of_two(term)
         opposite = variable.ne(0) if variable is not None and not holds else None
         return opposite if opposite is not None and self._plain_condition(opposite) is not None else None
@@ -162,13 +162,13 @@ class Emitter:
         return (_REMAINDER, [*operands, (make("floordiv", x, y), type_)]) if x.vmin < 0 else ("", operands)
 
     def _least(self, node: Expr, type_: str) -> str:
-        """The type in which a node is computed, if from there it is spread to a tensor."""
+        """The type in which a node is computed: the smallest from which it is spread to a tensor of ``type_``."""
         if not is_tensor(type_) or not (node.args or node.op == "var"):
             return type_
         return least_type(node, type_, self.terms.type_of_variable)
 
     def _narrower(self, node: Expr, position: int, type_: str) -> list[Typed]:
-        """From what the places along an axis are made: from wider integers' narrower ones, or with an axis less."""
+        """What the places along an axis are made from: those in ``i32``, and these from those with one axis less."""
         shape = shape_of(type_)
         if element_of(type_) != "i32":
             return [(node, typed("i32", shape))]
@@ -179,7 +179,7 @@ class Emitter:
         return [(axis(position - (dropped < position), shape[position]), typed("i32", rest))]
 
     def _common(self, comparison: Expr) -> str:
-        """The type of the elements to compare."""
+        """The type of elements in which the operands of a comparison are computed: the widest of their variables."""
         if comparison.args[0].is_bool:
             return "i1"
         leaves = [t for t in topological([comparison]) if t.op == "var"]

@@ -1,4 +1,4 @@
-"""Rewriting the operations of an MLIR module: proposals, what becomes dead by them, and what they save."""
+"""Rewriting the operations of an MLIR module: proposals, which operations become dead by them, and what they save."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
-from eqsat.interop.mlir.regions import KnownTerms, assumed
+from eqsat.interop.mlir.regions import KnownTerms, is_assumption
 from eqsat.interop.mlir.terms import NotReadError, Terms, own_terms
 from eqsat.interop.mlir.text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
@@ -32,7 +32,7 @@ class Proposal:
 
     emitted: dict[Statement, Emitted]
     dead: list[Statement]
-    #: What that saves in the block, and outside of it, where operations run less often.
+    #: What that saves in the block, and then outside of it, where operations run less often.
     saving: tuple[int, int]
 
 
@@ -54,7 +54,7 @@ class Program:
         self.terms = KnownTerms(self.module, ranges=self.ranges, atoms=self.atoms)
         self.terms.read(self.module.statements)
         self.names = numbered("%e", self.module.names)
-        self.gone: set[Value] = set()
+        self.removed: set[Value] = set()
         #: Of each block, the values that terms have in it.
         self.by_term: dict[Block, dict[Typed, list[Value]]] = {}
         for value in self.terms.known:
@@ -95,14 +95,14 @@ class Program:
 
     def is_visible(self, value: Value, place: Statement) -> bool:
         """Whether an enclosing block defines ``value`` before ``place``."""
-        is_before = value.statement.number < place.number and value not in self.gone
+        is_before = value.statement.number < place.number and value not in self.removed
         return is_before and any(block is value.block for block in place.block.enclosing())
 
     def available(self, term: Expr, type_: str, place: Statement, besides: Iterable[Value] = ()) -> Value | None:
         """A value that is a term of a type and visible at ``place``, not one of ``besides``."""
         for block in place.block.enclosing():
             for value in self.by_term.get(block, {}).get((term, type_), ()):
-                stands = value.same_as is None and value not in self.gone and value not in besides
+                stands = value.same_as is None and value not in self.removed and value not in besides
                 if stands and value.statement.number < place.number:
                     return value
         return None
@@ -114,7 +114,7 @@ class Program:
         return max(sum(prices(own_terms(term, operands), self.model)), bool(operands))
 
     def proposal(self, emitted: dict[Statement, Emitted], lost: Iterable[Value], saving: int) -> Proposal:
-        """A proposal that saves so much, and what is dead once the reads ``lost`` are gone."""
+        """The proposal of new operations that by themselves save ``saving``, and end the reads ``lost``."""
         used = [v for e in emitted.values() for v in e.used]
         used += [e.same_as for s, e in emitted.items() if e.same_as is not None for _ in s.results[0].users]
         dead = self.dead(emitted, lost, used)
@@ -143,12 +143,11 @@ class Program:
     def remove(self, statements: Iterable[Statement]) -> None:
         """Take dead statements out."""
         for statement in statements:
-            self.reads(statement, [])
+            self._set_operands(statement, [])
             statement.replacement = []
-            self.gone.update(statement.results)
+            self.removed.update(statement.results)
 
-    def reads(self, statement: Statement, operands: Sequence[Value]) -> None:
-        """Give a statement other operands."""
+    def _set_operands(self, statement: Statement, operands: Sequence[Value]) -> None:
         for value in _resolved(statement.operands):
             value.users.remove(statement)
         statement.operands = list(operands)
@@ -163,7 +162,7 @@ class Program:
 
     def _apply(self, proposal: Proposal) -> None:
         for statement, emitted in proposal.emitted.items():
-            self.reads(statement, emitted.used)
+            self._set_operands(statement, emitted.used)
             statement.replacement = emitted.lines
             for value in (piece for line in emitted.lines for piece in line if isinstance(piece, Value)):
                 value.name = value.name or next(self.names)
@@ -181,7 +180,7 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
     proposals = [_proposal(program, block, list(inside), roots, program.terms)]
     operands = {o.resolved for v in inside for o in v.statement.operands} - inside.keys()
     if any(program.terms.known[o].args for o in operands if o in program.terms.computed):
-        # what other blocks compute may be better read than seen through
+        # to read what other blocks compute may cost less than to compute it again
         terms = KnownTerms(program.module, program.terms, lambda value: value.block is not block)
         terms.read(block.statements)
         proposals.append(_proposal(program, block, list(inside), roots, terms))
@@ -189,7 +188,7 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
 
 
 def _arithmetic(program: Program, statement: Statement) -> Value | None:
-    """The value of an operation of ``arith`` or on tensors that has a term and stands as it was."""
+    """The value of an operation of ``arith`` or on tensors, if it has a term and is not replaced."""
     if len(statement.results) != 1 or statement.replacement is not None:
         return None
     value = statement.results[0]
@@ -201,7 +200,7 @@ def _proposal(
     program: Program, block: Block, inside: Sequence[Value], roots: Sequence[Value], terms: KnownTerms
 ) -> Proposal | None:
     """What the optimiser makes of ``roots``."""
-    wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(assumed, v.users))}
+    wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(is_assumption, v.users))}
     if wanted and program.is_over(block):
         return None
     if wanted and program.answers(list(wanted.values()), terms, block, program.model) is None:
@@ -210,7 +209,7 @@ def _proposal(
         if (answers := program.answers(list(wanted.values()), terms, block, program.model)) is None:
             return None
         pairs = zip(wanted.items(), answers, strict=True)
-        changed = {v: a for (v, term), a in pairs if a is not term or _is_had(program, v, term, terms)}
+        changed = {v: a for (v, term), a in pairs if a is not term or _needs_no_operation(program, v, term, terms)}
         found = _emitted(program, inside, roots, changed, terms)
         if not isinstance(found, Value):
             return found
@@ -222,7 +221,7 @@ def _is_literal(value: Value) -> bool:
     return value.statement.normalised[0].startswith("%0 = arith.constant ")
 
 
-def _is_had(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
+def _needs_no_operation(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
     """Whether the term of a value is a literal, a variable of its type, or what another value has computed."""
     type_ = terms.type_of(value)
     if (found := terms.stands_for(term)) is not None:
@@ -233,11 +232,11 @@ def _is_had(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
 def _emitted(
     program: Program, inside: Sequence[Value], roots: Sequence[Value], changed: dict[Value, Expr], terms: Terms
 ) -> Proposal | Value | None:
-    """Operations for the answers; or a root whose answer none compute; or None if nothing changes."""
+    """A proposal for the answers; or a root whose answer no operations compute; or None if nothing changes."""
     if not changed:
         return None
     kept = _closure([v for v in roots if v not in changed], set(inside))
-    # what casts and constants have computed is read again
+    # values that others replace may not be read; what casts and constants compute may
     replaced = {v for v in inside if v in changed or (v not in kept and program.terms.known[v].args)}
     leaves: set[Value] = set()
     emitter = Emitter(
@@ -248,7 +247,7 @@ def _emitted(
     )
     emitted: dict[Statement, Emitted] = {}
     for value, answer in changed.items():
-        # what it has read is visible at the root, in whatever block it is
+        # what the root has read is visible there, in whatever block it is
         leaves = {terms.values[x] for x in variables([terms.known[value]]) if x in terms.values}
         try:
             emitted[value.statement] = emitter.emit(answer, value, terms.types[value])

@@ -29,12 +29,12 @@ _PARALLEL = re.compile(
 )
 _IF = re.compile(rf"{_RESULTS}(?:scf\.if %(\d+)|affine\.if {MAP})(?: -> .*)? \{{")
 _GPU = re.compile(r"%0 = gpu\.(\w+)(?: [xyz])?(?: upper_bound (\d+))?")
-#: What Triton knows of arguments by the values with which a kernel is called, and what a kernel promises.
+#: What Triton knows to divide arguments, by the values with which a kernel is called; and what a kernel assumes.
 _DIVISIBLE = re.compile(rf"%(\d+): ({INTEGER}) \{{tt\.divisibility = (\d+) : i32\}}")
 _ASSUME = re.compile(r"llvm\.intr\.assume %0 : i1.*")
 _PURE = re.compile(r"%0 = (?:arith|tt\.(?:get_program_id|get_num_programs|make_range|splat|broadcast|expand_dims)\b)")
-#: The range of what is compared with a number.
-_PROMISED: dict[str, Callable[[int], tuple[float, float]]] = {
+#: By predicate, the range of what compares so with a number.
+_COMPARED: dict[str, Callable[[int], tuple[float, float]]] = {
     "slt": lambda n: (-inf, n - 1),
     "sle": lambda n: (-inf, n),
     "sgt": lambda n: (n + 1, inf),
@@ -94,7 +94,7 @@ class KnownTerms(Terms):
         low, high = self._assumed_range(value, type_)
         if value.is_result:
             least, most = self._range_of_result(value, type_)
-            # what contradicts each other is not taken together
+            # of two ranges that contradict each other, the assumed one is left out
             return (max(low, least), min(high, most)) if low <= most and least <= high else (least, most)
         for loop in self.loops(value.statement):
             if loop.index is value and (found := loop.range()):
@@ -122,7 +122,7 @@ class KnownTerms(Terms):
         return limits(type_)
 
     def _assumed_range(self, value: Value, type_: str) -> Bounds:
-        """What a kernel promises of a value, compared with literals, where it is defined."""
+        """The range of a value that a kernel assumes, by comparing it with literals, in the block that defines it."""
         low, high = limits(type_)
         for condition in assumptions(value.block):
             text, values = condition.statement.normalised
@@ -132,9 +132,9 @@ class KnownTerms(Terms):
             is_left = value is values[1]
             limit = self.of(values[2 if is_left else 1], type_)
             predicate = found[1] if is_left else _MIRRORED.get(found[1], found[1])
-            if limit.op == "const" and predicate in _PROMISED:
+            if limit.op == "const" and predicate in _COMPARED:
                 # the ends of the type bound those that are infinite
-                least, most = _PROMISED[predicate](limit.vmin)
+                least, most = _COMPARED[predicate](limit.vmin)
                 low, high = int(max(low, least)), int(min(high, most))
         return (low, high) if low <= high else limits(type_)
 
@@ -180,7 +180,7 @@ class KnownTerms(Terms):
         # from the outside in: regions may nest deep
         for inner in reversed([*block.enclosing()]):
             if inner not in self._facts:
-                own = list(self._owned(inner.owner, inner.branch)) if inner.owner is not None else []
+                own = list(self._region_facts(inner.owner, inner.branch)) if inner.owner is not None else []
                 own += [self.of(condition, "i1") for condition in assumptions(inner)]
                 if any(fact.vmax == 0 for fact in own):
                     raise ContradictionError("the region never runs")
@@ -188,12 +188,12 @@ class KnownTerms(Terms):
             known = self._facts[inner]
         return known
 
-    def _owned(self, owner: Statement, branch: int) -> Iterator[Expr]:
-        """What holds in a region of ``owner``."""
+    def _region_facts(self, owner: Statement, branch: int) -> Iterator[Expr]:
+        """What holds in a region of ``owner``, by that alone."""
         text, values = owner.normalised
         try:
             yield from self._condition(owner, branch)
-            # what Triton has seen divide the arguments of a function
+            # the arguments of a function that Triton knows to be multiples
             for place, type_, divisor in _DIVISIBLE.findall(text):
                 yield (self.of(values[int(place)], type_) % int(divisor)).eq(0)
             for loop in self.loops(owner) if branch == 0 else []:
@@ -222,16 +222,16 @@ class KnownTerms(Terms):
 
 
 def assumptions(block: Block) -> Iterator[Value]:
-    """The conditions that a kernel promises at the start of a block, before it does anything that is seen outside."""
+    """The conditions assumed at the start of a block, before it has effects: from there on they may not be reached."""
     for statement in block.statements:
-        if assumed(statement):
+        if is_assumption(statement):
             yield statement.operands[0]
         elif (text := statement.normalised[0]) and not _PURE.match(text):
             return
 
 
-def assumed(statement: Statement) -> bool:
-    """Whether a statement is a promise that a condition holds."""
+def is_assumption(statement: Statement) -> bool:
+    """Whether a statement says that a condition holds."""
     return bool(_ASSUME.fullmatch(statement.normalised[0]))
 
 

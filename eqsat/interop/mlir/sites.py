@@ -20,7 +20,7 @@ from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
 from eqsat.lang.traversal import chain_members, term_count, topological, variables
 
-#: What :func:`_expressions` calls a loop.
+#: The kind of expressions that are the bounds of a loop; see :func:`_expressions`.
 _LOOP = "for"
 #: Of each kind of expressions, the operators that join the parts of the answers.
 _JOINED = {"min": ("min",), "max": ("max",), _LOOP: ("max", "min")}
@@ -34,7 +34,7 @@ class Sites:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.model: CostModel = Affine(program.model)
-        #: Applied maps are seen through; or nothing is.
+        #: Terms that see through the maps applied to operands; and terms that see through nothing.
         self.composed = KnownTerms(program.module, program.terms, lambda value: not _is_apply(value))
         self.composed.read(program.module.statements)
         self.own = KnownTerms(program.module, program.terms, lambda value: True)
@@ -55,7 +55,7 @@ class Sites:
         self.program.apply_best(proposals)
 
     def remove_unread(self) -> None:
-        """Take out the maps that were rewritten before what reads them was, if nothing reads them any more."""
+        """Take out the maps that nothing reads any more, since what read them was rewritten later than they were."""
         for statement in reversed(self.program.module.statements):
             if statement.replacement and any(_is_apply(v) and not v.users for v in statement.results):
                 self.program.remove([statement, *self.program.dead([statement], statement.operands, [])])
@@ -71,7 +71,7 @@ class Sites:
             return None
         members = [chain_members(a, op) for a, op in zip(answers, _JOINED.get(kind, ()), strict=False)]
         parts = [part for some in members for part in some] or list(answers)
-        # what only facts speak of may be no dim
+        # a variable that only facts name may not be allowed as a dim
         if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
             raise NotReadError
         symbols = _symbols(statement, terms)
@@ -90,7 +90,7 @@ class Sites:
     def _priced(
         self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
     ) -> Proposal:
-        """A proposal; of equal prices fewer operators win, and no operation one that ``is_needless``."""
+        """A proposal; it saves 1 at equal prices if it has fewer operators, or if the operation was needless."""
         kind, own = _expressions(statement, self.own)
         before = [reduce(minimum, own)] if kind in ("min", "max") else own
         old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, answers))
@@ -115,7 +115,7 @@ def _values(pieces: Iterable[str | Value]) -> list[Value]:
 
 
 def _replacing(statement: Statement, line: list[str | Value]) -> Emitted:
-    """A line in the place of a statement: its results, the index of a loop, and what that carries are its own."""
+    """A line in the place of a statement, which reads all values in it but those that the statement defines."""
     return Emitted([line], [value for value in _values(line) if value.statement is not statement])
 
 
@@ -156,7 +156,7 @@ def _bound(parts: Sequence[Expr], word: str, terms: Terms) -> list[str | Value]:
     """The extreme of terms, as a bound of a loop."""
     if len(parts) == 1 and parts[0].op == "const":
         return [str(parts[0].vmin)]
-    # a value without a map would be a symbol; what may be a symbol may be a dim
+    # always a map: a value alone would have to be a symbol, while whatever may be a symbol may be a dim
     return [f"{word} "] * (len(parts) > 1) + _map(parts, set(), terms)
 
 
@@ -217,8 +217,8 @@ def _separated(values: Sequence[Value]) -> list[str | Value]:
     return [piece for v in values for piece in (", ", v)][1:]
 
 
-def _around(piece: str | Value, bracket: str) -> tuple[str, str] | None:
-    """The text before the first such bracket, and behind it; None if there is none, but in comments and strings."""
+def _split_at(piece: str | Value, bracket: str) -> tuple[str, str] | None:
+    """The text before and behind the first such bracket outside of comments and strings; None if there is none."""
     if isinstance(piece, str):
         for found in TOKEN.finditer(piece):
             if found["bracket"] == bracket:
@@ -232,8 +232,8 @@ def _subscripted(
     """A load or store with other subscripts, and the values that it had in them."""
     pieces = statement.pieces
     start = [k for k, piece in enumerate(pieces) if isinstance(piece, Value)][1] + 1
-    end = next(k for k in range(start, len(pieces)) if _around(pieces[k], "]") is not None)
-    around, behind = _around(pieces[start], "["), _around(pieces[end], "]")
+    end = next(k for k in range(start, len(pieces)) if _split_at(pieces[k], "]") is not None)
+    around, behind = _split_at(pieces[start], "["), _split_at(pieces[end], "]")
     if around is None or behind is None:
         raise NotReadError
     head, tail = around[0], behind[1]

@@ -1,4 +1,4 @@
-"""What MLIR's operations on integers mean: values as terms, loops as ranges, enclosing conditions as facts.
+"""What MLIR's operations on integers mean: values as terms.
 
 The term of a value is exact: arithmetic that may wrap, divide by zero, or read a negative number as an unsigned one
 has none, and its value is a variable with the range of its type; so is a value of any operation that is not known here.
@@ -49,7 +49,7 @@ _TYPED = re.compile(rf"%0 = (?:arith|tt)\..* (?::|to|->) {TYPE}")
 _BOOL = re.compile(r"%0 = arith\.constant (?:true|false)")
 _INDEX = re.compile(r"%0 = affine\.(?:apply|min|max|linearize_index) .*")
 
-#: More terms than an operation adds to those of its operands.
+#: More terms than any operation adds to those of its operands; see :func:`own_terms`.
 _MOST_OWN = 16
 
 _SIGNED = {"slt": "lt", "sle": "le", "eq": "eq", "ne": "ne"}
@@ -91,7 +91,7 @@ def own_terms(term: Expr, operands: Iterable[Expr]) -> list[Expr]:
             found[t] = None
             stack += reversed(t.args)
             if len(found) == _MOST_OWN:
-                # no operation has as many: this one came out as what is inside of an operand
+                # no operation adds as many: the term was simplified to one inside of an operand
                 known.update(topological(operands))
                 found = {t: None for t in found if t not in known}
     return list(found)
@@ -102,7 +102,7 @@ class NotReadError(Exception):
 
 
 def _power_of_two(y: Expr) -> Expr:
-    """By what a shift by ``y`` multiplies or divides."""
+    """The number by which a shift by ``y`` multiplies or divides."""
     if y.op != "const" or not 0 <= y.vmin < 63:
         raise NotReadError
     return const(2**y.vmin)
@@ -144,7 +144,7 @@ ON_INTEGERS = {
     "minui": "min",
     "maxui": "max",
 }
-#: Those that compute what is no operator of terms, or not for all operands.
+#: Operations that have no operator of terms, or not for all operands.
 _DERIVED: dict[str, Callable[[Expr, Expr], Expr]] = {
     **dict.fromkeys(("ceildivsi", "ceildivui"), lambda x, y: -(-x // y)),
     "shli": lambda x, y: x * _power_of_two(y),
@@ -167,8 +167,8 @@ def _result_type(text: str) -> str | None:
 class Terms:
     """The terms of the values of a module.
 
-    Bounds are those of a ``base``, which has all terms. A value that ``stops`` is a variable, though its operation is
-    known.
+    With a ``base``, which has terms of all values, the bounds of variables are those of its terms. A value for which
+    ``stops`` is true is a variable, though its operation is known.
     """
 
     module: Module
@@ -180,7 +180,7 @@ class Terms:
     #: Of variables, what they stand for; and of all values that were read their types.
     values: dict[Expr, Value] = field(default_factory=dict, init=False)
     types: dict[Value, str] = field(default_factory=dict, init=False)
-    #: Those whose terms are made from the terms of operands, or are literals.
+    #: The values whose terms are made from the terms of operands, or are literals.
     computed: set[Value] = field(default_factory=set, init=False)
     _being_read: set[Value] = field(default_factory=set, init=False)
 
@@ -250,12 +250,12 @@ class Terms:
         return term
 
     def _place(self, value: Value) -> int:
-        """Which of the values of its statement it is."""
+        """The position of a value among those of its statement."""
         values = value.statement.normalised[1]
         return values.index(value) if value in values else len(values) + int(value.name.partition("#")[2] or 0)
 
     def range_of(self, value: Value, type_: str) -> tuple[int, int]:
-        """The range of a value that is no arithmetic."""
+        """The range of a value that has no term."""
         return limits(type_)
 
     def result(self, value: Value, type_: str) -> Expr | None:
@@ -298,7 +298,7 @@ class Terms:
         return self._of_digits(value)
 
     def _of_digits(self, value: Value) -> Expr | None:
-        """The index that digits make, or a digit of one; the size of the first digit is no end of it."""
+        """The index that digits make, or a digit of an index; the first digit may exceed its size."""
         text, values = value.statement.normalised
         if found := _JOINED.fullmatch(text):
             digits = [self._operand_or_number(x, values) for x in split_list(found[1])]

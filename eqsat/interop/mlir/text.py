@@ -1,9 +1,9 @@
 """MLIR's textual form as statements: what a rewriter must know of it, and everything else verbatim.
 
-A :class:`Module` is a list of :class:`Statement`, the lines of the text in order (an operation that goes on over
-several lines is one). A statement is text with :class:`Value` in the place of each SSA name, so that a name may
-change. Blocks say what encloses what. What an operation means is no matter here: a name that is not visible where it
-stands is defined there, as an argument of the region that the statement opens; so is each name left of ``=``.
+A :class:`Module` is a list of :class:`Statement`, the lines of the text in order; an operation over several lines is
+one statement. A statement is text with a :class:`Value` in the place of each SSA name, so that a name may change.
+Blocks say what encloses what. What an operation means does not matter here: it defines the names left of its ``=``, and
+a name that is not visible where it stands is an argument of the region that the operation opens.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_module
 TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|//[^\r\n]*|(?P<value>%(?:\d+|[A-Za-z$._-][\w$.-]*)(?:#\d+)?)|(?P<bracket>[][(){}])'
 )
-#: How a line begins that goes on with the operation before it.
+#: The start of a line that continues the operation of the line before.
 _CONTINUATION = re.compile(r"\s*(?:->|:|\{|iter_args\b|step\b|to\b|attributes\b|ins\s*\(|outs\s*\(|loc\s*\()")
 _RESULTS = re.compile(r"\s*%[^=(]*?=(?!=)")
 _REGIONS = re.compile(r"\(\{.*\}\)", re.DOTALL)
 _LABEL = re.compile(r"\s*\^\w+")
-#: How a function begins; a call of one does not.
+#: The start of a function, but not of a call.
 FUNCTION = re.compile(r"\s*(?:\w+\.)?func\s")
-#: A line with its end. Other characters that Python breaks lines at may stand in comments and strings.
+#: A line with its end; str.splitlines would also break at characters that may stand in comments and strings.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 #: A string, how a location begins, or a bracket.
 _LOCATION = re.compile(r'"(?:[^"\\]|\\.)*"|( loc\()|[()]')
@@ -45,14 +45,14 @@ class Value:
     statement: Statement
     #: Whether it is a result, and not an argument.
     is_result: bool = True
-    #: Where it stands as an operand, once each time.
+    #: The statements of which it is an operand, once for each time.
     users: list[Statement] = field(default_factory=list)
-    #: What stands in its place since it was found to be equal.
+    #: An equal value that replaces it.
     same_as: Value | None = None
 
     @property
     def resolved(self) -> Value:
-        """What stands in its place: itself, if nothing else does."""
+        """The value that replaces it, or itself."""
         value = self
         while value.same_as is not None:
             value = value.same_as
@@ -66,7 +66,7 @@ class Value:
 class Block:
     """Statements that run one after the other: of a region, or from a label on."""
 
-    #: What encloses it.
+    #: The block that encloses it.
     parent: Block | None = None
     #: The statement whose region it is in; ``branch`` is which of its regions.
     owner: Statement | None = None
@@ -100,7 +100,7 @@ class Statement:
     operands: list[Value] = field(default_factory=list)
     #: The lines in its place; None for itself.
     replacement: list[list[str | Value]] | None = None
-    #: Whether a name in it is defined nowhere above, or by itself.
+    #: Whether it reads a name that is not defined above, or its own result.
     has_unknown: bool = False
 
     def __str__(self) -> str:
