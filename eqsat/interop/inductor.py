@@ -40,25 +40,26 @@ __all__ = [
     "uninstall",
 ]
 
-#: What one kernel may use. Time is not to run out: the answer would depend on how busy the machine is.
+#: For one kernel. Nodes and rounds should run out before the time: else answers depend on how busy the machine is.
 BUDGET = Budget(nodes=4000, seconds=2.0, rounds=12)
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
-#: Inductor's classes that divide, and those of them whose C++ truncates: their operands must not be negative.
+#: Inductor's classes that divide.
 _DIVIDING = frozenset({"FloorDiv", "CleanDiv", "ModularIndexing", "Mod", "PythonMod"})
+#: Those that are printed as C++'s ``%``, which truncates: their operands must not be negative.
 _TRUNCATING = frozenset({"ModularIndexing", "Mod"})
-#: What Inductor's printers and later passes take in an index, beside integers and what the index has already.
+#: The classes that Inductor's printers and later passes take in any index, beside integers.
 _WRITTEN = frozenset({"Add", "Mul", "Symbol", "FloorDiv", "ModularIndexing"})
 
 
 @dataclass(frozen=True)
 class Printed:
-    """The cost of a node in the C++ that Inductor prints of an index; indices share nothing, so extract a tree.
+    """The cost of a node in the C++ that Inductor prints for an index; indices share nothing, so extract a tree.
 
     Only ratios matter. ``FloorDiv`` is printed as ``c10::div_floor_integer``, whose branch on signs comes on top of the
     division and keeps loops from being vectorised; a remainder is the ``%`` of C++ between 64-bit integers, without a
     branch: a multiplication and a shift for a literal divisor, a mask and a fix-up for a power of two, the divider for
     others. A ``ModularIndexing(x, d, m)`` costs both. Minima, maxima and selections hide strides from Inductor's loop
-    ordering. Everything else has no class in its indices, and is priced so that nothing that has comes after it.
+    ordering. All else has no class in Inductor's indices, and costs more than any index of these.
 
     >>> model = Printed()
     >>> model.price("floordiv", [(0, 99), (7, 7)], (0, 14)), model.price("mod", [(0, 99), (7, 7)], (0, 6))
@@ -99,9 +100,9 @@ class Printed:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The indices of a kernel that divide, and what is known, in symbols that are numbered: the key of the cache.
+    """The indices of a kernel that divide, and what is known, in numbered symbols: the key by which answers are kept.
 
-    ``on_processor`` says that indices have 64 bits; on other devices they may have 32.
+    ``on_processor``: indices have 64 bits; on other devices they may have 32.
     """
 
     indices: tuple[Any, ...]
@@ -173,7 +174,10 @@ def _improving(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _marking(original: Callable[..., None]) -> Callable[..., None]:
-    """What Inductor hashes to find code on disk, with a mark: its own configuration is each thread's, a seam is not."""
+    """What Inductor hashes to find code on disk, with a mark of ours.
+
+    Its configuration would not do for the mark: that is of one thread, while the seams are of all.
+    """
     mark = version("eqsat")
 
     @wraps(original)
@@ -185,7 +189,7 @@ def _marking(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, Any]:
-    """The indices of a kernel, those that can be cheaper replaced; iteration variables go from 0 to ``sizes`` less one.
+    """The indices of a kernel, cheaper where they can be; iteration variables go from 0 to their size less 1.
 
     >>> from sympy import Symbol
     >>> i = Symbol("i", integer=True, nonnegative=True)
@@ -224,11 +228,12 @@ def _classes(index: Any) -> Counter[str]:
 def _divisions(index: Any) -> int:
     """How many quotients and remainders are printed."""
     classes = _classes(index)
+    # a ModularIndexing is printed as a quotient and a remainder
     return sum(classes[name] for name in _DIVIDING) + classes["ModularIndexing"]
 
 
 def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem, dict[Any, Any]]:
-    """The indices in numbered symbols, and the symbols by those."""
+    """The indices in numbered symbols, and the symbol for each of these."""
     import sympy
 
     limits = {variable: sympy.sympify(size) for variable, size in sizes.items()}
@@ -251,7 +256,7 @@ def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem
 
 
 def _of_sizes(symbols: Sequence[Any]) -> tuple[dict[Any, tuple[int | None, int | None]], list[Any]]:
-    """What PyTorch knows of sizes: bounds and relations; nothing outside of a compilation."""
+    """The bounds and relations that PyTorch knows of sizes; none outside of a compilation."""
     if not symbols:
         return {}, []
     from torch._inductor.virtualized import V
@@ -289,7 +294,7 @@ def _solved(problem: _Problem) -> list[Any]:
         return answers
     indices = [problem.indices[place] for place in places]
     if len(indices) < len(reading.terms):
-        # what is known by reading the others does not count
+        # the constraints that come from reading the others do not count
         reading = from_sympy(indices, ranges, facts)
     search: dict[str, Any] = {"extract": "tree", "budget": BUDGET, "branches": "lazy", "unknown_divisors": "keep"}
     result = optimize(reading.terms, constraints=reading.constraints, cost=Printed(), **search)
@@ -308,7 +313,7 @@ def _solved(problem: _Problem) -> list[Any]:
 def _keep_what_is_shared(
     problem: _Problem, answers: list[Any], ranges: Mapping[Any, Any], facts: Sequence[Any]
 ) -> None:
-    """Keep the old index where it costs less beside the others: the C++ compiler computes once what they share."""
+    """Keep an old index if all indices together cost less with it: the C++ compiler computes once what they share."""
     places = [place for place, old in enumerate(problem.indices) if _is_read(old)]
     if not (replaced := [place for place in places if not isinstance(answers[place], str)]):
         return
@@ -331,9 +336,9 @@ def _is_read(e: Any) -> bool:
 
 
 def _sign_is_in_doubt(index: Any, term: Expr) -> bool:
-    """Whether an index, read as ``term``, may be read by Inductor as something else where an operand is negative.
+    """Whether an index may be another to Inductor than ``term``, as which it was read, where an operand is negative.
 
-    Its simplifier takes divisors for positive, and remainders that are printed as that of C++ truncate.
+    Inductor's simplifier assumes positive divisors, and remainders that are printed as C++'s ``%`` truncate.
     """
     truncates = not _TRUNCATING.isdisjoint(_classes(index))
     divisions = [t for t in topological([term]) if t.op in ("floordiv", "mod")]
@@ -341,8 +346,8 @@ def _sign_is_in_doubt(index: Any, term: Expr) -> bool:
 
 
 def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any], on_processor: bool) -> Any:
-    """The new index, if it costs less as it is printed and there is no doubt."""
-    # as Inductor does before it prints: a product of sums is none any more
+    """The new index, if it costs less as it is printed and is an index to Inductor; raises ``Kept`` otherwise."""
+    # Inductor expands products of sums before it prints
     new = new.expand()
     if not _classes(new).keys() <= _WRITTEN | _classes(old).keys():
         raise Kept("operator")
@@ -361,7 +366,7 @@ def _cheaper(old: Any, new: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]
 
 
 def _printed_cost(root: Expr) -> int:
-    """The sum over the operations as they are printed, those that are repeated counted each time."""
+    """The cost of all operations that are printed, those that are repeated counted each time."""
     terms = topological([root])
     costs: dict[Expr, int] = {}
     for term, own in zip(terms, prices(terms, Printed()), strict=True):
@@ -370,13 +375,13 @@ def _printed_cost(root: Expr) -> int:
 
 
 def _largest(root: Expr) -> int:
-    """The largest magnitude of a part."""
+    """The largest magnitude of any part of a term."""
     return max([max(abs(t.vmin), abs(t.vmax)) for t in topological([root])])
 
 
 @cache
 def _inductors_classes() -> dict[str, Any]:
-    """What an answer is written with, though its index has no such operator."""
+    """The classes by which any answer may be written, as ``names`` for :func:`to_sympy`."""
     from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
     return {"class FloorDiv": FloorDiv, "class ModularIndexing": ModularIndexing}

@@ -1,9 +1,9 @@
 """SymPy's expressions of integers, read, optimised and written again (the extra ``sympy``).
 
-What is read is rational inside of ``floor`` and ``ceiling``: a :class:`_Ratio`, an integer term over a literal and
-symbolic divisors. ``floor`` divides one by the other, so no fraction is left in a term. Classes that other projects
-derive from SymPy's (PyTorch's ``FloorDiv`` and ``ModularIndexing``, for instance) are known by their names, and those
-that were read are used for writing. What is written is never evaluated by SymPy, but for its sums and products.
+Inside of ``floor`` and ``ceiling`` numbers are rational. Each is read as a :class:`_Ratio`, an integer term over a
+literal and symbolic divisors; ``floor`` divides one by the other, so that no fraction is left in a term. Classes that
+other projects derive from SymPy's (PyTorch's ``FloorDiv`` and ``ModularIndexing``, for instance) are known by their
+names, and those that were read are used for writing. SymPy evaluates nothing that is written but sums and products.
 """
 
 from __future__ import annotations
@@ -208,11 +208,11 @@ def _sympy() -> Any:
 
 
 class _Reader:
-    """Reads expressions that share symbols; everything is read once."""
+    """Reads expressions that share symbols; each part is read once."""
 
     def __init__(self, sympy: Any, assume: list[Any], ranges: Mapping[Any, Ends], exprs: Sequence[Any]) -> None:
         self.sympy = sympy
-        #: What is evaluated whatever conditions choose.
+        #: The parts that are evaluated whatever branches conditions choose.
         self._always = reached([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)], _evaluated_operands)
         self.names: dict[str, Any] = {}
         self._taken: set[str] = set()
@@ -221,7 +221,7 @@ class _Reader:
         self._bounds: dict[Any, list[int]] = {}
         self._theory: LinearArithmetic | None = None
         self.constraints: list[Expr] = []
-        others = [fact for fact in assume if not self._narrows(fact)]
+        others = [fact for fact in assume if not self._note_bound(fact)]
         self.constraints = [term for fact in others if (term := self.condition(fact)) is not TRUE]
 
     def fail(self, e: Any, why: str) -> ValueError:
@@ -234,8 +234,8 @@ class _Reader:
 
     # ---- symbols
 
-    def _narrows(self, fact: Any) -> bool:
-        """Whether a fact is a bound of a symbol, which is then noted."""
+    def _note_bound(self, fact: Any) -> bool:
+        """Note the bound of a symbol that a fact says; say whether it says one."""
         op, swapped = _RELATIONS.get(type(fact).__name__, ("", False))
         if op not in ("lt", "le"):
             return False
@@ -270,7 +270,7 @@ class _Reader:
         return var(name, *self._ends(symbol))
 
     def _name(self, wanted: str) -> str:
-        """A name of a variable or an array for that of a symbol or a function: as it is, if it can be."""
+        """A free name for the variable of a symbol, or for the array of a function, like its own."""
         name = re.sub(r"\W", "_", wanted)
         return free_name(name if name.isidentifier() and name not in WORDS else f"_{name}", self._taken)
 
@@ -286,7 +286,7 @@ class _Reader:
         if isinstance(found, Expr):
             return found
         if getattr(e, "is_Symbol", False):
-            # SymPy takes a symbol for a condition, too
+            # a symbol may stand where SymPy needs a condition
             return found.top.ne(0)
         raise self.fail(e, "a condition is needed here")
 
@@ -303,7 +303,7 @@ class _Reader:
         quotient = self._quotient(e, found)
         if quotient is not found.top and not self._divides(found.top, found.below):
             if e.is_integer is True:
-                # to SymPy e/6 is an integer where e is even: it looks at the powers of two alone
+                # SymPy takes e/6 for an integer if e is even: it looks at powers of two alone
                 self._know(found.top, replace(found, literal=found.literal & -found.literal).below)
             if not (self._divides(found.top, found.below) or self._is_whole(found)):
                 raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
@@ -472,14 +472,14 @@ class _Reader:
         return _Ratio(reduce(lambda x, y: make(op, x, y), map(self.integer, e.args)))
 
     def _select(self, pairs: Sequence[tuple[Any, Any]]) -> _Ratio | Expr:
-        """The first branch whose condition holds; where none does, nothing is said, and so the last may be."""
+        """The first branch whose condition holds; where none does the value is undefined, so the last one will do."""
         branches = [self.read(branch) for branch, _ in pairs]
         conditions = [self.condition(condition) for _, condition in pairs[:-1]]
         if all(isinstance(branch, Expr) for branch in branches):
             return _first(conditions, cast(list[Expr], branches))
         numbers = [self.number(branch) for branch, _ in pairs]
         if any(x.factors != numbers[0].factors for x in numbers):
-            # a branch that is not chosen may divide by zero, so they get no divisor in common
+            # no common divisor: it would have that of a branch which is not chosen, and which may be zero
             below = [x.below for x in numbers]
             return _Ratio(_first(conditions, [x.top for x in numbers]), 1, (_first(conditions, below),))
         tops, literal, factors = _common(numbers)
@@ -505,10 +505,10 @@ class _Reader:
 
 
 def _operands(e: Any) -> list[Any]:
-    """What is read before an expression is."""
+    """The parts that are read before an expression itself."""
     kind = type(e).__name__
     if kind == "Piecewise":
-        # the condition of the last branch is none
+        # the condition of the last branch is not read
         return [part for pair in e.args for part in pair.args][:-1]
     if kind == "Pow":
         return [e.args[0]]
@@ -516,7 +516,7 @@ def _operands(e: Any) -> list[Any]:
 
 
 def _evaluated_operands(e: Any) -> list[Any]:
-    """Those operands that no condition leaves out."""
+    """The operands that are evaluated whatever conditions hold."""
     first_condition = {"Piecewise": slice(1, 2), "Where": slice(0, 1), "ITE": slice(0, 1)}
     return _operands(e)[first_condition.get(type(e).__name__, slice(None))]
 
@@ -533,7 +533,7 @@ def _range(symbol: Any, given: Ends) -> Bounds:
 
 
 def _common(numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:
-    """The numerators of numbers over a divisor that they share: a literal and factors."""
+    """The numerators of numbers over their common divisor, and this as a literal and factors."""
     literal = lcm(*[x.literal for x in numbers])
     # of each factor as many as the number that has most of it
     factors = reduce(or_, [Counter(x.factors) for x in numbers])
@@ -545,7 +545,7 @@ def _common(numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...
 
 
 def _sum(operands: Sequence[Expr]) -> Expr:
-    """A sum, what is subtracted behind what is added."""
+    """A sum, with what is subtracted behind what is added."""
     rank = {"neg": 1, "const": 2}
     first, *others = sorted(operands, key=lambda t: rank.get(t.op, 0))
     for term in others:
@@ -620,7 +620,7 @@ class _Writer:
         self._written: dict[Expr, Any] = {}
 
     def write(self, root: Expr) -> Any:
-        """The expression of a term; a sum within a sum has none, since SymPy would copy each into the next."""
+        """The expression of a term. A sum within a sum is written with it, or SymPy would copy each into the next."""
         uses = use_counts([root])
         inner = {a for term in uses if term.op in SUMS for a in term.args if a.op in SUMS and uses[a] == 1}
         for term in uses:
@@ -659,7 +659,7 @@ class _Writer:
         return self.names[name]
 
     def _sum(self, term: Expr) -> Any:
-        """A sum, with the addends of those within it that have no expression."""
+        """A sum, with the addends of sums within it that are not written by themselves."""
         addends: list[Any] = []
         stack = [(term, 1)]
         while stack:
@@ -675,7 +675,7 @@ class _Writer:
         floor_div, divisor = self.names.get("class FloorDiv"), term.args[1]
         if divisor.vmax < 0:
             x, y = -x, -y
-        # PyTorch's makes one quotient of two, which is right if the outer divisor is not negative
+        # PyTorch's FloorDiv makes one quotient of two, which is wrong where the outer divisor is negative
         is_merged_wrongly = floor_div and divisor.vmin < 0 <= divisor.vmax and isinstance(x, floor_div)
         return floor_div(x, y) if floor_div and not is_merged_wrongly else self.sympy.floor(x / y, evaluate=False)
 

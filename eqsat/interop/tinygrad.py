@@ -1,10 +1,10 @@
 """A step in tinygrad's compiler that makes the index expressions of each kernel cheaper (the extra ``tinygrad``).
 
-tinygrad lowers a kernel by graph rewriting, in ``full_rewrite_to_sink``. Behind its last symbolic pass, ``"extra
-symbolic"``, indices are still weak integers, which do not wrap around, and the gate of an index is still beside it.
-There all index expressions and conditions on them, but those that only add and multiply, are read as terms, optimised
-in one run and written again. What is not such an operation is a variable: a loop, a parameter, a value from memory. A
-kernel stays as it is unless its answer costs less as tinygrad writes it.
+tinygrad lowers a kernel by graph rewriting, in ``full_rewrite_to_sink``. After its last symbolic pass, ``"extra
+symbolic"``, indices are still weak integers, which do not wrap around, and the gate of an index is still beside it. At
+that point all index expressions and conditions on them are read as terms, optimised in one run and written again,
+without those that only add and multiply. What no term has an operator for is a variable: a loop, a parameter, a value
+from memory. A kernel stays as it is unless its answer costs less as tinygrad writes it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from eqsat.rules.ranges import RANGES
 
 __all__ = ["Statistics", "enabled", "install", "reset_statistics", "statistics", "uninstall"]
 
-#: The pass of tinygrad's behind which kernels are optimised.
+#: The pass of tinygrad's after which kernels are optimised.
 PASS = "extra symbolic"
 
-#: What each operation of tinygrad's on weak integers, and each that yields conditions, is called.
+#: The operators of tinygrad's operations on weak integers.
 _ON_INTEGERS = {
     "ADD": "add",
     "SUB": "sub",
@@ -52,12 +52,13 @@ _QUOTIENTS = {_ON_INTEGERS[name] for name in _DIVISIONS}
 #: The operations that write a term of tinygrad's own.
 _WRITTEN = {name: operation for operation, name in (_ON_CONDITIONS | _ON_INTEGERS).items()} | {"where": "WHERE"}
 
-#: What C compilers take out of loops best as tinygrad writes it.
+#: What C compilers take out of loops, best in the form in which tinygrad writes it.
 _HOISTED = frozenset({"add", "sub", "neg", "mul"})
-#: What the cheapest of all else costs.
+#: By what the prices of a model are multiplied, so that those of sums and products fit below them.
 _UNIT = 8
+#: What an operation costs on top of its price if its result does not fit 32 bits.
 _WIDE = 10_000
-#: Linear arithmetic finds nearly all there is; other rules, and prices of what is shared, double the time to compile.
+#: Linear arithmetic finds nearly all there is; other rules, and extraction with sharing, double the time to compile.
 _SEARCH: dict[str, Any] = {"rules": RANGES, "extract": "tree", "unknown_divisors": "keep"}
 
 _DROP_IN = DropIn("tinygrad")
@@ -142,11 +143,11 @@ def _modules() -> Any:
 
 @dataclass(frozen=True)
 class _InLoops:
-    """A cost model as C compilers leave it: they take sums out of loops, and products unless something else varies.
+    """The prices of ``model`` in loops: C compilers take sums out of them, and most products.
 
-    A sum costs next to nothing, and a product less than a comparison with a selection, which could take its place; a
-    remainder no more than what is left by the quotient. What does not fit 32 bits costs more than all else: tinygrad
-    would compute with 64.
+    A sum costs next to nothing. A product costs less than a comparison with a selection, which could take its place. A
+    remainder costs no more than to compute it from the quotient. What does not fit 32 bits costs more than all else, as
+    tinygrad would compute with 64.
     """
 
     model: CostModel
@@ -293,7 +294,7 @@ _REPLACED: dict[str, Callable[..., Expr]] = {
 class _Kernel:
     """The largest index expressions of a kernel as ``terms``, and the kernel with others in their place.
 
-    Of each there is the condition under which its value matters, or ``None``, among the ``gates``.
+    ``gates`` has for each of them the condition under which its value matters, or ``None``.
     """
 
     def __init__(self, tinygrad: Any, sink: Any) -> None:
@@ -305,13 +306,13 @@ class _Kernel:
         if any(u.op is ops.INDEX and len(u.src) > 2 for u in self._order):
             # tinygrad drops gates of images by the form of their indices
             raise Kept("an image")
-        #: Operations that terms have a word for, and whether integers are among what they are computed from.
+        #: Operations that have an operator of terms, and whether integers are among what they are computed from.
         self._inner: dict[Any, bool] = {}
         for u in filter(self._is_inner, self._order):
             self._inner[u] = any(s.dtype is self._dtypes.weakint or self._inner.get(s, False) for s in u.src)
         if len(self._inner) > INTEROP_LIMITS.operations:
             raise Kept("too many operations")
-        #: By an operation and its operand which root that is.
+        #: By an operation and the position of an operand, which root that operand is.
         self._places: dict[tuple[Any, int], int] = {}
         roots = self._roots({ops.INDEX, ops.SHRINK, ops.CAST, ops.STORE, *tinygrad.uop.GroupOp.ALU})
         if not roots:
@@ -322,7 +323,7 @@ class _Kernel:
         self.gates = tuple([None if gate is None else self._terms[gate] for _, gate in roots])
 
     def _roots(self, holders: set[Any]) -> dict[tuple[Any, Any], int]:
-        """What is read by operations that have no term: index expressions, each with its gate or ``None``."""
+        """The index expressions that operations without a term read, each with its gate or ``None``."""
         roots: dict[tuple[Any, Any], int] = {}
         outer = [u for u in self._order if u.op in holders and u not in self._inner]
         for u, at, s in [(h, at, s) for h in outer for at, s in enumerate(h.src) if self._inner.get(s, False)]:
@@ -415,7 +416,7 @@ class _Kernel:
         return self._uop(getattr(self._ops, _WRITTEN[term.op]), src=tuple(operands))
 
     def _condition(self, term: Expr) -> Any:
-        """What compares a condition, as 0 or 1, with a literal, is that condition or its opposite."""
+        """The condition or its negation, for a term that compares it, as 0 or 1, with a literal."""
         if term.op not in ("lt", "ne") or term.args[0].op != "var":
             return None
         variable, bound = term.args

@@ -1,9 +1,9 @@
 """Triton's kernels with cheaper index arithmetic (the extra ``triton``).
 
-When Triton has made the TTIR of a kernel, before it chooses layouts, the text is rewritten as :mod:`eqsat.interop.mlir`
-does: what cannot wrap around in 32 bits as far as is known is optimised, all else stays. How many programs a kernel is
-started with is not known when it is compiled; :func:`install` can be told. Triton is imported when the integration is
-switched on, not before. No GPU is needed.
+When Triton has made the TTIR of a kernel, before it chooses layouts, :mod:`eqsat.interop.mlir` rewrites the text: what
+is known not to wrap around in 32 bits is optimised, all else stays. How many programs a kernel is started with is not
+known when it is compiled, unless :func:`install` is told. Triton is imported when the integration is switched on, not
+before. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from eqsat.optimizer.front import DEFAULT_BUDGET
 
 __all__ = ["Statistics", "enabled", "install", "reset_statistics", "simplified", "statistics", "uninstall"]
 
-#: The price of what Triton does not lower: more than all that it has instead.
+#: What an operation costs that Triton does not lower: more than any index of operations that it lowers.
 _NOT_LOWERED = 10_000
 _DIVISION = re.compile(r"\barith\.(?:floor|ceil)?(?:div|rem)[su]i\b")
-#: In the text of an assembler: no label, directive or comment.
+#: An instruction in the text of an assembler, which is no label, directive or comment.
 _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?[a-z]\w*(?:[.\w]*)(?:\s.*)?$", re.MULTILINE)
 _ADDPTR = re.compile(rf"%0 = tt\.addptr %1, %2 : (.*), {TYPE}")
 
@@ -58,7 +58,7 @@ class Options:
 
 @dataclass(frozen=True)
 class _Lowered:
-    """A cost model, but for quotients that round down and Triton does not lower: those of what may be negative."""
+    """The prices of ``model``, but for floor division of what may be negative, which Triton does not lower."""
 
     model: CostModel
 
@@ -136,7 +136,7 @@ def enabled(
 
 
 def _hook(before: Callable[..., Any] | None, read: Callable[[str, Any], Any]) -> Callable[..., Any]:
-    """What Triton asks for a key of its caches, and gives the stages of a compilation."""
+    """A hook that Triton calls without arguments for a key of its caches, and with the stages of a compilation."""
 
     def hook(*arguments: Any) -> Any:
         asked = before(*arguments) if before is not None else ("", "")
@@ -183,15 +183,15 @@ def _answer(text: str, instructions: Callable[[str], int]) -> str | Kept:
 
 
 def _instructions(module: Any, metadata: dict[str, Any], stages: Mapping[str, Any]) -> int:
-    """How many instructions there are in the assembler's text of a module."""
-    # the last stage assembles
+    """How many instructions a module is compiled to, by the text for the assembler."""
+    # not the last stage, which assembles
     for stage in list(stages.values())[list(stages).index("ttir") + 1 : -1]:
         module = stage(module, metadata)
     return len(_INSTRUCTION.findall(str(module)))
 
 
 def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
-    """The module of a text, which Triton's own parser has verified."""
+    """The module of a text, read and verified by Triton's own parser."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ttir")
         path.write_text(text)
@@ -201,10 +201,10 @@ def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
 
 
 def simplified(text: str, options: Options) -> list[str]:
-    """TTIR of a kernel with cheaper index arithmetic, if there is any.
+    """Up to two texts of a kernel with cheaper index arithmetic.
 
-    In one, sums of a scalar and the place in a block are seen through; in the other they are kept together, so that
-    Triton sees which elements are neighbours in memory. Which one is compiled to less is for Triton to say.
+    In the first, sums of a scalar and the place in a block are optimised like others. In the second they are kept
+    together, so that Triton sees which elements are neighbours in memory. The caller compiles both and compares.
 
     Raises ``ValueError`` if the text is not MLIR.
     """
@@ -218,12 +218,12 @@ def simplified(text: str, options: Options) -> list[str]:
         for atoms in (None, _is_place)
     ]
     texts = dict.fromkeys(rewritten.text for rewritten in found if rewritten.changed)
-    # those that Triton does not lower
+    # Triton does not lower all floor divisions, so there may be no more of them than in its own text
     return [t for t in texts if t.count("arith.floordivsi") <= text.count("arith.floordivsi")]
 
 
 def _is_place(term: Expr) -> bool:
-    """Whether it is a scalar plus the place along an axis."""
+    """Whether a term is a scalar plus the place along an axis."""
     if term.op != "add":
         return False
     places = [axis_of(operand) is not None for operand in term.args]
@@ -232,19 +232,19 @@ def _is_place(term: Expr) -> bool:
 
 
 def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
-    """One offset to a pointer for two that are added to it in turn, if their sum does not wrap around."""
+    """The text with one offset for two that are added to a pointer in turn, where their sum does not wrap around."""
     while True:
         module = parse(text)
         terms = KnownTerms(module, ranges=ranges)
         terms.read(module.statements)
         name = next(numbered("%offset", module.names))
-        if not any(_joins_offsets(statement, terms, name) for statement in module.statements):
+        if not any(_join_offsets(statement, terms, name) for statement in module.statements):
             return text
         text = str(module)
 
 
-def _joins_offsets(statement: Statement, terms: KnownTerms, name: str) -> bool:
-    """Whether a statement adds to a pointer to which another has added; then their sum, so named, is added instead."""
+def _join_offsets(statement: Statement, terms: KnownTerms, name: str) -> bool:
+    """Join the offset of a statement with that of the statement whose pointer it reads, as ``name``, if they can be."""
     if (outer := _ADDPTR.fullmatch(statement.normalised[0])) is None:
         return False
     result, pointer, second = statement.normalised[1]
