@@ -607,6 +607,23 @@ def test_digits_of_an_index_and_the_index_of_digits_are_read():
     assert "%z = arith.remsi %1#1, %c16" in found
 
 
+class CheapMaxima:
+    """Prices under which to compute a maximum costs less than the affine term that is equal to it."""
+
+    def price(self, op, operands, result):
+        if op == "mul":
+            return 50 if (3, 3) in operands else 5
+        return {"min": 1000, "max": 1}.get(op, 2 if operands else 0)
+
+
+def test_a_maximum_costs_what_maxima_cost():
+    """It was priced as a minimum, so that an answer which costs more took its place."""
+    maximum = "%m = affine.max affine_map<(d0) -> (d0 * 6, d0 + 3)>(%i)"
+    text = body("affine.for %i = 0 to 2 {", maximum, '"k.use"(%m) : (index) -> ()', "}")
+    assert "affine.apply affine_map<(d0) -> (d0 * 3 + 3)>" in rewrite(text)
+    assert rewrite(text, cost=CheapMaxima()) == text
+
+
 @pytest.mark.parametrize(
     "line",
     [

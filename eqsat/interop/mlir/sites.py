@@ -64,10 +64,10 @@ class Sites:
         kind, given = _expressions(statement, terms)
         if not given or self.program.is_over(statement):
             return None
-        joined = [reduce(minimum if kind == "min" else maximum, given)] if kind in ("min", "max") else given
-        answers = self.program.answers(joined, terms, statement.block, self.model, "tree")
-        is_needless = bool(kind) and kind != _LOOP and answers is not None and not answers[0].args
-        if answers is None or (list(answers) == joined and not is_needless):
+        if (answers := self.program.answers(given, terms, statement.block, self.model, "tree")) is None:
+            return None
+        is_needless = kind not in ("", _LOOP) and not answers[0].args
+        if list(answers) == given and not is_needless:
             return None
         members = [chain_members(a, op) for a, op in zip(answers, _JOINED.get(kind, ()), strict=False)]
         parts = [part for some in members for part in some] or list(answers)
@@ -91,8 +91,7 @@ class Sites:
         self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
     ) -> Proposal:
         """A proposal; it saves 1 at equal prices if it has fewer operators, or if the operation was needless."""
-        kind, own = _expressions(statement, self.own)
-        before = [reduce(minimum, own)] if kind in ("min", "max") else own
+        _, before = _expressions(statement, self.own)
         old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, answers))
         saving = old - new or int(is_needless or term_count(before) > term_count(answers))
         return self.program.proposal({statement: emitted}, lost, saving)
@@ -170,12 +169,14 @@ def _is_apply(value: Value) -> bool:
 
 
 def _expressions(statement: Statement, terms: KnownTerms) -> tuple[str, list[Expr]]:
-    """``apply``, ``min`` or ``max`` and the terms of a map; the bounds of a loop; or no name, and subscripts."""
+    """``apply``, ``min`` or ``max`` and its term; ``_LOOP`` and the bounds of a loop; or ``""`` and subscripts."""
     if subscripts := terms.subscripts(statement):
         return "", subscripts
     text, values = statement.normalised
     if found := APPLY.fullmatch(text):
-        return found[1], terms.function(found[2], found[3], found[4], values)
+        results = terms.function(found[2], found[3], found[4], values)
+        extreme = {"min": minimum, "max": maximum}.get(found[1])
+        return found[1], [reduce(extreme, results)] if extreme else results
     if AFFINE_FOR.fullmatch(text):
         return _LOOP, [bound for loop in terms.loops(statement) for bound in (loop.first, loop.last)]
     return "", []
