@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.lang.expr import VALUES, Expr, as_float, brief
+from eqsat.lang.expr import VALUES, Expr, as_float, brief, refuse_array
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
@@ -99,7 +99,8 @@ def evaluate(
     KeyError
         If a variable has no value; the message names it.
     ValueError
-        If a reduction takes too many steps.
+        If a reduction takes too many steps, a root is a whole array, or contents are empty or have too few or too many
+        axes.
     TypeError
         If the roots are no list of terms, the values no mapping, or those of a variable no integers.
 
@@ -195,6 +196,7 @@ class _Evaluation:
             elif term.op == "float":
                 result = np.asarray(as_float(term, term).value)
             elif not term.args:
+                refuse_array(term)
                 result = np.asarray(term.value)
             elif term.op == "load":
                 array, indices = array_of(term), [results[a] for a in term.args[1:]]
@@ -247,6 +249,12 @@ class _Evaluation:
     def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
         if array.name in self.contents:
             content = self.contents[array.name]
+            if content.ndim != len(indices):
+                raise ValueError(
+                    f"array {array.name!r} has {len(indices)} indices, but its contents have {content.ndim} axes"
+                )
+            if not content.size:
+                raise ValueError(f"the contents of array {array.name!r} are empty")
             places = [np.asarray(np.clip(i, 0, n - 1), np.intp) for i, n in zip(indices, content.shape, strict=True)]
             return content[tuple(places)]
         # a hash of the name and the indices, modulo 2**64

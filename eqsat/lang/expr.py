@@ -316,7 +316,9 @@ def const(value: IntLike) -> Expr:
     identity = ("const", number)
     term: Expr | None = known(identity)
     if term is None:
-        term = _new(identity, "const", (), number, number, number, False, hash((_OP_KEYS["const"], number)))
+        # Python hashes -1 as -2, and two numbers alike that differ by a multiple of 2**61 - 1
+        distinct = number if hash(number) == number else _digest(hex(number))
+        term = _new(identity, "const", (), number, number, number, False, hash((_OP_KEYS["const"], distinct)))
     return term
 
 

@@ -16,6 +16,7 @@ from eqsat.lang.ops import BITWISE, OPS
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import integer_of, integers_of
+from eqsat.optimizer.front import optimize
 
 X, Y = var("x", -5, 7), var("y", 0, 3)
 F, D, N = [expr.buffer(name, element, (4,))[Y] for name, element in (("F", "f32"), ("D", "f64"), ("N", "i32"))]
@@ -341,6 +342,9 @@ REFUSED = [
     (lambda: F * 10**50, ValueError, r"the literal 1e\+50 is too large for f32"),
     (lambda: F > 1e39, ValueError, r"the literal 1e\+39 is too large for f32"),
     (lambda: as_expr(1e39).evaluate({}), ValueError, r"the literal 1e\+39 is too large for f32"),
+    (lambda: D.args[0].evaluate({}), ValueError, r"'D' is an array, not a value: index it"),
+    (lambda: D.evaluate({"y": 0}, {"D": [[0.5]]}), ValueError, "array 'D' has 1 indices, but its contents have 2 axes"),
+    (lambda: D.evaluate({"y": 0}, {"D": []}), ValueError, "the contents of array 'D' are empty"),
 ]
 
 
@@ -398,6 +402,15 @@ def test_substitution_is_simultaneous():
 
 def test_literals_of_any_size():
     assert (const(2**70) * X).vmax == 7 * 2**70
+
+
+def test_terms_that_differ_by_a_literal_are_in_one_order():
+    # -1 and -2 have one hash in Python, 0 and 2**61 - 1 too
+    numbers = [-2, -1, 0, 1, 2**61 - 1, 2**61, -(2**61) - 1]
+    assert len({(X * number).key for number in numbers}) == len(numbers)
+    f = expr.buffer("f", "int")
+    x, y = f[X, -1], f[X, -2]
+    assert str(optimize(where((x * y).eq(y * x), 1, X)).expr) == "1"
 
 
 def deep(levels: int) -> Expr:
