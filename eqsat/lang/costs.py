@@ -165,11 +165,13 @@ def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
         return [*roots]
 
     def form_of(term: Expr, args: tuple[Expr, ...]) -> Expr:
-        if term.op in _REDUCIBLE and args[1].op == "const" and args[0].op != "const":
-            bounds = args[0].vmin, args[0].vmax
-            form = inner.best(term.op, bounds, args[1].vmin)[1]
-            if form is not None:
-                return substitute([form], {var("x", *bounds): args[0]})[0]
+        if term.op in _REDUCIBLE:
+            x, by = args[::-1] if term.op == "mul" and args[0].op == "const" else args
+            if by.op == "const" and x.op != "const":
+                bounds = x.vmin, x.vmax
+                form = inner.best(term.op, bounds, by.vmin)[1]
+                if form is not None:
+                    return substitute([form], {var("x", *bounds): x})[0]
         return with_operands(term, args)
 
     # forms of terms with bounds that are no wider: those of x - x//7*7 are wider than those of x%7
@@ -196,7 +198,7 @@ def _form(op: str, x: Expr, by: int) -> tuple[Expr | None, bool]:
     """Another form of a node, if it has one, and whether compilers know it."""
     if x.vmin == x.vmax:
         return None, False
-    if is_power_of_two(by) and by > 1:
+    if is_power_of_two(by) and 1 < by <= 1 << MAX_SHIFT:
         amount = const(by.bit_length() - 1)
         shifted = {"mul": ("shl", amount), "floordiv": ("shr", amount), "mod": ("bitand", const(by - 1))}
         name, other = shifted[op]

@@ -45,6 +45,19 @@ def test_forms(text: str, bounds: tuple[int, int | None], form: str, cost: int) 
     assert (str(found), cost_of([found], SLOW)) == (form, cost)
 
 
+def test_powers_of_two_beyond_any_shift() -> None:
+    for text in ("x//2**70", "x*2**70", "x%2**70"):
+        term = parse(text, {"x": var("x", 0, 2**80)})
+        assert reduced([term], StrengthReduced(SLOW)) == [term]
+
+
+def test_literals_on_the_left() -> None:
+    x = var("x", 0, 99)
+    found = reduced([8 * x], StrengthReduced(SLOW))
+    assert [str(term) for term in found] == ["x << 3"]
+    assert cost_of(found, SLOW) == cost_of([8 * x], StrengthReduced(SLOW))
+
+
 def test_forms_are_equal() -> None:
     random = np.random.default_rng(0)
     for _ in range(300):
