@@ -6,14 +6,13 @@ brackets of their sums are chosen: what changes in outer loops is added first, i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import cast
 
 from eqsat.extract.cost import LoopAware
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import topological, use_counts
 
 
 def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
@@ -34,7 +33,7 @@ def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
 
 
 def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
-    """``roots`` with every sum added from the outermost loop to the innermost; sums with several users stay whole.
+    """``roots`` with every sum added from the outermost loop to the innermost; sums that are used twice stay whole.
 
     >>> from eqsat.lang.expr import var
     >>> i, m, n = var("i", 0, 9), var("m", 0, 9), var("n", 0, 9)
@@ -43,12 +42,11 @@ def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
     """
     order = topological(roots)
     level = levels(order, loops)
-    users = Counter(a for term in order for a in dict.fromkeys(term.args))
-    users.update(roots)
+    uses = use_counts(roots)
     new: dict[Expr, Expr] = {}
-    # the addends, with their signs, of each sum that is part of one other sum alone
+    # the addends, with their signs, of each sum that is an operand of one other sum, once
     open_sums: dict[Expr, list[tuple[Expr, int]]] = {}
-    inside = {a for term in order if term.op in SUMS for a in term.args if a.op in SUMS and users[a] == 1}
+    inside = {a for term in order if term.op in SUMS for a in term.args if a.op in SUMS and uses[a] == 1}
     for term in order:
         if term.op not in SUMS:
             new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term

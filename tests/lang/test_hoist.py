@@ -45,6 +45,11 @@ def test_a_sum_with_several_users_stays_whole():
     assert cost_of(hoist(roots, LOOPS), LOOPS) == cost_of(roots, LOOPS) == 3 * 80
 
 
+def test_a_sum_that_one_term_uses_twice_stays_whole():
+    total = parse("(j + n) + (j + n)", NAMES)
+    assert hoist([total], LOOPS) == [parse("(n + j) + (n + j)", NAMES)]
+
+
 COSTS = [
     ("n*m", 1),
     ("n*m + i", 1 + 10),
