@@ -64,7 +64,8 @@ _DERIVED: dict[str, Callable[..., Expr]] = {
     "abs": abs,
     "ceildiv": lambda x, y: make("neg", stated("floordiv", make("neg", x), y)),
     "load": partial(make, "load"),
-    "plus": lambda x: make("add", x, const(0)).args[0],
+    # the sum refuses what is no number
+    "plus": lambda x: (x, make("add", x, const(0)))[0],
     "pow": power,
 }
 #: Shifts are read as calls too.
@@ -268,7 +269,10 @@ class _Parser:
         for term in (low, high):
             if term.is_bool:
                 raise self.fail("the range of a reduction needs integers,")
-        index = var(name, low.vmin, max(low.vmin, high.vmax - 1))
+        try:
+            index = var(name, low.vmin, max(low.vmin, high.vmax - 1))
+        except ValueError as error:
+            raise self.fail(f"{error},") from None
         self.scopes.append((name, index, self.names.get(name)))
         self.names[name] = index
 

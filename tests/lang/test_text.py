@@ -90,6 +90,7 @@ FLOATS = [
     ("D[i] + N[i]", "D[i] + to_double(N[i])"),
     ("D[i] + to_float(N[i])", "D[i] + to_float(N[i])"),
     ("F[i] * i", "F[i]*to_float(i)"),
+    ("D[i] * +0.1", "D[i]*0.1"),
 ]
 
 
@@ -155,6 +156,7 @@ REFUSED = [
     ("ceildiv(i, 0)", "division by zero"),
     ("i if i + 1 else j", "needs a condition"),
     ("2inf()", "an operator is missing before 'inf()'"),
+    ("sum(i, not, 0, 4)", "cannot parse 'sum(i, not, 0, 4)': 'not' is not a variable name"),
 ]
 
 
