@@ -6,7 +6,7 @@ is :mod:`eqsat.lang.ops`, the reference semantics :mod:`eqsat.lang.evaluation`, 
 Imports ``extract``.
 """
 
-# they fill what terms call
+# these modules fill the slots of terms: formulas, values, text
 from eqsat.lang.display import formula as formula
 from eqsat.lang.evaluation import evaluate as evaluate
 from eqsat.lang.text import to_text as to_text

@@ -23,7 +23,7 @@ from eqsat.extract.cost import (
     is_power_of_two,
     literal,
 )
-from eqsat.lang.dtypes import is_wide, misfits
+from eqsat.lang.dtypes import exceeds_64_bits, misfits
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, const, make, substitute, var, with_operands
 from eqsat.lang.hoist import levels
@@ -42,7 +42,7 @@ _PROBES = (("mul", 8), ("floordiv", 8), ("mod", 8), ("floordiv", 7), ("mod", 7))
 
 
 def model_of(given: CostModel | str) -> CostModel:
-    """The cost model that a caller gives or names; its prices are looked at.
+    """The cost model that a caller gives or names, so that each price it returns is checked.
 
     Raises what :func:`eqsat.extract.cost_model` does; and ``ValueError`` if an :class:`OpCount` weighs what is no
     operator, which would count for nothing.
@@ -174,7 +174,7 @@ def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
                     return substitute([form], {var("x", *bounds): x})[0]
         return with_operands(term, args)
 
-    # forms of terms with bounds that are no wider: those of x - x//7*7 are wider than those of x%7
+    # `narrow` has forms whose bounds are no wider than those of their terms; x - x//7*7 has wider ones than x%7
     narrow: dict[Expr, Expr] = {}
     found: dict[Expr, Expr] = {}
     roots = [*roots]
@@ -190,7 +190,7 @@ def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
                 form = form_of(term, args)
             except TooWideError:
                 form = narrow[term]
-        found[term] = narrow[term] if is_wide(form) and not is_wide(term) else form
+        found[term] = narrow[term] if exceeds_64_bits(form) and not exceeds_64_bits(term) else form
     return [found[root] for root in roots]
 
 

@@ -54,10 +54,10 @@ def select_width(term: Expr) -> int:
     return width
 
 
-def is_wide(term: Expr) -> bool:
-    """Whether an integer has a bound that 64 bits do not hold; what has no bound is taken to fit.
+def exceeds_64_bits(term: Expr) -> bool:
+    """Whether an integer has a finite bound that 64 bits do not hold.
 
-    Its variables get bounds, or there is no C.
+    An infinite bound does not count: C needs bounds of all variables, and those may fit.
     """
     low, high = LIMITS[64]
     wide = (term.vmin < low and is_finite(term.vmin)) or (term.vmax > high and is_finite(term.vmax))
@@ -65,7 +65,7 @@ def is_wide(term: Expr) -> bool:
 
 
 def misfits(roots: Iterable[Expr]) -> set[Expr]:
-    """The terms below ``roots``, themselves among them, on the way to which 64 bits do not hold every integer.
+    """The terms below ``roots``, themselves among them, that may exceed 64 bits or have a subterm that may.
 
     >>> from eqsat.lang.expr import var
     >>> i = var("i", 0, 2**62)
@@ -73,30 +73,31 @@ def misfits(roots: Iterable[Expr]) -> set[Expr]:
     ['i*3', 'i*3//6']
     """
     order = topological(roots)
-    wide = {t for t in order if is_wide(t)}
+    wide = {t for t in order if exceeds_64_bits(t)}
     return with_users(wide, order) if wide else wide
 
 
 def _remedy(term: Expr) -> str:
-    """What makes the bounds of ``term`` closer: the index of a load has no part in them."""
+    """What would narrow the bounds of ``term``; the indices of loads have no part in these."""
     parts = outside_addresses([term])
     endless = [t for t in parts if t.op in OWN and not is_finite(t.vmin, t.vmax)]
     if any(all(is_finite(a.vmin, a.vmax) for a in t.args) for t in endless):
         return f"give the operator {endless[0].op!r} bounds"
-    unbounded = [repr(v.value) for v in variables([term]) if v in parts and not is_finite(v.vmin, v.vmax)]
-    if unbounded:
-        return f"give bounds to {', '.join(unbounded[:4])}"
-    names = ", ".join([repr(v.value) for v in variables([term]) if v in parts][:4])
-    loaded = {array_of(t).name for t in parts if t.op == "load"}
-    arrays = ", ".join(map(repr, sorted(loaded)[:4]))
-    if not names and not arrays:
-        return "use a smaller literal"
-    range_of = f"narrow the range of {names}" if names else ""
-    of_any_size = sorted({repr(array_of(t).name) for t in parts if t.op == "load" and array_of(t).element == "int"})
-    if of_any_size:
-        return f"give a size to the elements of {', '.join(of_any_size[:4])}, such as i32"
-    elements = f"bound the elements of {arrays} by min(max(..., least), greatest)" if arrays else ""
-    return " or ".join(filter(None, [range_of, elements]))
+    inside = [v for v in variables([term]) if v in parts]
+    if unbounded := [v.value for v in inside if not is_finite(v.vmin, v.vmax)]:
+        return f"give bounds to {_first_names(unbounded)}"
+    loaded = {array_of(t) for t in parts if t.op == "load"}
+    if of_any_size := [array.name for array in loaded if array.element == "int"]:
+        return f"give a size to the elements of {_first_names(of_any_size)}, such as i32"
+    remedies = [f"narrow the range of {_first_names([v.value for v in inside])}"] if inside else []
+    if loaded:
+        arrays = _first_names([array.name for array in loaded])
+        remedies.append(f"bound the elements of {arrays} by min(max(..., least), greatest)")
+    return " or ".join(remedies) or "use a smaller literal"
+
+
+def _first_names(names: Iterable[object]) -> str:
+    return ", ".join(sorted(map(repr, names))[:4])
 
 
 def common_width(*terms: Expr) -> int:

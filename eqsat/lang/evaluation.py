@@ -134,14 +134,14 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Undefined:
-    """At which points a term needs a quotient by zero, and the first division that it is."""
+    """At which points a term needs a quotient by zero, and the first such division."""
 
     at: NDArray[Any]
     division: Expr
 
 
 def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> set[Expr]:
-    """The terms below ``roots``, but for those in bodies of reductions, that need a quotient by zero at some point."""
+    """The terms below ``roots``, but not in bodies of reductions, that need a quotient by zero at some point."""
     evaluation = _Evaluation({name: np.asarray(value) for name, value in values.items()}, {}, total=False)
     evaluation.run(list(roots))
     return set(evaluation.undefined)
@@ -177,7 +177,7 @@ class _Evaluation:
         self.undefined: dict[Expr, _Undefined] = {}
         #: At a single point, the elements that are read, if they are asked for.
         self.read: dict[str, int] | None = None
-        # how often the reductions around this evaluation need it
+        # how many evaluations like this one the reductions around it take, each at other values of their indices
         self.repeats = 1
 
     def run(self, roots: Sequence[Expr]) -> list[NDArray[Any]]:
@@ -190,7 +190,7 @@ class _Evaluation:
                 if term.value not in self.values:
                     raise KeyError(f"no value for variable {term.value!r}")
                 result = self.values[term.value]
-                # nothing at all is of floats to NumPy
+                # NumPy makes floats of an empty list
                 if result.size and result.dtype.kind not in "biuO":
                     raise TypeError(f"the values of variable {term.value!r} are of type {result.dtype}: give integers")
             elif term.op == "float":

@@ -80,7 +80,7 @@ class Displayed:
 
 
 def _sign(name: str) -> tuple[Callable[[Expr, ExprLike], Expr], Callable[[Expr, ExprLike], Expr]]:
-    """The methods by which a sign of Python's builds a term, to the left of another operand and to the right."""
+    """The methods by which an infix sign of Python's builds a term: ``__add__`` and ``__radd__`` of ``"add"``."""
 
     def written(x: Expr, y: Expr) -> Expr:
         return bitwise(name, x, y) if name in BITWISE else stated(name, x, y)
@@ -331,7 +331,7 @@ def _literal_bool(value: bool) -> Expr:
 TRUE, FALSE = _literal_bool(True), _literal_bool(False)
 
 
-#: What the text form reads as something else than a name.
+#: The words that the text form does not read as names.
 WORDS = ("and", "or", "not", "True", "False")
 
 
@@ -395,7 +395,7 @@ def _check_name(name: str, kind: str) -> None:
 
 
 def any_var(name: str, low: int, high: int) -> Expr:
-    """As :func:`var`, for names of bound indices too."""
+    """As :func:`var`, without a check of the name and the range: for the indices of reductions too."""
     identity = ("var", name, low, high)
     term: Expr | None = known(identity)
     if term is None:
@@ -457,7 +457,7 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
 
 
 def any_buffer(value: Buffer) -> Expr:
-    """As :func:`buffer`, for names that no user can give too."""
+    """As :func:`buffer`, without a check: for names too that no user can give."""
     identity = ("buffer", value)
     term: Expr | None = known(identity)
     if term is None:
@@ -487,7 +487,7 @@ def as_expr(value: ExprLike) -> Expr:
         raise TypeError(f"{shown(value)} is not an index expression: {remedy}") from None
 
 
-#: What converts the terms of other systems, by the package that these are of.
+#: How terms of other systems are converted, by their package.
 _CONVERTERS = {
     "sympy": "eqsat.interop.sympy.from_sympy, or simplify it by eqsat.interop.sympy.simplify",
     "torch": "eqsat.interop.sympy.from_sympy if it is a symbolic size, or by eqsat.interop.inductor.install",
@@ -496,7 +496,7 @@ _CONVERTERS = {
 
 
 def origin_of(value: object) -> str | None:
-    """What converts ``value`` if it is a term of another system, else ``None``."""
+    """How to convert ``value`` if it is a term of another system, else ``None``."""
     return _CONVERTERS.get(type(value).__module__.partition(".")[0])
 
 
@@ -535,7 +535,7 @@ def _bounds_of_difference(x: Expr, y: Expr) -> Bounds:
 
 
 def _multiple(term: Expr) -> tuple[Expr, int]:
-    """What a term is a multiple of, by a literal on its right, and that literal."""
+    """A term as a multiple: the other operand of a product by a literal on the right, and that literal; else 1."""
     return (term.args[0], term.args[1].vmin) if term.op == "mul" and term.args[1].op == "const" else (term, 1)
 
 
@@ -570,10 +570,7 @@ def inverted(term: Expr) -> Expr:
 
 
 def stated(name: str, *args: Expr) -> Expr:
-    """The term that someone asks for.
-
-    Raises what :func:`make` does, and ``ValueError`` if a divisor can only be zero.
-    """
+    """As :func:`make`, for what a caller writes: raises ``ValueError`` too if a divisor can only be zero."""
     term = make(name, *args)
     if divides_by_zero(term):
         raise ValueError(
@@ -622,7 +619,7 @@ def literal_float(value: float, element: str = "f64") -> Expr:
 
 
 def any_float(value: float, element: str) -> Expr:
-    """As :func:`literal_float`, with all its digits: an ``f32`` literal is rounded when it becomes an operand."""
+    """As :func:`literal_float`, but with all digits: an ``f32`` literal is rounded when it becomes an operand."""
     identity = ("float", element, repr(value))
     term: Expr | None = known(identity)
     if term is None:
@@ -730,7 +727,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
 
 
 def _free_level(body: Expr, index: Expr) -> int:
-    """The level of a reduction over ``index``: more than those of the reductions in its body, and no other index's."""
+    """A level for the index of a reduction: above those of the reductions in the body, and of no other index in it."""
     bound, others = 0, set()
     for term in topological([body]):
         if term.op in REDUCTIONS:
@@ -751,7 +748,7 @@ def _named_index(level: int, low: int, high: int) -> Expr:
 
 
 def named_variable(name: str) -> Expr:
-    """The bound index of that name, which says its range."""
+    """The index of a reduction with this name, which says its range: the inverse of :func:`_named_index`."""
     _, low, high = name.split(":")
     return any_var(name, -INFINITY if low == "-inf" else int(low, 0), INFINITY if high == "inf" else int(high, 0))
 
@@ -766,7 +763,7 @@ def instantiate(body: Expr, index: Expr, value: Expr) -> Expr:
 
 
 def refuse_capture(body: Expr, images: Mapping[Expr, Expr]) -> None:
-    """Raise ``ValueError`` if a reduction in ``body`` binds an index to replace, or a variable of what replaces one."""
+    """Raise ``ValueError`` if a reduction in ``body`` binds a key of ``images``, or a variable of its value."""
     inside = {term.args[1] for term in topological([body]) if term.op in REDUCTIONS}
     for index, value in images.items() if inside else ():
         if index in inside or not inside.isdisjoint(topological([value])):
@@ -774,7 +771,7 @@ def refuse_capture(body: Expr, images: Mapping[Expr, Expr]) -> None:
 
 
 def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -> bool:
-    """Whether the result is a bool; refuse what has no meaning."""
+    """Whether the result is a bool; refuse operands of another number or sort, and shift amounts out of range."""
     if len(takes) != len(args):
         raise TypeError(f"{name} takes {len(takes)} operands, not {len(args)}")
     shared: bool | None = None
@@ -804,7 +801,7 @@ def refuse_array(term: Expr) -> None:
 
 
 def refuse_escaped(term: Expr, bound: Iterable[Expr] = ()) -> None:
-    """Raise ``ValueError`` if ``term`` has the index of a reduction that is not around it; ``bound`` are loops."""
+    """Raise ``ValueError`` if ``term`` has the index of a reduction outside of that; those in ``bound`` may occur."""
     if escaped := [index for index in indices_around(term) if index not in bound]:
         raise ValueError(f"{brief(term)!r} has {brief(escaped[0])!r}, the index of no reduction here: use a variable")
 
@@ -866,7 +863,7 @@ def free_name(name: str, taken: set[str]) -> str:
 
 
 def as_free(index: Expr) -> Expr:
-    """A free variable in the place of the index of a reduction that is not there."""
+    """A free variable of the range of ``index``, the index of a reduction, for terms outside of that reduction."""
     return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any, NoReturn, cast
 
-# no machine number: what reads the digits of an infinity in spite of all overflows
+# C code may read the digits of an int without calling its methods: then it finds a number of this many bits
 _BITS = 20_000
 
 
@@ -142,12 +142,12 @@ def is_finite(*numbers: int) -> bool:
 
 
 def bits(number: int) -> int:
-    """The bits of an integer; none for an infinity, which does not grow."""
+    """The bit length of an integer; 0 for an infinity, since its products need no more bits than it has."""
     return 0 if isinstance(number, Infinity) else number.bit_length()
 
 
 def finite_part(low: int, high: int, reach: int) -> tuple[int, int]:
-    """A range without its infinite ends: these come to lie ``reach`` beyond zero and beyond the other end.
+    """A range whose infinite ends are replaced by numbers ``reach`` beyond zero and beyond the other end.
 
     >>> finite_part(-INFINITY, 7, 100), finite_part(1000, INFINITY, 100), finite_part(0, 9, 100)
     ((-100, 7), (1000, 1100), (0, 9))

@@ -1,7 +1,7 @@
 """The table of terms in use: equal terms are one object, in all threads.
 
-A term is known by its identity: its operator and its operands, or what tells a leaf from others. The table keeps no
-term in use.
+A term is known by its identity: its operator and its operands, or for a leaf its kind and its value. The references of
+the table are weak, so a term is freed when nothing else refers to it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from weakref import ref
 
 Identity = tuple[object, ...]
 
-#: Every term in use, and some that are not: these are swept out when the table has grown by half, which is cheaper than
-#: a callback for each.
+#: The terms by identity. An entry outlives its term until the table is swept, which costs less than a callback for each
+#: term.
 terms: dict[Identity, ref[Any]] = {}
 #: The table is swept when it has more entries than this, or half as many again as it had left, whichever is more.
 MIN_SWEPT = 1 << 14
 _sweep_at = [MIN_SWEPT]
-#: Held where an entry of the table goes, or gives way to another.
+#: Held while an entry is removed or replaced.
 _table_lock = RLock()
-# a thread that holds it is none of a process that is forked meanwhile
+# a child of a fork that begins while a thread holds the lock would wait for it forever
 os.register_at_fork(before=_table_lock.acquire, after_in_parent=_table_lock.release, after_in_child=_table_lock.release)
 
 
@@ -40,7 +40,7 @@ def interned[T](identity: Identity, term: T) -> T:
 
 
 def _entered[T](identity: Identity, own: ref[T]) -> T:
-    """The term that another thread has entered, else ``own``, in place of what is not in use."""
+    """The term that another thread has entered; if its entry has outlived it, ``own`` replaces it."""
     with _table_lock:
         other: T | None = known(identity)
         if other is not None:

@@ -1,4 +1,4 @@
-"""Functions that a module calls though the module that defines them imports it: whoever defines one fills its slot."""
+"""Slots for functions that a module calls, but that are defined in a module which imports it."""
 
 from __future__ import annotations
 

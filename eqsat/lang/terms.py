@@ -16,7 +16,7 @@ from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
 from eqsat.lang.traversal import buffers, is_wide, variables
 
-#: By operator the literal that changes nothing, of a difference on the right.
+#: By operator the literal that changes nothing; in a difference on the right only.
 _UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}
 
 
@@ -26,19 +26,20 @@ def terms_of(
     leaves: Mapping[str, Expr],
     narrower: Callable[[int], Expr | None] = lambda c: None,
 ) -> dict[int, Expr]:
-    """The terms of ``choice`` for all classes that ``roots`` need; of a wide one its class's ``narrower``.
+    """The term of each class that ``roots`` need, by the nodes of ``choice``.
 
-    Raises ``TooWideError`` if one has more bits than are accepted, and its class has no other.
+    The operands of a term may have looser bounds than those of the input had. If its own bounds are too wide for that,
+    it is replaced by what ``narrower`` returns for its class. Raises ``TooWideError`` if a product has more bits than
+    are accepted and ``narrower`` has no other term.
     """
     terms: dict[int, Expr] = {}
     for c in reachable(choice, roots):
         operands = [terms[a] for a in choice[c][2]]
-        # a class is found to be a unit where a rule says so, and what uses it keeps its nodes
+        # a rule may have found an operand to be a unit after the node was added
         kept = _without_unit(choice[c][0], operands)
         try:
             terms[c] = term_of_node(choice[c], operands, leaves) if kept is None else kept
         except TooWideError:
-            # its operands may have looser bounds than those of the input
             if (found := narrower(c)) is None:
                 raise
             terms[c] = found
@@ -48,7 +49,7 @@ def terms_of(
 
 
 def _without_unit(op: str, operands: Sequence[Expr]) -> Expr | None:
-    """The other of two operands if one is a literal that changes nothing; ``None`` if neither is."""
+    """One of two operands if the other is the literal that changes nothing, else ``None``."""
     unit = _UNITS.get(op)
     if unit is None or len(operands) != 2:
         return None
@@ -56,8 +57,8 @@ def _without_unit(op: str, operands: Sequence[Expr]) -> Expr | None:
     return left if right is unit else right if left is unit and op != "sub" else None
 
 
-def term_of_node(node: Node, operands: list[Expr], leaves: Mapping[str, Expr]) -> Expr:
-    """The term of an e-node over the terms of its operands; ``leaves`` are those that nodes name."""
+def term_of_node(node: Node, operands: Sequence[Expr], leaves: Mapping[str, Expr]) -> Expr:
+    """The term of an e-node over the terms of its operands; ``leaves`` has the variables and buffers by name."""
     op, value, _ = node
     if op == "const":
         return const(cast(int, value))
@@ -72,10 +73,10 @@ def term_of_node(node: Node, operands: list[Expr], leaves: Mapping[str, Expr]) -
         constant, coefficients = sum_payload(value)
         return written_sum(zip(operands, coefficients, strict=True), constant)
     if op in SHIFTS:
-        operands[1] = shift_amount(operands[1])
+        operands = operands[0], shift_amount(operands[1])
     elif op in BITWISE and operands[0].op == "const":
-        # classes come in the order in which they were needed: a literal reads better behind
-        operands.reverse()
+        # classes have no meaningful order, and a literal reads better on the right
+        operands = operands[::-1]
     return make(op, *operands)
 
 
@@ -85,7 +86,7 @@ def node_of(term: Expr, operands: tuple[int, ...] = ()) -> Node:
 
 
 def named_leaves(terms: Iterable[Expr]) -> dict[str, Expr]:
-    """The variables and buffers among terms, by what e-nodes name them."""
+    """The variables and buffers among terms, by their names in e-nodes."""
     found = [term for term in terms if term.op in ("var", "buffer")]
     named = {cast(str, v.value): v for v in variables(found)}
     return named | {buffer_key(array): array for array in buffers(found)}
@@ -147,5 +148,5 @@ def chosen(condition: Expr, p: Expr, q: Expr) -> Expr:
 
 
 def buffer_key(array: Expr) -> str:
-    """The name of a buffer among those of variables."""
+    """The name of a buffer that no variable can have."""
     return f"{cast(Buffer, array.value).name}[]"

@@ -59,7 +59,7 @@ _PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert
 #: Operators of C and of mathematics, of MLIR, and what to write in their place.
 _OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b", "≤": "<=", "≥": ">=", "≠": "!="}
 _OF_MLIR = {"mod": "%", "floordiv": "//", "xor": "^"}
-#: What takes integers and is read as other operators, or as an element: what each is.
+#: What is read as other operators, or as a load: how its term is built from operands that are numbers.
 _DERIVED: dict[str, Callable[..., Expr]] = {
     "abs": abs,
     "ceildiv": lambda x, y: make("neg", stated("floordiv", make("neg", x), y)),
@@ -91,8 +91,9 @@ _REMEDY = "give its range, var({name!r}, 0, N)"
 _NO_ARRAY = "make it by buffer({name!r}), on the command line by --buffer {name}=i32"
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
-#: A token: 1 for a number, 2 for a word, 3 for a sign, 4 for an index that is bound from here on; its text and place.
+#: A token: its kind, which is that of a group of :data:`_TOKEN` or an index that is bound from here on; text and place.
 _Token = tuple[int, str, int]
+_NUMBER, _WORD, _SIGN, _BINDING = 1, 2, 3, 4
 
 
 def parse(text: str, names: Mapping[str, Expr], remedy: str = _REMEDY) -> Expr:
@@ -157,7 +158,7 @@ class _Parser:
         want_operand = True
         for index, (kind, token, self.position) in enumerate(tokens):
             following = tokens[index + 1][1] if index + 1 < len(tokens) else ""
-            if kind == 4:
+            if kind == _BINDING:
                 self.bind(token)
             elif want_operand:
                 want_operand = self.operand(kind, token, following)
@@ -202,7 +203,7 @@ class _Parser:
         calls = {
             at
             for at, ((kind, text, _), (_, following, _)) in enumerate(pairwise(tokens))
-            if kind == 2 and text in _REDUCTIONS and following == "("
+            if kind == _WORD and text in _REDUCTIONS and following == "("
         }
         if not calls:
             return tokens
@@ -241,7 +242,7 @@ class _Parser:
     def reordered(
         self, tokens: list[_Token], start: int, commas: list[int], end: int
     ) -> list[tuple[int, int] | _Token]:
-        """What to read of one reduction, last first."""
+        """What :meth:`ranges_first` reads of one reduction: tokens, and ranges of them, the last first."""
         self.position = tokens[start][2]
         if len(commas) != 3:
             raise self.fail(
@@ -249,13 +250,13 @@ class _Parser:
             )
         first, second, third = commas
         kind, name, place = tokens[first + 1]
-        if second != first + 2 or kind != 2:
+        if second != first + 2 or kind != _WORD:
             self.position = place
             raise self.fail("the second argument of a reduction is the name of its index, not an expression,")
-        comma = (3, ",", place)
+        comma = (_SIGN, ",", place)
         return [
             (start + 1, first),
-            (4, name, place),
+            (_BINDING, name, place),
             comma,
             (third + 1, end),
             comma,
@@ -277,8 +278,8 @@ class _Parser:
         self.names[name] = index
 
     def operand(self, kind: int, token: str, following: str) -> bool:
-        """Take a token where an operand may start; whether an operand is still wanted."""
-        if kind == 1:
+        """Take a token where an operand may start; return whether an operand is still wanted."""
+        if kind == _NUMBER:
             number = self.number(token)
             if self.pending and self.pending[-1][0] == "neg" and following != "**":
                 self.pending.pop()
@@ -291,11 +292,11 @@ class _Parser:
         if token == "(" or (token == "[" and self.pending and self.pending[-1][:2] == ("load", 0)):
             self.pending.append((token, 0, len(self.values)))
             return True
-        if kind != 2 or token in ("and", "or"):
+        if kind != _WORD or token in ("and", "or"):
             raise self.fail(self.unexpected(token))
         named = self.names.get(token)
         if named is None:
-            # Python has read the names of ranges, which are keyword arguments, in this form
+            # Python normalises names of keyword arguments, as which ranges are given
             named = self.names.get(normalize("NFKC", token))
         if named is not None and not isinstance(named, Expr):
             raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
@@ -347,7 +348,7 @@ class _Parser:
         return number
 
     def operator(self, token: str) -> bool:
-        """Take a token after an operand; whether an operand is wanted next."""
+        """Take a token after an operand; return whether an operand is wanted next."""
         if token in _CLOSE:
             self.finish()
             if not self.pending or self.pending[-1][0] != _OPEN[_CLOSE.index(token)]:
@@ -470,7 +471,7 @@ def _applied(name: str, args: list[Expr]) -> Expr:
 
 
 def _as_integer(term: Expr) -> Expr:
-    """A condition counts 1 or 0."""
+    """The number 1 or 0 for a condition; other terms as they are."""
     return make("where", term, const(1), const(0)) if term.is_bool and term.op != "buffer" else term
 
 
@@ -634,7 +635,7 @@ def numbered(prefix: str, taken: Collection[str]) -> Iterator[str]:
 
 
 def _open_terms(order: Sequence[Expr]) -> set[Expr]:
-    """The terms of ``order``, operands first, that speak of the index of a reduction around them."""
+    """The terms of ``order``, operands first, that depend on the index of a reduction around them."""
     if not any(term.op in REDUCTIONS for term in order):
         return set()
     sets = VariableSets()

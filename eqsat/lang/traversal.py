@@ -1,4 +1,4 @@
-"""Terms as data, and what is asked of them: every subterm once, operands first, the variables there, how much it is.
+"""The fields of a term, and traversals: subterms in order, variables, sizes, chains of one operator.
 
 Terms share subterms and may be thousands of levels deep: every traversal visits each distinct term once and is
 iterative.
@@ -17,17 +17,17 @@ from eqsat.extract.cost import trips
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 
-#: Wider numbers stand in other forms of a term only if they do in the term.
+#: A form of a term may have wider bounds than this only if the term has.
 WIDE = 1 << 1000
 #: The name of a bound index: its level and its range, unlike any name a user can give.
 _INDEX = re.compile(r"\$(\d+):")
 _EXTREMES = frozenset({"min", "max"})
-#: Operators of which each operand but the first is one of a chain; of extremes either may be the rest of it.
+#: Operators whose chains nest in the first operand; those of extremes in either one.
 _CHAINS = frozenset({"add", "and", "or"}) | _EXTREMES
 
 
 class Term:
-    """What a term consists of; :class:`eqsat.lang.expr.Expr` is one that does not change any more."""
+    """The fields of a term; :class:`eqsat.lang.expr.Expr` is the immutable one that has them."""
 
     __slots__ = ("__weakref__", "args", "element", "is_bool", "key", "op", "value", "vmax", "vmin")
 
@@ -54,8 +54,8 @@ def topological[T: Term](roots: Iterable[T]) -> list[T]:
     [Expr('i'), Expr('2'), Expr('i*2'), Expr('i*2 + i')]
     """
     found: dict[T, None] = {}
-    # the operands still to visit of a term, or the roots, and those of the terms above it; the search for garbage would
-    # visit pairs of them
+    # the operands still to visit of a term (or the roots), and on two stacks those of the terms above it: the garbage
+    # collector would have to visit pairs on one stack
     user: T | None = None
     operands = iter(roots)
     users: list[T | None] = []
@@ -175,7 +175,7 @@ def use_counts[T: Term](roots: Sequence[T]) -> dict[T, int]:
 
 
 def _rest[T: Term](term: T) -> T:
-    """The operand that may continue a chain; texts nest extremes from the right."""
+    """The operand that may continue a chain: the first, or the second of extremes, which text nests on the right."""
     return term.args[int(term.op in _EXTREMES and term.args[1].op == term.op)]
 
 
@@ -188,9 +188,9 @@ def is_long_chain(term: Term, beyond: int) -> bool:
 
 
 def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
-    """The chains of more than ``beyond`` operands that only start others; ``order`` has operands first.
+    """The chains of more than ``beyond`` operands that are only the beginning of a longer one.
 
-    Of minima and maxima of more also the shorter ones.
+    Of a longer minimum or maximum, its shorter beginnings too. ``order`` has operands first.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
@@ -205,7 +205,7 @@ def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
             lengths[term] = 2 if first.op != term.op else lengths.get(first, 1) + 1
             if lengths[term] > beyond + 1:
                 firsts[first] = None
-            # of a long extreme no part is read: what the others dominate would stay in it
+            # no part of a long extreme is read by itself: it would keep operands that those outside of it dominate
             while term.op in _EXTREMES and lengths[term] == beyond + 2 and first.op == term.op:
                 firsts[first] = None
                 first = _rest(first)
@@ -238,7 +238,7 @@ def is_index(variable: Term) -> bool:
 
 
 def indices_around[T: Term](term: T) -> list[T]:
-    """The indices in ``term`` of reductions around it."""
+    """The indices in ``term`` that no reduction in it binds: those of reductions around it."""
     parts = topological([term])
     bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
     return [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
@@ -277,31 +277,31 @@ def array_of(element: Term) -> Buffer:
 
 
 def neutral(op: str, body: Term) -> int | float:
-    """What a step counts that a reduction ``op`` does not take: nothing beside the others."""
+    """The value that leaves a reduction ``op`` of ``body`` as it is where a step has it in place of its own."""
     if op in ("max_over", "min_over"):
-        # integers have no least one: some bound of the body
+        # there is no least integer, but the body has a bound
         return body.vmin if op == "max_over" else body.vmax
     return REDUCTIONS[op].rounded if body.element else REDUCTIONS[op].identity
 
 
 def is_wide(term: Term) -> bool:
-    """Whether a term has a bound of more than some 1000 bits."""
+    """Whether a term has a finite bound of more than 1000 bits."""
     low, high = term.vmin, term.vmax
-    return not -WIDE < low <= high < WIDE and ((low <= -WIDE and is_finite(low)) or (high >= WIDE and is_finite(high)))
+    return (low <= -WIDE and is_finite(low)) or (high >= WIDE and is_finite(high))
 
 
 def may_divide_by_zero(term: Term) -> bool:
-    """Whether a term is a division by what has a range with 0."""
+    """Whether a term is a division whose divisor has 0 within its bounds."""
     return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
 
 
 def divides_by_zero(term: Term) -> bool:
-    """Whether a term is a division by what is always zero."""
+    """Whether a term is a division whose divisor can only be 0."""
     return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
 
 
 def divisors[T: Term](roots: Iterable[T]) -> list[T]:
-    """What the divisions and remainders below ``roots`` divide by, one for each."""
+    """The divisor of each division and remainder below ``roots``."""
     return [term.args[1] for term in topological(roots) if term.op in DIVISIONS]
 
 
@@ -384,7 +384,7 @@ class Simplicity(dict[Term, tuple[int, int, int]]):
 
 
 def free_in(op: str, operands: Sequence[int]) -> int:
-    """The set of a term, or an e-node, from those of its operands: of a reduction without the index that it binds."""
+    """The set of free variables of a term or an e-node from those of its operands: a reduction binds its index."""
     if len(operands) == 4 and op in REDUCTIONS:
         body, index, low, high = operands
         return (body & ~index) | low | high

@@ -1,4 +1,4 @@
-"""Refusing what callers give: limits that are none, and what is of another kind than it should be."""
+"""Checks of arguments. Each error says in one line what was given and what to give instead."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ from typing import SupportsIndex, cast
 
 
 def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
-    """Raise ``TypeError`` unless ``given`` is a number, and ``ValueError`` if it is below ``least`` or not a number.
+    """Raise ``TypeError`` unless ``given`` is a number, and ``ValueError`` if it is NaN or below ``least``.
 
     >>> refuse_below(0, -1.5, "seconds")
     Traceback (most recent call last):
@@ -16,7 +16,7 @@ def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
     """
     if not isinstance(given, Real):
         raise TypeError(f"{of}{given!r} {what}: give a number")
-    # true of what is no number either
+    # not ``given < least``, which is false of NaN
     if not given >= least:
         raise ValueError(f"{of}{given} {what}: give {least} or more")
     try:
@@ -31,7 +31,7 @@ def refuse_seconds(seconds: float) -> None:
 
 
 def require(given: object, kind: type, what: str) -> None:
-    """Raise ``TypeError`` unless ``given`` is of a kind.
+    """Raise ``TypeError`` unless ``given`` is an instance of ``kind``.
 
     >>> require(3, str, "a shape")
     Traceback (most recent call last):
@@ -43,7 +43,7 @@ def require(given: object, kind: type, what: str) -> None:
 
 
 def list_of[T](kind: type[T], given: object, what: str) -> tuple[T, ...]:
-    """What ``given`` holds; raise ``TypeError`` unless all of it is of a kind."""
+    """The members of ``given``; raise ``TypeError`` unless all are instances of ``kind``."""
     found = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(isinstance(each, kind) for each in found):
         raise TypeError(f"{what} are given as {shown(given)}: give a list of {kind.__name__}")
@@ -51,7 +51,7 @@ def list_of[T](kind: type[T], given: object, what: str) -> tuple[T, ...]:
 
 
 def shown(given: object) -> str:
-    """What a message calls a value: its text, or its type if that is long or of several lines."""
+    """What a message calls a value: its ``repr``, or its type if that is long or has several lines."""
     text = repr(given)
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__
 
