@@ -104,7 +104,8 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = _REMEDY) -> Expr:
     text : str
         Python syntax over integers: ``+ - * // % << >> & | ^``, unary ``-``, ``+`` and ``~``, comparisons (chains too),
         ``and or not``, ``a if c else b``, and ``min max where tdiv tmod abs ceildiv``, reductions, loads, and powers by
-        a literal. A condition used as a number counts 1 or 0; on conditions alone ``& | ^ ~`` are ``and or != not``.
+        a literal; over floating-point values ``/`` and ``exp log sqrt``. A condition used as a number counts 1 or 0; on
+        conditions alone ``& | ^ ~`` are ``and or != not``.
     names : mapping from str to Expr
         The variables, buffers and named subterms that may occur.
     remedy : str
