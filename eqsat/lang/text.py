@@ -19,7 +19,7 @@ from dataclasses import astuple, replace
 from functools import partial
 from itertools import count, pairwise
 from math import isfinite, isinf
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from unicodedata import normalize
 
 from eqsat.lang.expr import (
@@ -138,14 +138,22 @@ def _refuse_long(texts: Iterable[str]) -> None:
         raise ValueError(f"a text of {length} characters: give at most {MAX_READ}, in more expressions")
 
 
+class _Pending(NamedTuple):
+    """An operator, call or bracket whose operands are still read; ``height`` is that of the value stack below them."""
+
+    name: str
+    #: 0 of calls, brackets, ``if`` and ``else``.
+    precedence: int
+    height: int
+
+
 class _Parser:
     """Operator precedence parsing (Dijkstra's shunting yard) with explicit stacks."""
 
     def __init__(self, text: str, names: Mapping[str, Expr], remedy: str) -> None:
         self.text, self.remedy = text, remedy
         self.values: list[Expr] = []
-        # (name, precedence, height of the value stack below its operands); precedence 0 is an open bracket
-        self.pending: list[tuple[str, int, int]] = []
+        self.pending: list[_Pending] = []
         # the indices in scope, innermost last, and what their names meant before
         self.scopes: list[tuple[str, Expr, Expr | None]] = []
         self.names = dict(names)
@@ -170,7 +178,7 @@ class _Parser:
             raise self.fail("an operand is missing")
         self.finish()
         if self.pending:
-            raise self.fail(f"{'an else' if self.pending[-1][0] == 'if' else 'a closing bracket'} is missing")
+            raise self.fail(f"{'an else' if self.pending[-1].name == 'if' else 'a closing bracket'} is missing")
         return self.values[0]
 
     def unexpected(self, token: str = "") -> str:
@@ -282,16 +290,16 @@ class _Parser:
         """Take a token where an operand may start; return whether an operand is still wanted."""
         if kind == _NUMBER:
             number = self.number(token)
-            if self.pending and self.pending[-1][0] == "neg" and following != "**":
+            if self.pending and self.pending[-1].name == "neg" and following != "**":
                 self.pending.pop()
                 number = -number
             self.values.append(as_expr(number))
             return False
         if token in _PREFIX:
-            self.pending.append((*_PREFIX[token], len(self.values)))
+            self.pending.append(_Pending(*_PREFIX[token], len(self.values)))
             return True
-        if token == "(" or (token == "[" and self.pending and self.pending[-1][:2] == ("load", 0)):
-            self.pending.append((token, 0, len(self.values)))
+        if token == "(" or (token == "[" and self.pending and self.pending[-1].name == "load"):
+            self.pending.append(_Pending(token, 0, len(self.values)))
             return True
         if kind != _WORD or token in ("and", "or"):
             raise self.fail(self.unexpected(token))
@@ -303,14 +311,14 @@ class _Parser:
             raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
         is_function = following == "(" and (token in _CALLS or token in _REDUCTIONS)
         if following in _OPEN and not is_function and named is not None and named.op == "buffer":
-            self.pending.append(("load", 0, len(self.values)))
+            self.pending.append(_Pending("load", 0, len(self.values)))
             self.values.append(named)
             return True
         if following == "(":
             if not is_function:
                 known = shortened(", ".join([*_REDUCTIONS, *_CALLS]), 240)
                 raise self.fail(f"unknown function {token!r} (known: {known})")
-            self.pending.append((token, 0, len(self.values)))
+            self.pending.append(_Pending(token, 0, len(self.values)))
             # its bracket comes next and belongs to the call
             return True
         if token in ("True", "False"):
@@ -352,41 +360,42 @@ class _Parser:
         """Take a token after an operand; return whether an operand is wanted next."""
         if token in _CLOSE:
             self.finish()
-            if not self.pending or self.pending[-1][0] != _OPEN[_CLOSE.index(token)]:
+            if not self.pending or self.pending[-1].name != _OPEN[_CLOSE.index(token)]:
                 raise self.fail(f"unexpected {token!r}")
             self.pending.pop()
-            if self.pending and _is_call(self.pending[-1][0]) and self.pending[-1][1] == 0:
-                self.call(*self.pending.pop()[::2])
+            if self.pending and _is_call(self.pending[-1]):
+                name, _, height = self.pending.pop()
+                self.call(name, height)
             return False
         if token == ",":
             self.finish()
-            if len(self.pending) < 2 or not _is_call(self.pending[-2][0]):
+            if len(self.pending) < 2 or not _is_call(self.pending[-2]):
                 raise self.fail("unexpected ','")
             return True
         if token == "if":
             self.reduce(1)
-            self.pending.append(("if", 0, len(self.values) - 1))
+            self.pending.append(_Pending("if", 0, len(self.values) - 1))
             return True
         if token == "else":
             self.reduce(1)
-            if not self.pending or self.pending[-1][0] != "if":
+            if not self.pending or self.pending[-1].name != "if":
                 raise self.fail("unexpected 'else'")
-            self.pending[-1] = ("else", 0, self.pending[-1][2])
+            self.pending[-1] = self.pending[-1]._replace(name="else")
             return True
         if token not in _INFIX:
             raise self.fail(self.no_operator(token))
         name, precedence = _INFIX[token]
         if precedence == _COMPARE:
             self.reduce(_COMPARE + 1)
-            if self.pending and self.pending[-1][1] == _COMPARE:
+            if self.pending and self.pending[-1].precedence == _COMPARE:
                 middle = self.values[-1]
                 self.reduce(_COMPARE)
-                self.pending.append(("and", _COMPARE, len(self.values) - 1))
+                self.pending.append(_Pending("and", _COMPARE, len(self.values) - 1))
                 self.values.append(middle)
         else:
             # powers associate to the right
             self.reduce(precedence + (name == "pow"))
-        self.pending.append((name, precedence, len(self.values) - 1))
+        self.pending.append(_Pending(name, precedence, len(self.values) - 1))
         return True
 
     def no_operator(self, token: str) -> str:
@@ -399,15 +408,15 @@ class _Parser:
 
     def reduce(self, precedence: int) -> None:
         """Apply the pending operators that bind at least as tightly as ``precedence``."""
-        while self.pending and self.pending[-1][1] >= precedence:
+        while self.pending and self.pending[-1].precedence >= precedence:
             name, _, height = self.pending.pop()
             self.apply(name, height)
 
     def finish(self) -> None:
         """Apply all that is pending since the last open bracket."""
         self.reduce(1)
-        while self.pending and self.pending[-1][0] == "else":
-            _, _, height = self.pending.pop()
+        while self.pending and self.pending[-1].name == "else":
+            height = self.pending.pop().height
             value, condition, other = self.values[height:]
             self.values[height:] = [condition, value, other]
             self.apply("where", height)
@@ -444,9 +453,10 @@ class _Parser:
             raise self.fail(f"{error},") from None
 
 
-def _is_call(name: str) -> bool:
-    """Whether a pending operator is a call or a load."""
-    return name in _CALLS or name in _REDUCTIONS or name == "load"
+def _is_call(pending: _Pending) -> bool:
+    """Whether what is pending is a call or a load: shifts have the names of calls as operators too."""
+    name = pending.name
+    return not pending.precedence and (name in _CALLS or name in _REDUCTIONS or name == "load")
 
 
 def _applied(name: str, args: list[Expr]) -> Expr:
