@@ -154,9 +154,11 @@ class _Parser:
         self.text, self.remedy = text, remedy
         self.values: list[Expr] = []
         self.pending: list[_Pending] = []
-        # the indices in scope, innermost last, and what their names meant before
+        # the indices in scope, innermost last, and what index their names meant before
         self.scopes: list[tuple[str, Expr, Expr | None]] = []
-        self.names = dict(names)
+        self.indices: dict[str, Expr] = {}
+        # not copied: a program has as many texts as names
+        self.names = names
         self.position = 0
 
     def fail(self, what: str) -> ValueError:
@@ -283,8 +285,11 @@ class _Parser:
             index = var(name, low.vmin, max(low.vmin, high.vmax - 1))
         except ValueError as error:
             raise self.fail(f"{error},") from None
-        self.scopes.append((name, index, self.names.get(name)))
-        self.names[name] = index
+        self.scopes.append((name, index, self.indices.get(name)))
+        self.indices[name] = index
+
+    def meaning(self, name: str) -> Expr | None:
+        return self.indices[name] if name in self.indices else self.names.get(name)
 
     def operand(self, kind: int, token: str, following: str) -> bool:
         """Take a token where an operand may start; return whether an operand is still wanted."""
@@ -303,10 +308,10 @@ class _Parser:
             return True
         if kind != _WORD or token in ("and", "or"):
             raise self.fail(self.unexpected(token))
-        named = self.names.get(token)
+        named = self.meaning(token)
         if named is None:
             # Python normalises names of keyword arguments, as which ranges are given
-            named = self.names.get(normalize("NFKC", token))
+            named = self.meaning(normalize("NFKC", token))
         if named is not None and not isinstance(named, Expr):
             raise TypeError(f"the name {token!r} means {named!r}: give it a term, such as eqsat.var({token!r}, 0, 9)")
         is_function = following == "(" and (token in _CALLS or token in _REDUCTIONS)
@@ -438,9 +443,9 @@ class _Parser:
         low, high, body = [_as_integer(a) for a in self.values[height:]]
         written, index, before = self.scopes.pop()
         if before is None:
-            del self.names[written]
+            del self.indices[written]
         else:
-            self.names[written] = before
+            self.indices[written] = before
         self.values[height:] = [body, index, low, high]
         self.apply(name, height)
 

@@ -1,5 +1,7 @@
 """The text form: what is read, what is printed, and that one undoes the other."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from strategies import expressions
@@ -251,6 +253,20 @@ def test_five_thousand_lets():
     lets = [("t0", "i + 1")] + [(f"t{n}", f"t{n - 1}//2 + {n % 7}") for n in range(1, 5000)]
     (term,) = parse_program(lets, ["t4999"], NAMES)
     assert term_count([term]) > 5000
+
+
+def test_names_are_looked_up_not_copied():
+    # copies for each text of a program took time that grew with the square of its length
+    class Names(Mapping):
+        def __getitem__(self, name):
+            return NAMES[name]
+
+        def __iter__(self):
+            pytest.fail("copied")
+
+        __len__ = __iter__
+
+    assert parse("sum(i + j, i, 0, i) + i", Names()) is parse("sum(i + j, i, 0, i) + i", NAMES)
 
 
 def test_a_literal_beyond_64_bits():
