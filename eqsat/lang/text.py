@@ -45,7 +45,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
-from eqsat.lang.traversal import VariableSets, index_level, is_index, topological, tree_size, use_counts
+from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, topological, tree_size, use_counts
 from eqsat.lang.validation import list_of, require
 
 _TOKEN = re.compile(
@@ -546,7 +546,7 @@ def to_text(
         if term in names:
             stack.append(names[term])
         elif term.op == "var" and is_index(term):
-            indices = indices or _index_names(root, names.values())
+            indices = indices or _index_names(root, names)
             stack.append(indices[index_level(term)])
         else:
             printed, precedence = pieces_of(term)
@@ -598,11 +598,13 @@ def listed(args: Iterable[Expr]) -> list[str | tuple[Expr, int]]:
     return pieces
 
 
-def _index_names(root: Expr, taken: Iterable[str]) -> dict[int, str]:
-    """A name for the indices of each level, ``r1``, ``r2``, ..., none of them another name in ``root``."""
-    levels, used = set(), {*taken, *_CALLS, *_REDUCTIONS, "load"}
-    for term in topological([root]):
-        if term.op == "var" and is_index(term):
+def _index_names(root: Expr, names: Mapping[Expr, str]) -> dict[int, str]:
+    """A name for the indices of each level, ``r1``, ``r2``, ..., none of them another name in the text of ``root``."""
+    levels, used = set(), {*_CALLS, *_REDUCTIONS, "load"}
+    for term in reached([root], lambda term: () if term in names else term.args):
+        if term in names:
+            used.add(names[term])
+        elif term.op == "var" and is_index(term):
             levels.add(index_level(term))
         elif term.op in ("var", "buffer"):
             used.add(str(term))

@@ -9,7 +9,7 @@ from strategies import expressions
 from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, where
 from eqsat.lang.text import from_rows, parse, parse_program, to_program, to_rows, to_text
-from eqsat.lang.traversal import term_count
+from eqsat.lang.traversal import reached, term_count
 
 NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
 
@@ -267,6 +267,23 @@ def test_names_are_looked_up_not_copied():
         __len__ = __iter__
 
     assert parse("sum(i + j, i, 0, i) + i", Names()) is parse("sum(i + j, i, 0, i) + i", NAMES)
+
+
+def test_indices_are_named_for_each_text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # once all terms below each let were looked at, which took time that grew with the square of their number
+    looked_at: list[Expr] = []
+
+    def reaching(roots, below):
+        looked_at.extend(found := reached(roots, below))
+        return found
+
+    monkeypatch.setattr("eqsat.lang.text.reached", reaching)
+    term, r = NAMES["i"], var("r", 0, 9)
+    for step in range(500):
+        term = (term + sum_over(r * step, r, 0, term)) % 97
+    lets, texts = to_program([term])
+    assert len(looked_at) < 30 * len(lets)
+    assert parse_program(lets, texts, NAMES) == [term]
 
 
 def test_a_literal_beyond_64_bits():
