@@ -6,7 +6,7 @@ brackets of their sums are chosen: what changes in outer loops is added first, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
 from eqsat.extract.cost import LoopAware
@@ -43,25 +43,31 @@ def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
     order = topological(roots)
     level = levels(order, loops)
     uses = use_counts(roots)
-    new: dict[Expr, Expr] = {}
-    # the addends, with their signs, of each sum that is an operand of one other sum, once
-    open_sums: dict[Expr, list[tuple[Expr, int]]] = {}
+    # the sums that are an operand of one other sum, once
     inside = {a for term in order if term.op in SUMS for a in term.args if a.op in SUMS and uses[a] == 1}
+    new: dict[Expr, Expr] = {}
     for term in order:
         if term.op not in SUMS:
             new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term
-            continue
-        signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[term.op]
-        addends: list[tuple[Expr, int]] = []
-        for a, sign in zip(term.args, signs, strict=True):
-            addends += [(part, sign * s) for part, s in open_sums.get(a, [(a, 1)])]
-        if term in inside:
-            open_sums[term] = addends
-        else:
+        elif term not in inside:
             # within a level what is subtracted comes last, so that there is something to subtract from
-            addends.sort(key=lambda addend: (level[addend[0]], -addend[1]))
+            addends = sorted(_addends(term, inside), key=lambda addend: (level[addend[0]], -addend[1]))
             new[term] = _sum([(new[part], sign) for part, sign in addends])
     return [new[root] for root in roots]
+
+
+def _addends(total: Expr, inside: Collection[Expr]) -> list[tuple[Expr, int]]:
+    """The operands of a sum with their signs, from left to right; those in ``inside`` are replaced by their own."""
+    found: list[tuple[Expr, int]] = []
+    stack = [(total, 1)]
+    while stack:
+        term, sign = stack.pop()
+        if term is total or term in inside:
+            signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[term.op]
+            stack += reversed([(a, sign * s) for a, s in zip(term.args, signs, strict=True)])
+        else:
+            found.append((term, sign))
+    return found
 
 
 def _sum(addends: Sequence[tuple[Expr, int]]) -> Expr:
