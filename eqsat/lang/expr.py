@@ -667,19 +667,17 @@ def _float(name: str, *args: Expr) -> Expr:
 
 def _require_typed(op: FloatOp, args: tuple[Expr, ...]) -> None:
     """Refuse integers where no operand but a literal says that floating-point values are meant."""
-    if "f" in op.takes and not any(a.element and a.op != "float" for a in args):
-        untyped = next(
-            (a for s, a in zip(op.takes, args, strict=True) if s == "f" and a.op not in ("const", "float")), None
-        )
-        if untyped is not None:
-            literals = [repr(a.value) for a in args if a.op == "float"]
-            if op.name == "fdiv":
-                found, remedy = "/ divides floating-point values", "use // for whole quotients, or "
-            elif literals:
-                found, remedy = f"{literals[0]} is a floating-point value", ""
-            else:
-                found, remedy = f"{op.name} takes a floating-point value", ""
-            raise TypeError(f"{found}, and {brief(untyped)!r} is an integer: {remedy}write to_float(...) around it")
+    untyped = [a for s, a in zip(op.takes, args, strict=True) if s == "f" and a.op not in ("const", "float")]
+    if not untyped or any(a.element and a.op != "float" for a in args):
+        return
+    literals = [repr(a.value) for a in args if a.op == "float"]
+    if op.name == "fdiv":
+        found, remedy = "/ divides floating-point values", "use // for whole quotients, or "
+    elif literals:
+        found, remedy = f"{literals[0]} is a floating-point value", ""
+    else:
+        found, remedy = f"{op.name} takes a floating-point value", ""
+    raise TypeError(f"{found}, and {brief(untyped[0])!r} is an integer: {remedy}write to_float(...) around it")
 
 
 def _require_integer(name: str, term: Expr) -> None:

@@ -87,12 +87,13 @@ def _mod(x: Bounds, y: Bounds) -> Bounds:
     if y == (0, 0):
         return 0, 0
     if y[0] == y[1] and x[0] // y[0] == x[1] // y[0]:
+        # all dividends lie in one period
         return x[0] % y[0], x[1] % y[0]
     low = 0 if y[0] >= 0 or (x[0] >= 0 and x[1] < 1) else y[0] + 1
     high = 0 if y[1] <= 0 else y[1] - 1
     if y[0] > 0 and x[0] >= 0:
         return (x[0], x[1]) if x[1] < y[0] else (0, min(high, x[1]))
-    return min(low, 0), max(high, 0)
+    return low, high
 
 
 def _tdiv(x: Bounds, y: Bounds) -> Bounds:
@@ -166,7 +167,7 @@ def _greatest_xor(a: int, b: int, c: int, d: int) -> int:
 
 
 def _signed_parts(x: Bounds, size: int) -> list[tuple[int, int, bool]]:
-    """A range as those of its negative values, plus ``size``, and of the others; and whether they are negative."""
+    """The ranges of the negative values, with ``size`` added, and of the others; each with whether it is negative."""
     found = []
     if x[0] < 0:
         found.append((x[0] + size, min(x[1], -1) + size, True))
@@ -183,9 +184,10 @@ def _bit_bounds(
     ends = []
     for a, b, one in _signed_parts(x, size):
         for c, d, other in _signed_parts(y, size):
+            # what was added to make a negative result a number of bits
             below = size if sign(one, other) else 0
             ends += [least(a, b, c, d) - below, greatest(a, b, c, d) - below]
-    # of no values, as where facts contradict each other, there is none
+    # an operand without values, as where facts contradict each other, leaves none
     return (min(ends), max(ends)) if ends else (0, -1)
 
 
@@ -448,7 +450,7 @@ _ADDING: list[Callable[[Op], object]] = []
 
 
 def for_each_own(add: Callable[[Op], object]) -> Callable[[Op], object]:
-    """Let ``add`` be called with every operator of a user's own, those that there are and those that come."""
+    """Call ``add`` with every operator of a user's own: now those that there are, later each new one."""
     _ADDING.append(add)
     for op in OWN.values():
         add(op)
@@ -462,7 +464,7 @@ def add_own(op: Op) -> None:
         add(op)
 
 
-#: The operators whose values rules and arithmetic take as they are.
+#: Operators whose value does not follow from those of their operands at one point.
 UNINTERPRETED = frozenset({"load", *REDUCTIONS})
 #: The operators that add.
 SUMS = frozenset({"add", "sub", "neg"})
