@@ -19,6 +19,7 @@ from statistics import median
 
 import numpy as np
 
+from eqsat.cli.files import refuse_unwritable, write_whole
 from eqsat.codegen.libraries import compiler_version
 from eqsat.codegen.runtime import FLAGS, VECTOR_FLAGS, CompiledExprs, compile_many
 from eqsat.extract.cost import FIGURES, FORMAT, OPERATIONS, operation
@@ -197,27 +198,16 @@ def fit(programs: Sequence[Program], nanoseconds: Sequence[float]) -> dict[str, 
 
 
 def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lambda: None) -> None:
-    """Measure, and write a model file; see :func:`measure`.
+    """Measure, and write a model file whole; see :func:`measure`.
 
     Raises ``CompileError`` if there is no C compiler; ``OSError`` if the file cannot be written.
     """
-    is_new = not path.exists()
-    # a device or a pipe is not read
-    before = path.read_bytes() if path.is_file() else None
-    # a file that cannot be written is better known before half a minute of measuring
-    path.open("a").close()
-    try:
-        picoseconds = measure(repeats, advance)
-        ordered = {figure: {kind: picoseconds[figure][kind] for kind in OPERATIONS} for figure in FIGURES}
-        content = {"format": FORMAT, "machine": machine(), "picoseconds": ordered}
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except BaseException:
-        # Ctrl-C and a full disk among them: half a model is none
-        if is_new:
-            path.unlink()
-        elif before is not None:
-            path.write_bytes(before)
-        raise
+    # half a minute of measuring would be lost
+    refuse_unwritable(path)
+    picoseconds = measure(repeats, advance)
+    ordered = {figure: {kind: picoseconds[figure][kind] for kind in OPERATIONS} for figure in FIGURES}
+    content = {"format": FORMAT, "machine": machine(), "picoseconds": ordered}
+    write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def machine() -> dict[str, str]:

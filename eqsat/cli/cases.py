@@ -15,6 +15,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
+from eqsat.cli.files import write_whole
 from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
 from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, var
@@ -191,8 +192,7 @@ def write_corpus(cases: Iterable[Case], path: str | Path) -> None:
     ...     read_corpus(f"{folder}/mine.jsonl")[0].exprs
     [Expr('i*8//8')]
     """
-    text = "".join([json.dumps(case.record()) + "\n" for case in cases])
-    Path(path).write_text(text, encoding="utf-8")
+    write_whole(Path(path), "".join([json.dumps(case.record()) + "\n" for case in cases]))
 
 
 def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gates: Iterable[Expr | None] = ()) -> Case:

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import StringIO
 from itertools import batched, product
 from pathlib import Path
 from statistics import StatisticsError, correlation, geometric_mean, median
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, numbered_lines, read_corpus, reason
+from eqsat.cli.files import write_whole
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.budget import Budget
@@ -138,16 +140,17 @@ class Experiment(Displayed):
     def to_csv(self, path: str | Path) -> None:
         """Write one line for each row, without the answers; a column ``predicted MODEL`` for each model."""
         models = [*dict.fromkeys(row.model for row in self.rows if row.model != INPUT)]
-        with Path(path).open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow([*COLUMNS, *[f"predicted {model}" for model in models]])
-            for row in self.rows:
-                values = [getattr(row, column) for column in COLUMNS] + [row.predicted[model] for model in models]
-                writer.writerow([round(v, 4) if isinstance(v, float) else v for v in values])
+        table = StringIO()
+        writer = csv.writer(table)
+        writer.writerow([*COLUMNS, *[f"predicted {model}" for model in models]])
+        for row in self.rows:
+            values = [getattr(row, column) for column in COLUMNS] + [row.predicted[model] for model in models]
+            writer.writerow([round(v, 4) if isinstance(v, float) else v for v in values])
+        write_whole(Path(path), table.getvalue())
 
     def to_json(self, path: str | Path) -> None:
         """Write :meth:`records` as a JSON list."""
-        Path(path).write_text(json.dumps(self.records(), indent=1), encoding="utf-8")
+        write_whole(Path(path), json.dumps(self.records(), indent=1))
 
     def plot(self, directory: str | Path) -> list[Path]:
         """Draw what the rows hold into a directory, each as a PNG (extra: plots); the paths of the pictures.

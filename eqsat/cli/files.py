@@ -41,15 +41,58 @@ def refuse_input(output: Path | None, sources: Iterable[Path]) -> None:
 
 @contextmanager
 def opened(output: Path | None, mode: str = "w") -> Iterator[TextIO]:
-    """A file to write to, or standard output if none is named."""
-    if output is None and sys.stdout is None:
-        raise click.UsageError("standard output is closed: give -o a file")
+    """A file to write to bit by bit, or standard output if none is named."""
     with naming(output):
         if output is None:
-            yield sys.stdout
+            yield _standard_output()
             return
         with cast(TextIO, output.open(mode, encoding="utf-8")) as stream:
             yield stream
+
+
+def _standard_output() -> TextIO:
+    if sys.stdout is None:
+        raise click.UsageError("standard output is closed: give -o a file")
+    return sys.stdout
+
+
+def refuse_unwritable(output: Path | None) -> None:
+    """Raise if a file, or standard output if none is named, cannot be written: better before what is written is made.
+
+    No file is made, and none is changed.
+    """
+    if output is None:
+        _standard_output()
+        return
+    if output.is_fifo():
+        # its reader would take this for the end
+        return
+    is_new = not output.exists()
+    with naming(output):
+        output.open("a").close()
+    if is_new:
+        output.unlink()
+
+
+def write_whole(output: Path | None, text: str) -> None:
+    """Write a file, or to standard output if none is named. If the file cannot be written whole, it is as it was."""
+    if output is None:
+        with naming(None):
+            _standard_output().write(text)
+        return
+    is_new = not output.exists()
+    # a device or a pipe is not read
+    before = output.read_bytes() if output.is_file() else None
+    try:
+        with naming(output):
+            output.write_text(text, encoding="utf-8")
+    except BaseException:
+        # a full disk, or Ctrl-C
+        if is_new:
+            output.unlink(missing_ok=True)
+        elif before is not None:
+            output.write_bytes(before)
+        raise
 
 
 @contextmanager

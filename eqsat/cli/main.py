@@ -34,9 +34,11 @@ from eqsat.cli.files import (
     opened,
     progress,
     refuse_input,
+    refuse_unwritable,
     said_if_ended,
     say_left_out,
     standard_input,
+    write_whole,
 )
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
@@ -342,8 +344,7 @@ def optimize(
     refuse_wrong(check, "; ".join(map(to_text, result.exprs)))
     derivation = result.explain(prove=settings.prove) if explain else None
     if html is not None:
-        with naming(html):
-            result.show(html)
+        write_whole(html, result.to_html())
     if as_json:
         found = _record(result, check, names, as_c, derivation)
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
@@ -530,13 +531,13 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_sec
     """
     from eqsat.interop.mlir import rewriting
 
+    refuse_unwritable(output)
     try:
         text = content(source).decode()
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
     found = rewriting(text, cost=cost, budget=Budget(seconds=seconds), total=total_seconds)
-    with opened(output) as stream:
-        stream.write(found.text)
+    write_whole(output, found.text)
     click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
     if found.untried:
         click.echo(
@@ -609,7 +610,7 @@ def calibrate(output: Path, repeats: int) -> None:
 
     if output.suffix != ".json":
         raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
-    with naming(output), progress(repeats, "measuring") as advance:
+    with progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
     click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
 
@@ -670,9 +671,8 @@ def experiment(
         # what is done is kept, also if it is interrupted or the C compiler fails
         if rows:
             found = experiments.Experiment(tuple(rows))
-            with naming(output):
-                found.to_csv(output / "measurements.csv")
-                found.to_json(output / "measurements.json")
+            found.to_csv(output / "measurements.csv")
+            found.to_json(output / "measurements.json")
     for line in found.summary():
         click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
@@ -724,30 +724,29 @@ def discover(
         read = read_corpus(source, say_left_out)[:limit]
         cases += [Case(tuple(c.exprs), tuple(c.constraints), tuple(c.gates), str(c.id)) for c in read]
     kept: list[FoundRule] = []
-    # opened first: a file that cannot be written is said before the search
-    with opened(output) as stream, said_if_ended(lambda: f"after {len(kept)} rules"):
-        try:
-            with progress(None, "fragments") as advance:
-                found = search(
-                    cases,
-                    rules,
-                    cost=cost,
-                    theory=not no_theory,
-                    seconds=search_seconds,
-                    advance=advance,
-                    keep=kept.append,
-                )
-        except Ended:
-            stream.write(to_file(kept))
-            raise
-        for line in found.left_out:
-            say_left_out(line)
-        click.echo(
-            f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
-            f"cost {found.before} -> {found.after}",
-            err=True,
-        )
-        stream.write(to_file(found))
+    refuse_unwritable(output)
+    try:
+        with said_if_ended(lambda: f"after {len(kept)} rules"), progress(None, "fragments") as advance:
+            found = search(
+                cases,
+                rules,
+                cost=cost,
+                theory=not no_theory,
+                seconds=search_seconds,
+                advance=advance,
+                keep=kept.append,
+            )
+    except Ended:
+        write_whole(output, to_file(kept))
+        raise
+    for line in found.left_out:
+        say_left_out(line)
+    click.echo(
+        f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
+        f"cost {found.before} -> {found.after}",
+        err=True,
+    )
+    write_whole(output, to_file(found))
 
 
 @app.command(short_help="List the rules, prove them, see them match.")

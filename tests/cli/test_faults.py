@@ -74,7 +74,28 @@ def test_a_full_disk_is_said_of_the_file_that_is_written(corpus):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)),
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith(f"eqsat: {output}: ")
+    assert done.stderr.startswith(f"eqsat: {output / 'measurements.csv'}: ")
+    assert not [*output.iterdir()]
+
+
+@pytest.mark.parametrize("before", [None, "as it was"])
+@pytest.mark.parametrize("words", [["mlir", "IN", "-o"], ["discover", "IN", "-o"], ["optimize", "3", "--html"]])
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, words, before):
+    source, output = tmp_path / "in", tmp_path / "out"
+    if words[0] == "discover":
+        pytest.importorskip("z3")
+    source.write_text("// a comment\n" * 30 if words[0] == "mlir" else LINES[0])
+    if before:
+        output.write_text(before)
+    done = subprocess.run(
+        command(*[word.replace("IN", str(source)) for word in words], str(output)),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (90, 90)),
+    )
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"eqsat: {output}: File too large\n")
+    assert (output.read_text() if output.exists() else None) == before
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
