@@ -107,8 +107,9 @@ class _Sets:
 
         if -LIMB <= number < LIMB:
             return islpy.Val.int_from_si(self.local_space.get_ctx(), number)
-        high, low = divmod(number, LIMB)
-        return self.value(high).mul(self.value(LIMB - 1)).add(self.value(high)).add(self.value(low))
+        quotient, rest = divmod(number, LIMB)
+        high = self.value(quotient)
+        return high.mul(self.value(LIMB - 1)).add(high).add(self.value(rest))
 
     def literal(self, number: int) -> Any:
         import islpy

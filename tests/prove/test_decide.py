@@ -286,6 +286,11 @@ def test_shift_amounts_whose_bounds_are_wider_in_plainer_operators():
     assert prove_equal([(y + 1) >> tdiv(x, 2)], [y], seconds=1).counterexample is not None
 
 
+def test_numbers_of_any_length_are_told_to_isl():
+    x = var("x", 0, 2**900)
+    assert find_by_isl([(x * 2).eq(2**900 + 1)], 1) is None
+
+
 def test_isl_looks_at_the_clock_between_its_operations():
     # numbers grow with each step, and its own count of operations does not know how long one takes
     x = var("x", *WIDE)
