@@ -43,7 +43,7 @@ Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small r
 
 #: How long the proof of one rule may take unless its caller says otherwise: three times what the longest shipped takes.
 RULE_SECONDS = 120.0
-#: How many points one search may try, and how many values a letter has at most.
+#: How many points one search may try, about, and how many values a letter has at most.
 _POINTS = 2_000_000
 _MOST_VALUES = 19
 #: How many instances of its literals a rule gets, and z3's limit for each, in steps of its own.
@@ -340,8 +340,8 @@ def _grid(pattern: Pattern) -> tuple[dict[str, Array], Array]:
     """Values for the letters and measures of ``pattern`` as broadcastable arrays, and where they agree."""
     names = _names(pattern)
     axes = [n for n in names if not n.startswith("gcd_")]
-    most = max(3, round(_POINTS ** (1 / max(1, len(axes)))))
-    further = mentioned(pattern)[: most - 3]
+    most = max(1, round(_POINTS ** (1 / max(1, len(axes)))))
+    further = mentioned(pattern)[: max(0, most - 3)]
     each = min(_MOST_VALUES, most - len(further))
     values: dict[str, Array] = dict(zip(axes, np.ix_(*[_values(name, each, further) for name in axes]), strict=True))
     allowed: Array = np.ones(np.broadcast_shapes(*[v.shape for v in values.values()]), dtype=bool)

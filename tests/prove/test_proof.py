@@ -13,6 +13,7 @@ import z3
 from eqsat import Rule, optimize
 from eqsat.lang.ops import truncated_div
 from eqsat.prove.proof import (
+    _grid,
     bucket_lemma,
     check_rule,
     congruence_lemma,
@@ -169,6 +170,15 @@ def test_values_next_to_the_literals_of_a_rule_are_tried(
     found = check_rule(Rule("wrong", left, right, when))
     assert found is not None
     assert found.values == values
+
+
+def test_a_rule_of_many_letters_and_measures_is_checked_at_few_values_of_each() -> None:
+    guard = " and ".join(f"vmin({letter}) <= vmax({letter})" for letter in "xyzuvw")
+    rule = Rule("many", "x + y + z + u + v + w", "w + v + u + z + y", guard)
+    assert _grid(rule.pattern)[1].size < 10**7
+    found = check_rule(rule)
+    assert found is not None
+    assert found.values["x"] == 1
 
 
 def test_measures_in_a_rule_that_mentions_no_literal() -> None:
