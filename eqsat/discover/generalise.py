@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.egraph.patterns import MEASURES, is_condition_letter
+from eqsat.egraph.patterns import is_condition_letter
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, var
@@ -82,11 +82,13 @@ class _Generaliser:
         #: The values in the example, by letter and by measure as ``vmin_x``.
         self.values = dict(zip(_LITERALS, numbers, strict=False))
         self.is_small = len(numbers) <= len(_LITERALS) and len(self.values) + 3 * len(self.terms) <= 14
-        self.literals = {letter: var(letter, -(2**15), 2**15) for letter in self.values}
-        for term in self.terms:
-            self.values |= {f"vmin_{term.value}": term.vmin, f"vmax_{term.value}": term.vmax}
-        self.names = self.literals | {name: MEASURES[name] for name in self.values if name in MEASURES}
-        self.wide = {term: var(str(term.value), -(2**15), 2**15) for term in self.terms}
+        ends = {f"{end}_{t.value}": getattr(t, end) for t in self.terms for end in ("vmin", "vmax")}
+        # the bounds say in which integers values are computed: random values are up to thrice those of the example
+        most = max(2**15, 4 * max(map(abs, [0, *self.values.values(), *ends.values()])))
+        self.literals = {letter: var(letter, -most, most) for letter in self.values}
+        self.ends = {name: var(name, -most, most) for name in ends}
+        self.values |= ends
+        self.wide = {term: var(str(term.value), -most, most) for term in self.terms}
 
     def rule(self, seconds: float) -> tuple[Rule, Proof] | None:
         """The rule and its proof, if one is found; each proof may take some ``seconds``."""
@@ -156,7 +158,7 @@ class _Generaliser:
         yield from literals
         for c in literals:
             yield from (make("neg", c), c + 1, c - 1)
-        ends = [self.names[name] for name in self.names if name in MEASURES]
+        ends = list(self.ends.values())
         yield from ends
         for c, d in permutations(literals, 2):
             yield from (c * d, c - d, c + d)
@@ -184,7 +186,7 @@ class _Generaliser:
                 yield c.eq(d * k)
             yield from (c.eq(make("neg", d) * k), c.eq(d - k))
         for term in self.terms:
-            low, high = self.names[f"vmin_{term.value}"], self.names[f"vmax_{term.value}"]
+            low, high = self.ends[f"vmin_{term.value}"], self.ends[f"vmax_{term.value}"]
             yield from (low >= 0, high <= 0, low > 0, high <= 1, high.eq(low + 1), low < high)
             for c in literals:
                 yield from (high < c, high <= c, low >= c, low > c, high.eq(c), low.eq(c))
@@ -193,7 +195,7 @@ class _Generaliser:
             for c, d in combinations(literals, 2):
                 yield high < c * d
         for x, y in permutations(self.terms, 2):
-            low, high = self.names[f"vmin_{y.value}"], self.names[f"vmax_{x.value}"]
+            low, high = self.ends[f"vmin_{y.value}"], self.ends[f"vmax_{x.value}"]
             yield from (high < low, high <= low)
 
     def _at_example(self, term: Expr) -> int:

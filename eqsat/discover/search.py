@@ -33,8 +33,9 @@ Values = NDArray[np.int64]
 POINTS = 64
 #: Literals that terms are grown with.
 MOST_LITERALS = 11
-#: Larger values are not looked at, so that nothing overflows.
-LARGEST = 2**31
+#: Variables, literals and terms with larger values are left out; so are roots, of which any part has larger ones than
+#: ``WIDEST``: their values and the differences of these fit 64 bits.
+LARGEST, WIDEST = 2**31, 2**62
 #: Roots that would be written with more operators and leaves are not searched.
 LONGEST = 120
 #: How many terms of one pass are compared with the target, and how often a pass begins anew.
@@ -535,5 +536,6 @@ def within_reach(root: Expr) -> bool:
     order = topological([root])
     names = [t for t in order if t.op == "var"]
     plain = all(t.op in OPS or t.op in ("var", "const", "bool") for t in order)
-    small = tree_size(root) <= LONGEST and all(max(abs(v.vmin), abs(v.vmax)) <= LARGEST for v in names)
+    small = tree_size(root) <= LONGEST and all(max(-t.vmin, t.vmax) <= WIDEST for t in order)
+    small = small and all(max(-v.vmin, v.vmax) <= LARGEST for v in names)
     return plain and small and 1 <= len(names) <= 3 and all(v.vmin < v.vmax for v in names)

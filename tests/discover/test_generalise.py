@@ -29,6 +29,9 @@ EXAMPLES: list[tuple[str, str, Ranges, tuple[str, str, str] | None]] = [
         ("where(p, x + c, y + c)", "where(p, x, y) + c", ""),
     ),
     ("x%12", "x - where(x < 12, 0, 12)", {"x": (0, 20)}, None),
+    # values of the example, and the products of its literals, have more than 32 bits
+    ("x//100000//70000", "x//7000000000", {"x": (0, 10**12)}, ("x//c//d", "x//(c*d)", "0 <= d")),
+    ("x*50000//150000000", "x//3000", {"x": (0, 2**31)}, ("x*c//d", "x//(d//c)", "d%c == 0")),
     # what something is shifted by stays as it is
     (
         "(x << 3) + y//5//7",
@@ -82,3 +85,9 @@ def test_fragments_have_variables_for_what_is_below() -> None:
 def test_any_two_members_of_a_sum_are_a_fragment() -> None:
     names = {name: var(name, 0, 99) for name in "ijk"}
     assert "x%4 - x" in map(str, fragments([parse("i%4 + j + k - i", names)]))
+
+
+def test_a_fragment_has_values_of_64_bits() -> None:
+    x, y, z = (var(name, 0, 2**31) for name in "xyz")
+    shown = set(map(str, fragments([x * y * z // 3])))
+    assert {"x*y", "x*y*z", "x*y*z//3"} & shown == {"x*y"}
