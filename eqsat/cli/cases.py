@@ -83,6 +83,8 @@ class Case:
     def record(self) -> dict[str, Any]:
         """The case as a JSON object, one of kind ``plain`` whatever it was read from; gates become further roots.
 
+        The names of ``lets`` are new; what ``expected`` and ``forbidden`` may mention is kept beside them.
+
         Raises
         ------
         ValueError
@@ -94,7 +96,9 @@ class Case:
         gates = [gate for gate in dict.fromkeys(self.gates) if gate is not None]
         further = [gate for gate in gates if gate not in self.exprs]
         roots = [*self.exprs, *further]
-        lets, texts = to_program([*roots, *self.constraints], self.variables)
+        lets, texts = to_program([*roots, *self.constraints], [*self.variables, *[name for name, _ in self.lets]])
+        if self.expected or self.forbidden:
+            lets = [*self.lets, *lets]
         index = {root: place for place, root in enumerate(roots)}
         places = [None if gate is None else index[gate] for gate in self.gates] + [None] * len(further)
         given = {

@@ -6,7 +6,7 @@ import re
 import pytest
 from corpora import GATES, HAND, SEEDS, TESTS
 
-from eqsat.cli.cases import case, case_of, read_corpus, write_corpus
+from eqsat.cli.cases import case, case_of, read_case, read_corpus, write_corpus
 from eqsat.lang.expr import buffer, var
 
 X, Y = var("x", 0, 31), var("y", None, 5)
@@ -39,6 +39,14 @@ def test_a_case_of_terms():
     assert case_of(json.loads(json.dumps(made.record()))).exprs == [*made.exprs, Y > 2]
     with pytest.raises(ValueError, match="the array 'B' cannot be written: those of cases hold i32"):
         case([buffer("B", "i64")[X]], id="wide").record()
+
+
+def test_what_is_expected_keeps_its_names():
+    line = '{"vars": {"i": [0, 31]}, "lets": [["t0", "i//4"], ["t1", "i%4"]], "exprs": ["t1*t1 + (t1 + 1)//(t1 + 2)"]'
+    before = read_case(line + ', "expected": ["t0 + 1"]}')
+    after = read_case(json.dumps(before.record()))
+    assert after.exprs == before.exprs
+    assert after.parse(after.expected[0]) is before.parse("i//4 + 1")
 
 
 def test_the_first_bad_line_is_named():
