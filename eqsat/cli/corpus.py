@@ -18,7 +18,7 @@ import os
 import resource
 import signal
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from multiprocessing import get_context, parent_process
@@ -106,7 +106,7 @@ def program(exprs: Sequence[Expr], taken: Iterable[str]) -> Row:
 
 
 class Comparison:
-    """Rows beside those of an earlier release, by their ids."""
+    """Rows beside those of an earlier release, by their ids; of several with one id, in order."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -115,14 +115,16 @@ class Comparison:
             rows = []
         if not any("cost" in row or "error" in row for row in rows):
             raise click.UsageError(f"{path} has no rows of 'eqsat corpus', which have a cost: give what -o wrote")
-        self.path, self.before = path, {str(row.get("id")): row for row in rows}
+        self.path, self.before = path, defaultdict[str, deque[Row]](deque)
+        for row in rows:
+            self.before[str(row.get("id"))].append(row)
         self.worse: list[str] = []
         self.costs = [0, 0]
         self.less = self.compared = 0
 
     def add(self, row: Row) -> None:
-        old = self.before.get(str(row["id"]))
-        if old is None or "error" in old:
+        rows = self.before[str(row["id"])]
+        if not rows or "error" in (old := rows.popleft()):
             return
         self.compared += 1
         if "error" in row:

@@ -172,7 +172,7 @@ class Experiment(Displayed):
         drawn: dict[str, tuple[int, float, Callable[[Any], None]]] = {}
         if self.is_measured:
             drawn["prediction"] = len(models), 3.2, lambda panels: _predictions(panels, self.rows, models)
-        drawn["extraction"] = 2, 3.2, lambda panels: _efforts(panels, found)
+        drawn["extraction"] = 2, 3.2, lambda panels: _efforts(panels, self.rows)
         drawn["profile"] = 1, 6.4, lambda panels: _profiles(panels, found)
         if len(models) > 1:
             drawn["pareto"] = len(models) - 1, 3.2, lambda panels: _fronts(panels, found, models)
@@ -388,20 +388,32 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ``None`` where nothing differs. Time is that of the model's answers by the first extractor over that of the inputs,
     the geometric mean over all cases.
     """
-    inputs = {row.case: row for row in rows if row.extract == INPUT}
     found = [row for row in rows if row.extract != INPUT]
+    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for place, row in _with_inputs(rows):
+        ratios[row.model, row.extract].append(row.nanoseconds / rows[place].nanoseconds)
     # of each model the answers of its first extractor
-    groups = {model: group for (model, _), group in reversed(_answers_by(rows).items())}
+    of_first = {model: times for (model, _), times in reversed(ratios.items())}
     return [
         {
             "model": model,
-            "cases": len(groups[model]),
+            "cases": len(of_first[model]),
             "spearman": _correlation(rows, model),
             "of answers": _correlation(found, model),
-            "time": round(geometric_mean([r.nanoseconds / inputs[r.case].nanoseconds for r in groups[model]]), 3),
+            "time": round(geometric_mean(of_first[model]), 3),
         }
         for model in dict.fromkeys(row.model for row in found)
     ]
+
+
+def _with_inputs(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
+    """Each answer with the place of its input, the last before it: names do not tell, as several cases may have one."""
+    given = 0
+    for place, row in enumerate(rows):
+        if row.extract == INPUT:
+            given = place
+        else:
+            yield given, row
 
 
 def _answers_by(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -460,20 +472,21 @@ def _fronts(panels: Sequence[Any], found: Sequence[Row], models: Sequence[str]) 
         axes.legend(fontsize=6)
 
 
-def _efforts(panels: Sequence[Any], found: Sequence[Row]) -> None:
+def _efforts(panels: Sequence[Any], rows: Sequence[Row]) -> None:
     """The cost of answers against the time that choosing them took, and the gaps of exact extraction."""
     cost_axes, gap_axes = panels
-    least: dict[tuple[str, str], int] = {}
-    for row in found:
-        least[row.case, row.model] = min(row.cost, least.get((row.case, row.model), row.cost))
-    for extract in dict.fromkeys(row.extract for row in found):
-        part = [row for row in found if row.extract == extract and least[row.case, row.model]]
-        excess = [row.cost / least[row.case, row.model] for row in part]
-        cost_axes.scatter([row.extraction_milliseconds for row in part], excess, s=4, label=extract)
+    answers = [*_with_inputs(rows)]
+    least: dict[tuple[int, str], int] = {}
+    for place, row in answers:
+        least[place, row.model] = min(row.cost, least.get((place, row.model), row.cost))
+    for extract in dict.fromkeys(row.extract for _, row in answers):
+        part = [(row, least[place, row.model]) for place, row in answers if row.extract == extract]
+        points = [(row.extraction_milliseconds, row.cost / cheapest) for row, cheapest in part if cheapest]
+        cost_axes.scatter([x for x, _ in points], [y for _, y in points], s=4, label=extract)
     # an axis without points has no logarithms
     scale = "log" if any(least.values()) else "linear"
     cost_axes.set(xscale=scale, xlabel="extraction, ms", ylabel="cost, times the cheapest found")
     cost_axes.legend()
-    gaps = sorted(row.gap for row in found if row.gap is not None)
+    gaps = sorted(row.gap for row in rows if row.gap is not None)
     gap_axes.plot(np.linspace(0, 100, len(gaps)), [100 * gap for gap in gaps])
     gap_axes.set(xlabel="% of answers", ylabel="optimality gap of exact extraction, %")

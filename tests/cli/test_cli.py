@@ -806,13 +806,15 @@ def test_functions_that_raise_what_ends_a_process_are_one_line(eqsat, tmp_path, 
 def test_a_baseline_says_what_costs_more_than_before(eqsat, tmp_path):
     source, before = tmp_path / "in.jsonl", tmp_path / "before.jsonl"
     cases = [("same", "i*8 // 8"), ("worse", "i + j"), ("better", "i + j*2"), ("broken", "i +"), ("new", "i")]
+    cases += [("twice", "i + j"), ("twice", "i")]
     lines = [json.dumps({"id": n, "vars": {"i": [0, 9], "j": [0, 9]}, "exprs": [text]}) for n, text in cases]
     source.write_text("\n".join(lines))
     rows = [{"id": n, "cost": cost} for n, cost in (("same", 0), ("worse", 0), ("better", 9), ("broken", 3))]
+    rows += [{"id": "twice", "cost": cost} for cost in (1, 0)]
     before.write_text("\n".join(map(json.dumps, rows)))
     code, _, err = eqsat("corpus", str(source), "--baseline", str(before))
     said = err.splitlines()
     assert code == 0
     assert said[1] == "# worse: worse: cost 0 -> 1"
     assert said[2].startswith("# worse: broken: cannot parse 'i +'")
-    assert said[3] == f"# beside {before}: 4 rows, 2 worse, 1 better, cost 9 -> 3"
+    assert said[3] == f"# beside {before}: 6 rows, 2 worse, 1 better, cost 10 -> 4"

@@ -173,6 +173,15 @@ def test_a_summary_has_a_line_per_model(rows):
         assert line["time"] > 0
 
 
+def test_cases_of_one_name_are_not_taken_for_one():
+    i, found = var("i", 0, 9), []
+    for cost, root in enumerate((i, i + 1, i + 2), start=1):
+        known = {"nanoseconds": 100.0**cost, "predicted": {"mine": 1}}
+        found.append(Row("same", INPUT, INPUT, (root,), (i,), **known))
+        found.append(Row("same", "mine", "dag", (root,), (i,), cost, cost, **known))
+    assert summary(found)[0]["time"] == 1
+
+
 def test_plots(rows, tmp_path):
     pytest.importorskip("matplotlib")
     assert all(
