@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.extract.cost import CostModel
+from eqsat.extract.graph import Bounds
 from eqsat.lang.costs import cost_of, reduced, strength_reduced
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
@@ -43,6 +44,8 @@ MOST_TRIED = 40
 MOST_ROUNDS = 8
 #: Sets of points that are combined, the cheapest and largest first.
 MOST_SETS = 1500
+#: Costs up to which terms are grown one by one; those of answers that cost more are counted in units of a hundredth.
+MOST_COST = 200
 
 _WEIGHTS = np.random.default_rng(1).integers(-(2**62), 2**62, POINTS) | 1
 _ALL = np.uint64(2**64 - 1)
@@ -66,6 +69,17 @@ class Effort:
 
 
 FULL = Effort()
+
+
+@dataclass(frozen=True)
+class _InUnits:
+    """The prices of a model in larger units, rounded up: a measured one has prices of thousands."""
+
+    model: CostModel
+    unit: int
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        return -(-self.model.price(op, operands, result) // self.unit)
 
 
 @dataclass(frozen=True)
@@ -95,12 +109,11 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
     names = variables([root])
     points = _first_points(root, names)
     complete = 0
-    grown, most = by_forms, cost
-    if effort.growth is not None:
-        grown, most = effort.growth, cost_of([answer], effort.growth) + 1
+    growth = _InUnits(by_forms, -(-cost // 100)) if effort.growth is None and cost > MOST_COST else effort.growth
+    grown, most = (by_forms, cost) if growth is None else (growth, cost_of([answer], growth) + 1)
     for base in _bases(root, answer, most, grown)[: effort.bases + 1]:
         for _ in range(MOST_ROUNDS):
-            pools = Pools(root, answer, base, names, points, grown, most if effort.growth else cost, effort)
+            pools = Pools(root, answer, base, names, points, grown, cost if growth is None else most, effort)
             wrong = None
             for term in reduced(pools.candidates(), by_forms):
                 price = cost_of([term], model)
@@ -112,7 +125,7 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
                     break
                 if check.kind in ("exhaustive", "proved"):
                     best, cost = term, price
-            if base is None and effort.growth is None:
+            if base is None and growth is None:
                 complete = max(complete, pools.complete)
             if wrong is None:
                 break

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from time import process_time
+
 import pytest
 
 from eqsat.discover.search import search
 from eqsat.extract.cost import Latency, OpCount
+from eqsat.extract.graph import Bounds
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
 from eqsat.lang.text import parse
@@ -39,3 +43,14 @@ def test_forms_of_quotients_are_found() -> None:
     found = search(root, root, model)
     assert found.cost == cost_of([found.term], model) == 8
     assert ">> 10" in str(found.term)
+
+
+def test_prices_of_thousands_take_no_longer() -> None:
+    class Picoseconds:
+        def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+            return 1000 * Latency().price(op, operands, result)
+
+    root = parse("x%8 + x//8*8 + x//9", {"x": var("x", 0, 999)})
+    started = process_time()
+    assert search(root, root, Picoseconds()).cost == 6000
+    assert process_time() - started < 20
