@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 
 from eqsat.cli.rulesets import LISTED
 from eqsat.egraph.rule import Rule
-from eqsat.prove.proof import instance, prove_rule
+from eqsat.prove.proof import example, prove_rule
 
 ROOT = Path(__file__).parent.parent
 #: Where the code lies as it is installed, for what reads it without importing it.
@@ -125,7 +125,7 @@ def family_page(name: str, prove: bool) -> str:
 
 
 def _values(rule: Rule) -> str:
-    found = instance(rule)
+    found = example(rule)
     if found is None:
         return ""
     return f"with {', '.join(f'`{key}` = {value}' for key, value in found.values.items())} both sides are {found.value}"

@@ -57,14 +57,14 @@ def line_of(row: Row) -> str:
 
 
 def _details(rule: Rule) -> Row:
-    from eqsat.prove.proof import instance
+    from eqsat.prove.proof import example
 
     family = next((name for name, members in LISTED.items() if rule in members), None)
-    example = instance(rule)
+    found = example(rule)
     return {
         "family": family,
         "source": rule.source,
-        "example": None if example is None else {"values": example.values, "both sides": example.value},
+        "example": None if found is None else {"values": found.values, "both sides": found.value},
     }
 
 

@@ -1,11 +1,12 @@
 """The truth of rules that bind an index, such as ``sum(x + y, i, u, v) == sum(x, i, u, v) + sum(y, i, u, v)``.
 
-A letter of a body stands for anything that may speak of the index: here for a load ``X[i]`` from an array of its own
-(``X[i, j]`` in two reductions), whose elements are arbitrary, of 64 bits, so that some lie beyond what an empty maximum
-is, or as the measures in the guard say: with ``modulus(x)`` and ``vmin(x)`` a multiple of the modulus plus the
-remainder, and not below the bound. Over a range with fixed ends a rule is then an identity of finitely many unknowns.
-Every small range is tried, empty and backward ones included: by evaluation, and on request by z3, for all elements at
-once.
+In the body of a reduction a letter stands for any term, also one that has the index in it. Here it is a load ``X[i]``
+from an array of its own (``X[i, j]`` in two reductions), with arbitrary elements. They have 64 bits, so some lie beyond
+the value of an empty maximum. If the guard measures the letter, the load is changed so that the measures hold: with
+``modulus(x)`` and ``vmin(x)`` to a multiple of the modulus plus the remainder that is not below the bound.
+
+Over a range with fixed ends a rule is then an identity of finitely many unknowns. Each small range is tried, empty and
+backward ones included: by evaluation for one content of the arrays, and on request by z3 for all contents.
 """
 
 from __future__ import annotations
@@ -42,23 +43,21 @@ from eqsat.lang.traversal import chain_members, index_level, is_index, topologic
 from eqsat.prove.smt import unrolled
 from eqsat.prove.verify import PROOF_SECONDS, check_equal, differences, prove_equal
 
-#: The ends of the ranges that are tried, the values of other terms, and those of literals.
+#: The ends of the ranges that are tried, the bounds of other terms, and the values of literals.
 ENDS = range(-2, 5)
 VALUES = (-3, 5)
 LITERAL_VALUES = range(-1, 4)
-#: Of rules that find a literal in a body, or ask what that has in common with one, these too: a divisor that is not 1,
-#: of a number that is not itself.
+#: More values of the literals of a rule that divides bodies by literals: 4 has the divisor 2, which is neither 1 nor 4.
 DIVIDED_VALUES = (4,)
-#: The number of values next to the literals of a rule that are tried too.
+#: The most values next to the literals of a rule that are tried too, and the greatest of them that ends a range.
 MOST_FURTHER = 6
-#: The greatest of them that is an end of a range.
 MOST_TRIPS = 64
-#: The points at which an instance is compared.
+#: Instances that have more points are compared at some.
 MOST_POINTS = 100_000
 #: The number of instances that are compared at once: what they have in common is evaluated, and told to z3, once.
 TOGETHER = 32
 EXTREMES = {"max_over", "min_over"}
-#: The values of measures.
+#: The bounds of measures.
 MEASURED = {
     "vmin": (-MOST_TRIPS, MOST_TRIPS),
     "vmax": (-MOST_TRIPS, MOST_TRIPS),
@@ -73,9 +72,9 @@ BODY_BOUNDS = (-6, 6)
 
 @dataclass(frozen=True)
 class _Body:
-    """What a letter that may speak of indices stands for: an element of an array, changed so that its measures hold.
+    """What a letter that may have indices in it stands for: an element of an array, changed so that its measures hold.
 
-    ``levels`` are those of the indices; the term is ``scale`` times what is at least ``low`` and at most ``high``, plus
+    ``levels`` are those of the indices. The term is the element, clamped to ``low`` and ``high``, times ``scale`` plus
     ``offset``.
     """
 
@@ -90,7 +89,7 @@ class _Body:
     def of(
         cls, letter: str, levels: tuple[int, ...], measures: Mapping[str, Mapping[str, Expr]], ends: Collection[str]
     ) -> Self:
-        """The body of a letter; where it is the end of a range these are short."""
+        """The body of a letter. One that is also the end of a range has its bounds: ranges must be short."""
         array = buffer(letter.upper(), "bool" if letter in CONDITIONS else "i64")
         known = measures.get(letter, {})
         scale = reduce(mul, [m for name, m in known.items() if name not in ("vmin", "vmax", "remainder")], const(1))
@@ -112,7 +111,7 @@ class _Body:
 
 @dataclass(frozen=True)
 class Instance:
-    """One rule for a fixed range: both sides, the condition under which they must be equal, and the letters fixed."""
+    """A rule for one range and some literals: both sides, when they must be equal, and the values of letters."""
 
     left: Expr
     right: Expr
@@ -125,6 +124,7 @@ def instances(rule: Rule) -> Iterator[Instance]:
     pattern = rule.pattern
     inside = _inside(pattern)
     ends = [letter for letter in _ends(pattern) if letter not in inside]
+    # values next to the literals that the rule mentions
     further = mentioned(pattern)
     bounds = min([BODY_BOUNDS[0], *further]), max([BODY_BOUNDS[1], *further])
     measures = {
@@ -235,10 +235,10 @@ def seconds_until(until: float) -> float:
 
 
 def _inside(pattern: Pattern) -> dict[str, tuple[int, ...]]:
-    """The letters that may speak of an index, and of which: those around all their places, unless the guard says no."""
-    said = {name[5:] for v in variables([pattern.when]) if (name := str(v.value)).startswith("free_")}
+    """The letters that may have indices in them, and the levels of these: all around, unless the guard has ``free``."""
+    free = {name[5:] for v in variables([pattern.when]) if (name := str(v.value)).startswith("free_")}
     around = levels_around(pattern.left)
-    letters = [letter for letter in sorted(around) if letter in TERMS + CONDITIONS and letter not in said]
+    letters = [letter for letter in sorted(around) if letter in TERMS + CONDITIONS and letter not in free]
     return {letter: around[letter] for letter in letters if around[letter]}
 
 
@@ -265,7 +265,7 @@ def _measures(pattern: Pattern) -> dict[str, dict[str, Expr]]:
 def _defined_measures(
     pattern: Pattern, measures: Mapping[str, Mapping[str, Expr]], bodies: Mapping[str, _Body]
 ) -> Iterator[Expr]:
-    """What measures are: of a letter with one value by that value, of a body how they go together."""
+    """What is true of measures: of a letter with one value by that value, of a body how the measures fit together."""
     letters = {str(v.value): v for v in variables([pattern.left])}
     for letter, known in measures.items():
         body = bodies.get(letter)
@@ -291,7 +291,7 @@ def _defined_measures(
 
 
 def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], images: dict[str, Expr]) -> Expr:
-    """A side or the guard of a rule, with terms for its letters; ``images`` are what they are for, and it is added to.
+    """A side or the guard of a rule with terms for its letters; those found here are added to ``images``, by letter.
 
     Ends of ranges are numbers from the start, so that bodies are as wide as their range makes them.
     """
@@ -310,7 +310,7 @@ def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], 
         return make("where", found, const(1), const(0)) if found.is_bool and not term.is_bool else found
 
     def opened(term: Expr, scope: Mapping[int, Expr]) -> Expr:
-        """``term`` with the letters that may speak of indices replaced by elements of arrays, the others by values."""
+        """``term`` with elements of arrays for the letters that may have indices in them, and values for the others."""
         if term.op == "var" and not is_index(term):
             name = str(term.value)
             if name in bodies:
@@ -332,7 +332,7 @@ def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], 
 
 
 def _image(name: str, bodies: Collection[str], bounds: tuple[int, int]) -> Expr:
-    """What stands for a letter that is no body and is not fixed, or for a measure."""
+    """What stands for a measure, or for a letter that is no body and has no fixed value."""
     if name.startswith(("free_", *[f"{asked}_" for asked in FOUND_IN_BODIES])):
         return const(1)
     if name in CONDITIONS:

@@ -32,12 +32,14 @@ FEW = 16
 
 #: Boxes of up to this number of points are swept as they are.
 LEAF = 2**16
-#: The most elements of one array while a domain is swept: a few of them fit the cache.
+#: The most points that are evaluated at once while a domain is swept: a few arrays of that size fit the cache.
 SWEEP = 2**17
-#: The same where no machine integer holds some value: each then takes a hundred times as long, and more.
+#: The same where a value may exceed 64 bits: such a point takes a hundred times as long, and more, and the clock is
+#: looked at between boxes.
 SWEEP_OF_WIDE = 2**8
 
-#: Bytes that the verdicts on all conditions may take at once.
+#: The most bytes of the arrays that say where each condition holds; with many conditions fewer points are evaluated at
+#: once.
 VERDICTS = 2**25
 
 
@@ -48,7 +50,8 @@ class UndecidedError(Exception):
 def confirmed(conditions: Sequence[Expr], point: Point) -> Point:
     """``point``, if all ``conditions`` hold there.
 
-    Raises ``UndecidedError`` if one does not: who claims the point has made up a value that the language determines.
+    Raises ``UndecidedError`` if one does not: the procedure that found it takes some term for an unknown whose value
+    the variables determine.
     """
     if all(bool(holds) for holds in evaluate(conditions, point, total=True)):
         return point
@@ -308,12 +311,13 @@ def _parts(conditions: Sequence[Expr]) -> list[Ranges]:
 
     Where a term is not linear, a variable is chosen that makes it so, with the shortest range; else the widest of all.
     """
-    crooked = next((term for term in topological(conditions) if not is_linear(term)), None)
-    if crooked is None:
+    nonlinear = next((term for term in topological(conditions) if not is_linear(term)), None)
+    if nonlinear is None:
         variable = max(variables(conditions), key=extent)
     else:
-        either = crooked.op == "mul" or crooked.op in BITWISE or crooked.op in OWN
-        variable = min(variables(crooked.args if either else crooked.args[1:]), key=extent)
+        # a quotient is linear once its divisor is a literal
+        second = nonlinear.op in DIVISIONS or nonlinear.op in SHIFTS
+        variable = min(variables(nonlinear.args[1:] if second else nonlinear.args), key=extent)
     low, high = variable.vmin, variable.vmax
     if not is_finite(low, high):
         raise UndecidedError(f"the range of {variable.value!r} has no end")

@@ -41,16 +41,17 @@ from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3
 Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"]
 
-#: How long the proof of one rule may take unless its caller says otherwise: three times what the longest shipped takes.
+#: Seconds that the proof of a rule may take unless its caller says otherwise: three times the longest of a shipped one.
 RULE_SECONDS = 120.0
-#: How many points one search may try, about, and how many values a letter has at most.
+#: About how many points are tried of a rule. Each letter and measure gets as many values as that allows, up to the
+#: second number.
 _POINTS = 2_000_000
 _MOST_VALUES = 19
-#: How many instances of its literals a rule gets, and z3's limit for each, in steps of its own.
+#: About how many combinations of literals are proved one by one, and z3's limit for each, in steps of its own.
 _INSTANCES = 250
 _INSTANCE_STEPS = 200_000
-#: How many bits the letters of a rule with bit operators have, without divisions and products, and with them; and z3's
-#: limit for a proof about these.
+#: The bits of the letters of a rule with bit operators: without divisions and products, and with them, which take z3
+#: long; and z3's limit for the proof.
 _BITS, _BITS_DIVIDED = 32, 8
 _BITS_STEPS = 50_000_000
 
@@ -82,8 +83,8 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Instance:
-    """Values of the letters of a rule (and what is known of them) for which it applies, and of both its sides."""
+class Example:
+    """Values of the letters and measures of a rule for which it applies, and the value of both its sides."""
 
     values: dict[str, int]
     value: str
@@ -203,6 +204,7 @@ def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
 
 
 def _partly_proved(rule: Rule, until: float) -> Proof:
+    """A proof for each combination of small literals, or, where z3 finds none, what was tried at small values."""
     points = f"{sum(_grid(pattern)[1].size for pattern in _claims(rule))} points"
     instances = 0
     for pattern in _claims(rule):
@@ -230,11 +232,12 @@ def refuse_false(rules: Iterable[Rule]) -> None:
 #: The letters that stand for any integer.
 _PLAIN_LETTERS = frozenset(TERMS + LITERALS) - {"s"}
 
-#: What a conjunct of a guard may be beside the operators of terms, with its sides exchanged.
+#: Comparisons of guards that terms do not have, and what they are with their sides exchanged.
 _SWAPPED = {"gt": "lt", "ge": "le"}
 
 
 def _ways(rule: Rule) -> list[Rule]:
+    """The rule, and if it goes both ways its reverse."""
     return [rule, rule.reverse()] if rule.both_ways else [rule]
 
 
@@ -286,6 +289,7 @@ _checked = cache(check_rule)
 
 
 def _search(name: str, pattern: Pattern) -> Counterexample | None:
+    """The smallest of the small values that refute ``pattern``, the rule of that name."""
     pattern = _widened(pattern)
     values, allowed = _grid(pattern)
     left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values, total=True)
@@ -299,7 +303,7 @@ def _search(name: str, pattern: Pattern) -> Counterexample | None:
 
 
 def _smallest(values: Mapping[str, Array], wanted: Array, shape: tuple[int, ...]) -> Callable[[Array], int] | None:
-    """What takes arrays to their values at the smallest point that is ``wanted``, the best example; None for none."""
+    """A function that reads an array at the smallest point that is ``wanted``; ``None`` if no point is."""
     wanted = np.broadcast_to(wanted, shape)
     if not wanted.any():
         return None
@@ -308,11 +312,11 @@ def _smallest(values: Mapping[str, Array], wanted: Array, shape: tuple[int, ...]
     return lambda array: int(np.broadcast_to(array, shape)[where])
 
 
-def instance(rule: Rule) -> Instance | None:
+def example(rule: Rule) -> Example | None:
     """Small values for which a rule applies; none for rules about reductions, and where it applies to large ones alone.
 
-    >>> instance(Rule("mod-small", "x % d", "x", "0 <= vmin(x) and vmax(x) < d"))
-    Instance(values={'d': 3, 'vmax(x)': 2, 'vmin(x)': 2, 'x': 2}, value='2')
+    >>> example(Rule("mod-small", "x % d", "x", "0 <= vmin(x) and vmax(x) < d"))
+    Example(values={'d': 3, 'vmax(x)': 2, 'vmin(x)': 2, 'x': 2}, value='2')
     """
     if rule.pattern.binds_index:
         return None
@@ -324,12 +328,12 @@ def instance(rule: Rule) -> Instance | None:
         for telling in ([v > 1 for v in values.values()], [np.abs(v) > 1 for v in values.values()], ()):
             at = _smallest(values, reduce(np.logical_and, telling, applies), allowed.shape)
             if at is not None:
-                return Instance({shown(letter): at(value) for letter, value in values.items()}, str(at(left)))
+                return Example({shown(letter): at(value) for letter, value in values.items()}, str(at(left)))
     return None
 
 
 def _widened(pattern: Pattern) -> Pattern:
-    """``pattern`` with letters as wide as its literals: their bounds say in which integers it is evaluated."""
+    """``pattern`` with letters as wide as its literals: bounds decide in how many bits evaluation computes."""
     largest = max([LARGEST, *map(abs, mentioned(pattern))])
     letters = [v for v in variables([pattern.left, pattern.right, pattern.when]) if v.vmax == LARGEST]
     wide = {v: var(str(v.value), -largest if v.vmin < 0 else v.vmin, largest) for v in letters}
@@ -365,13 +369,13 @@ def _gcds[T](names: Iterable[str], values: Mapping[str, T], gcd: Callable[[T, T]
 
 
 def _names(pattern: Pattern) -> list[str]:
-    """The letters and measures that ``pattern`` speaks of, and the measures that those speak of; sorted."""
+    """The letters and measures of ``pattern``, and the measures by which those are defined; sorted."""
     names = {str(v.value) for v in variables([pattern.left, pattern.right, pattern.when])}
     measures = [(function, of[0]) for function, *of in (name.split("_") for name in names) if of]
     return sorted(names | {f"{other}_{term}" for function, term in measures for other in _NEEDS.get(function, ())})
 
 
-#: What the definition of a measure speaks of.
+#: The measures by which a measure is defined.
 _NEEDS = {"gcd": ("factor",), "modulus": ("remainder",), "remainder": ("modulus",)}
 
 
@@ -444,7 +448,7 @@ class _Claim:
 
 
 def _facts_of(name: str, letters: Mapping[str, Any], quotients: Quotients) -> list[Any]:
-    """What is true of a measure, or of a letter by its place."""
+    """What the name of a measure, or the letter of shift amounts, says of its value."""
     from z3 import Int
 
     value = letters[name]

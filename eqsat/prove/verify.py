@@ -37,16 +37,17 @@ MOST_POINTS = 10**6
 #: How long a proof may take unless its caller says otherwise.
 PROOF_SECONDS = 10.0
 
-#: Points to look at for a difference before a proof is tried, and the share of its time that they and all sweeps get.
+#: Before a proof: the most points at which a difference is looked for, and the share of the time after which no domain
+#: is swept.
 PROOF_SAMPLES = 1000
 SWEEP_SHARE = 0.5
 #: Points that are compared before the first look at the clock.
 FIRST_PIECE = 16
 
-#: The most pairs of a point and a value of an index that one comparison takes.
+#: The most steps of reductions that one comparison evaluates, over all its points; beyond that it takes fewer points.
 STEPS = 2**26
 
-#: What a check may be worth, the most first.
+#: The kinds of checks, the strongest first.
 CHECKS = ("exhaustive", "proved", "sampled", "unchecked")
 
 
