@@ -1,9 +1,9 @@
 """Measure what operations take on this machine, for :class:`eqsat.extract.cost.Calibrated`.
 
-A :class:`Probe` repeats one step, an operation to measure beside a few others, and is compiled at several lengths. The
-slope of its time over its length is free of what every evaluation takes once; the slopes of all probes together give
-the time of each kind of operation. There are three figures: throughput from steps beside one another, latency from
-steps that each wait for the last, and throughput again with vector instructions.
+A :class:`Probe` repeats one step, which has the operation to measure and a few others, and is compiled at several
+lengths. The slope of its time over its length leaves out what an evaluation takes once, such as the call. A least
+squares fit of all slopes gives the time of each kind of operation. There are three figures: throughput, where steps are
+independent; latency, where each step waits for the last; and throughput with vector instructions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eqsat.lang.expr import Expr, const, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 from eqsat.lang.traversal import topological
 
-#: How often a probe repeats its step: no less than it has operands to take in turn, nor than makes steps differ.
+#: How often a probe repeats its step: at least as often as a program has start values to take in turn, which is 4.
 LENGTHS = (4, 6, 8, 10, 12)
 
 #: Factors and divisors that a probe takes in turn; none is near a power of two.
@@ -48,11 +48,11 @@ class Operands:
 
 @dataclass(frozen=True)
 class Probe:
-    """A step from ``v`` to the next ``v``."""
+    """A step from a value ``v`` to the next."""
 
     #: The kinds of operations that it measures, without their width; several share the time equally.
     measures: tuple[str, ...]
-    #: Of ``v`` and :class:`Operands`; its values must stay in the range of ``v``.
+    #: The next value, of ``v`` and :class:`Operands`; it must stay in the range of ``v``.
     step: Callable[[Expr, Operands], Expr]
     #: Whether operands may be negative.
     signed: bool = False
@@ -181,19 +181,19 @@ def fit(programs: Sequence[Program], nanoseconds: Sequence[float]) -> dict[str, 
         probes[program.probe, program.bits].append((program, time))
     slopes: list[float] = []
     steps: list[dict[str, float]] = []
-    for (probe, bits), of in probes.items():
-        first, last = of[0][0], of[-1][0]
+    for (probe, bits), timed in probes.items():
+        first, last = timed[0][0], timed[-1][0]
         counts = last.operations()
         counts.subtract(first.operations())
         steps.append({kind: count / (last.length - first.length) for kind, count in counts.items() if count})
-        slopes.append(np.polyfit([p.length for p, _ in of], [time for _, time in of], 1)[0])
-        # what one probe measures together is not told apart
+        slopes.append(np.polyfit([p.length for p, _ in timed], [time for _, time in timed], 1)[0])
+        # a probe does not tell apart the kinds that it measures: they take equal times
         steps += [{f"{a} i{bits}": 1.0, f"{b} i{bits}": -1.0} for a, b in pairwise(probe.measures)]
         slopes += [0.0] * (len(probe.measures) - 1)
     found = sorted({kind for step in steps for kind in step})
     matrix = np.array([[step.get(kind, 0.0) for kind in found] for step in steps])
     times = np.linalg.lstsq(matrix, np.array(slopes))[0]
-    # nothing is free: what is could be repeated at will
+    # with a price of 0 an operation could be repeated at will
     return {kind: max(1, round(1000 * time)) for kind, time in zip(found, times, strict=True)}
 
 

@@ -1,6 +1,6 @@
 """Corpora: many cases in a file, one JSON object a line, optimised one by one into one row of output each.
 
-What a case holds is said in :mod:`eqsat.cli.cases`. A row is ``{"id", "out", "cost_before", "cost", "ms", "stop",
+:mod:`eqsat.cli.cases` says what a case holds. A row is ``{"id", "out", "cost_before", "cost", "ms", "stop",
 "nodes", "checked"}``, with ``"lets"`` where subterms are shared, ``"bound"`` from exact extraction and ``"proof"``
 where one was asked for and points were too many (what decided, or why nothing did), or ``{"id", "error"}``; kinds that
 are no list of expressions have rows of their own (:mod:`eqsat.cli.kinds`). Whatever is wrong with one case becomes its
@@ -21,6 +21,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from eqsat.optimizer.result import Result
     from eqsat.prove.verify import Check
 
-#: Seconds that the first worker is waited for.
+#: Seconds to wait for a scheduler, and for its first worker.
 PATIENCE = 30
-#: Cases that are given out for each thread of the workers: more lie ready while the first of them is not done.
+#: When fewer cases than this are given out to a cluster, it gets this number for each thread of its workers.
 AHEAD = 16
 
 
@@ -55,7 +56,7 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
     except MemoryError:
         return {"id": id_of_line(line, number), "error": "out of memory: give --memory more, or a smaller input"}
     except BaseException as error:
-        # no signal raises anything here: functions of rules, operators and cost models may
+        # a function of a rule, operator or cost model may raise anything; a signal raises nothing in a worker
         return {"id": id_of_line(line, number), "error": reason(error)}
 
 
@@ -175,39 +176,36 @@ def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1, skip: i
     died for want of memory, and is an error row if that fails too. They are spawned, not forked: the caller may run
     threads (a progress bar does).
     """
-    waiting = numbered_lines(lines)[skip:]
-    order = [number for number, _ in waiting]
-    names = dict(waiting)
-    queue = iter(waiting)
+    waiting = dict(numbered_lines(lines)[skip:])
+    queue = iter(waiting.items())
     workers: list[_Worker] = []
     done: dict[int, Row] = {}
-    again: list[int] = []
+    # over these a worker has died: each is tried once more, alone
+    suspects: list[int] = []
     try:
-        for _ in range(min(jobs, len(order))):
+        for _ in range(min(jobs, len(waiting))):
             workers.append(_Worker(settings))
-        for number in order:
+        for number in waiting:
             while number not in done:
                 idle = [w for w in workers if w.number is None]
-                if not again:
+                if not suspects:
                     for worker in idle:
                         worker.give(next(queue, None))
                 elif len(idle) == len(workers):
-                    workers[0].give((again[0], names[again[0]]))
+                    workers[0].give((suspects[0], waiting[suspects[0]]))
                 ready = wait([w.pipe for w in workers if w.number is not None])
                 for worker in [w for w in workers if w.pipe in ready]:
-                    taken = worker.number
-                    assert taken is not None
+                    taken = cast(int, worker.number)
                     row = worker.take()
-                    if isinstance(row, dict):
-                        done[taken] = row
-                    elif taken not in again:
-                        again.append(taken)
+                    if not isinstance(row, dict) and taken not in suspects:
+                        suspects.append(taken)
                         continue
-                    else:
+                    if not isinstance(row, dict):
                         error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
-                        done[taken] = {"id": id_of_line(names[taken], taken), "error": error}
-                    if taken in again:
-                        again.remove(taken)
+                        row = {"id": id_of_line(waiting[taken], taken), "error": error}
+                    done[taken] = row
+                    if taken in suspects:
+                        suspects.remove(taken)
             yield done.pop(number)
     finally:
         for worker in workers:
@@ -313,11 +311,11 @@ def run_on_cluster(lines: Sequence[str | bytes], settings: Settings, address: st
             raise ValueError(message) from None
         queue = iter(waiting)
         for _ in waiting:
-            # workers may come and go meanwhile
-            most = AHEAD * max(1, sum(client.nthreads().values())) if len(given) < AHEAD else AHEAD
-            while len(given) < most and (task := next(queue, None)):
-                number, line = task
-                given.append((number, line, client.submit(run_line, line, number, settings, pure=False)))
+            if len(given) < AHEAD:
+                # workers may come and go meanwhile
+                most = AHEAD * max(1, sum(client.nthreads().values()))
+                for number, line in islice(queue, most - len(given)):
+                    given.append((number, line, client.submit(run_line, line, number, settings, pure=False)))
             number, line, future = given.popleft()
             try:
                 yield cast(Row, future.result())

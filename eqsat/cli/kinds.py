@@ -110,7 +110,7 @@ def _analysed(record: Record) -> hlo.Instruction | hlo.Computation:
 
 
 class _Simplifier:
-    """Simplifies maps and checks each. ``before`` is what they cost, by the terms found; ``seconds`` what that took."""
+    """Simplifies maps and checks each. ``before`` is what a map cost, by the terms it became; ``seconds`` the time."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -240,25 +240,29 @@ def _split(record: Record, settings: Settings) -> Row:
     given = _nest(extents, record)
     found = split_at_modulo(given)
     made = [a for a in found.axes if a not in given.axes]
-    after: Any = {}
-    for axis in given.axes:
-        if axis.variable in found.images:
-            parts = [a for a in found.axes if a.variable in topological([found.images[axis.variable]])]
-            after[str(axis.variable.value)] = [(str(a.variable.value), a.extent) for a in parts]
     row = {"split": bool(made), **_of_nest(given, found, settings)}
     if not made:
         return row
-    if "ranges" in record:
-        return {**row, "after": {name: _digits(parts) for name, parts in after.items()}, "fresh_ids": len(made)}
-    return {**row, "after": _digits([(f"RANGE({size})", size) for _, size in after["r"]]), "fresh_ids": len(made)}
+    has_names = "ranges" in record
+    after = {}
+    for axis in given.axes:
+        if axis.variable in found.images:
+            parts = [a for a in found.axes if a.variable in topological([found.images[axis.variable]])]
+            names = [str(a.variable.value) if has_names else f"RANGE({a.extent})" for a in parts]
+            after[str(axis.variable.value)] = _digits(names, [a.extent for a in parts])
+    return {**row, "after": after if has_names else after["r"], "fresh_ids": len(made)}
 
 
-def _digits(parts: Sequence[tuple[str, int]]) -> str:
-    """A range in terms of its parts, outermost first."""
-    text, most = parts[0][0], len(parts) - 1
-    for place, (name, size) in enumerate(parts[1:], start=1):
+def _digits(names: Sequence[str], sizes: Sequence[int]) -> str:
+    """A range in terms of its parts, outermost first.
+
+    >>> _digits("xyz", [2, 3, 4])
+    '(x * 3 + y) * 4 + z'
+    """
+    text = names[0]
+    for place, (name, size) in enumerate(zip(names[1:], sizes[1:], strict=True)):
+        text = f"({text})" if place else text
         text = f"{text} * {size} + {name}"
-        text = f"({text})" if place < most else text
     return text
 
 
@@ -269,9 +273,13 @@ def _merge(record: Record, settings: Settings) -> Row:
         raise ValueError(f"'ranges' must be the extents of two adjacent ranges, not {extents!r}")
     given = _nest(dict(zip("ij", extents, strict=True)), record)
     found = consider_merge(given, 0, **settings.optimizing)
-    row = {"merge": found.accepted, **_of_nest(given, found.nest, settings)}
-    counts = {"divmods_before": found.before, "divmods_after": found.after}
-    return {**row, **({"merged": found.nest.axes[0].extent} if found.accepted else {"reason": found.reason}), **counts}
+    return {
+        "merge": found.accepted,
+        **_of_nest(given, found.nest, settings),
+        **({"merged": found.nest.axes[0].extent} if found.accepted else {"reason": found.reason}),
+        "divmods_before": found.before,
+        "divmods_after": found.after,
+    }
 
 
 def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
