@@ -13,7 +13,7 @@ from typing import Any
 from eqsat.lang.display import Displayed, formula, html_table
 from eqsat.lang.expr import Expr, make, rebuild, substitute
 from eqsat.lang.text import numbered, to_text
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import names_of, topological
 from eqsat.prove.verify import Check
 
 #: Laws for steps between which no chain of smaller ones was found.
@@ -253,8 +253,7 @@ def _names(shown: Sequence[Expr]) -> dict[Expr, str]:
     """Names for large subterms that occur several times in ``shown``, in an order in which they can be defined."""
     order = topological(shown)
     users = Counter(arg for term in order for arg in term.args)
-    taken = {str(term.value) for term in order if term.op == "var"}
-    free = numbered("t", taken)
+    free = numbered("t", names_of(shown))
     names: dict[Expr, str] = {}
     widths: dict[Expr, int] = {}
     for term in order:

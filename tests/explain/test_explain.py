@@ -437,3 +437,10 @@ def test_large_subterms_have_names_and_long_terms_lines_of_their_own():
     long = [n for n, line in enumerate(lines) if line.startswith("  = ") and len(line) > 64 and "  [" not in line]
     assert long
     assert all(lines[n + 1].startswith(" " * 8) for n in long)
+
+
+def test_no_subterm_is_called_like_an_array():
+    names = {name: var(name, 0, 9) for name in "abcdefg"}
+    large = parse("(a*b + c*d + e*f + g*a + b*c + d*e)%17*a + (c*e + d*f + a*g)%13", names)
+    derivation = optimize([(large * 32 + names["a"]) // 32 + buffer("t0")[names["a"]] + large]).explain()
+    assert [name for name, _ in derivation.record()["lets"]][:1] == ["t1"]
