@@ -41,7 +41,7 @@ _JSON_NAMES: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
-#: A case has been left out: takes one line that says which and why.
+#: Called for each case that is left out, with one line that says which and why.
 LeaveOut = Callable[[str], object]
 
 
@@ -51,6 +51,8 @@ class Case:
 
     Attributes
     ----------
+    id : str or number
+        Its name in rows and messages.
     variables : dict
         Name to variable.
     lets : list of (str, str)
@@ -61,6 +63,8 @@ class Case:
         Per root the condition under which its value matters; empty if there are none.
     expected, forbidden : list of (str or None)
         Per root what the source expects, and what must not be produced.
+    tags : list of str
+        What it is about, for tests.
 
     >>> read_case('{"id": "a", "vars": {"i": [0, 31]}, "exprs": ["i*8 // 8"]}').variables
     {'i': Expr('i')}
@@ -227,8 +231,7 @@ def case_of(record: Record, name: str = "") -> Case:
     refuse_unknown(kind)
     if kind == "reduce":
         kind, record = "plain", _reduction(record)
-    texts_of, roots_of = _KINDS[kind]
-    texts, conditions = texts_of(record), get_texts(record, "constraints", [])
+    texts, conditions = _KINDS[kind].texts(record), get_texts(record, "constraints", [])
     variables, arrays = get_variables(record), get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     names = [*variables, *arrays, *[name for name, _ in lets]]
@@ -239,7 +242,7 @@ def case_of(record: Record, name: str = "") -> Case:
     variables |= {name: buffer(name) for name in arrays}
     known = variables | {"INVALID": INVALID} if kind == "gate" else variables
     terms = parse_program(lets, [*texts, *conditions], known, _REMEDY)
-    exprs, gates = roots_of(record, terms[: len(texts)], variables)
+    exprs, gates = _KINDS[kind].roots(record, terms[: len(texts)], variables)
     constraints = as_conditions(terms[len(texts) :], conditions)
     remarks = {key: get(record, key, list, []) for key in ("expected", "forbidden", "tags")}
     return Case(id_of(record, name), variables, lets, exprs, constraints, gates, **remarks)
@@ -447,15 +450,19 @@ def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> 
     return expand(terms[0], [variables[name] for name in names]), []
 
 
-#: Per kind the texts to parse, and what to make of the terms: roots and gates.
-_KINDS: dict[
-    str, tuple[Callable[[Record], list[str]], Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]]
-] = {
-    "plain": (_plain_texts, lambda record, terms, variables: (terms, _gates(record, terms))),
-    "gate": (
-        lambda record: [get(record, "before", str)],
-        lambda record, terms, variables: _access(split_gate(terms[0])),
+@dataclass(frozen=True)
+class _Kind:
+    """How cases of a kind are read: their texts, and the roots and gates that the terms of these are."""
+
+    texts: Callable[[Record], list[str]]
+    roots: Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]
+
+
+_KINDS = {
+    "plain": _Kind(_plain_texts, lambda record, terms, variables: (terms, _gates(record, terms))),
+    "gate": _Kind(
+        lambda record: [get(record, "before", str)], lambda record, terms, variables: _access(split_gate(terms[0]))
     ),
-    "shapetracker": (_view_texts, _viewed),
-    "expand": (lambda record: [get(record, "expr", str)], _unrolled),
+    "shapetracker": _Kind(_view_texts, _viewed),
+    "expand": _Kind(lambda record: [get(record, "expr", str)], _unrolled),
 }

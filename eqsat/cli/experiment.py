@@ -41,13 +41,13 @@ from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_o
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
 
-#: What answers are called that have not been optimised.
+#: The model and the extractor of rows that are inputs.
 INPUT = "input"
 
 #: Programs compiled together, and the most terms that one has: the C compiler's time grows faster than their size.
 BATCH, MOST_TERMS = 50, 2000
 
-#: A step of an experiment has been done.
+#: Called after each step of an experiment.
 Advance = Callable[[], object]
 
 
@@ -55,24 +55,24 @@ Advance = Callable[[], object]
 class Row:
     """One answer to one case."""
 
-    #: What it answers, and how it was found; the input itself has the model and the extractor ``"input"``.
+    #: The name of its case, and what chose it; an input has the model and the extractor ``"input"``.
     case: str
     model: str
     extract: str
     roots: tuple[Expr, ...]
     variables: tuple[Expr, ...]
-    #: Of the answer and of the input under the row's model; 0 for the input.
+    #: What the answer and the input cost by the row's model; both 0 for an input.
     cost: int = 0
     cost_before: int = 0
-    #: Of exact extraction; see :attr:`eqsat.optimizer.result.Result.gap`.
+    #: By exact extraction how far from the optimum it may be; see :attr:`eqsat.optimizer.result.Result.gap`.
     gap: float | None = None
-    #: Of choosing from the e-graph with all checks of the answer, and of extraction alone; of the input, those of the
-    #: optimisation that made the e-graph.
+    #: The time to choose the answer from the e-graph and check it, and that of extraction alone; for an input, those
+    #: of the optimisation that made the e-graph.
     milliseconds: float = 0.0
     extraction_milliseconds: float = 0.0
-    #: To evaluate all roots once.
+    #: The time to evaluate all roots once; 0 if it was not measured.
     nanoseconds: float = 0.0
-    #: For each model what it says that the evaluation costs, loads and stores included.
+    #: What each model predicts that this costs, loads and stores included.
     predicted: dict[str, int] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, lea
 
 @contextmanager
 def _or_left_out(name: str, leave_out: LeaveOut) -> Iterator[None]:
-    """Whatever goes wrong with the case of that name leaves it out, but for a model that fails."""
+    """Any error but that of a cost model leaves out the case of that name."""
     try:
         yield
     except PriceError:
@@ -354,7 +354,7 @@ def _answers(case: Case, optimised: Result, models: Mapping[str, CostModel], ext
 
 
 def times(rows: Iterable[Row]) -> tuple[float, float, int]:
-    """Seconds of the optimisations and of choosing from their e-graphs, and how often that was done."""
+    """Seconds of the optimisations, seconds of choosing from their e-graphs, and how many answers were chosen."""
     rows = [*rows]
     chosen = [row.milliseconds for row in rows if row.extract != INPUT]
     return sum(row.milliseconds for row in rows if row.extract == INPUT) / 1000, sum(chosen) / 1000, len(chosen)
@@ -374,7 +374,7 @@ def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> N
                 times[index].append(kernels[index].measure(1))
             advance()
     finally:
-        # an end in the first turn leaves none measured, one after that a median of fewer
+        # ended in the first turn, no row gets a time; after it, each gets the median of the turns that are done
         if all(times):
             nanoseconds = {program: median(found) for program, found in zip(programs, times, strict=True)}
             for row in rows:

@@ -76,7 +76,7 @@ def _unless_dash(context: click.Context, option: click.Parameter, output: Path |
     return None if str(output) == "-" else output
 
 
-#: What options of a file that is written have in common: none and - are standard output.
+#: The type of options that name a file to write: none and - are standard output.
 _OUTPUT: dict[str, Any] = {"type": _FILE_OR_DASH, "callback": _unless_dash}
 
 
@@ -151,13 +151,13 @@ _UNKNOWN_DIVISORS = click.option(
 
 
 def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> float:
-    # a range has no objection to nan
+    # click's range accepts nan
     if not seconds > 0:
         raise click.BadParameter(f"{seconds} is no time: give a number of seconds over 0")
     return seconds
 
 
-#: What options of a time have in common.
+#: The type of options that are numbers of seconds.
 _TIME: dict[str, Any] = {"type": click.FloatRange(min=0, min_open=True), "callback": _a_time}
 _SECONDS = click.option(
     "--seconds",
@@ -244,7 +244,7 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
     before = len(expressions) - context.meta[__name__]
     for place, text in enumerate(expressions):
         if text.startswith("--"):
-            # an expression may begin with a minus, so click has no objection to these
+            # an expression may begin with a minus, so click takes these for expressions
             own = [name for option in context.command.params for name in option.opts]
             if (name := text.partition("=")[0]) in own:
                 raise click.UsageError(f"{name} stands behind --, where all are expressions: give it before")
@@ -324,7 +324,7 @@ def optimize(
     one a line.
     """
     settings = _settings(**options)
-    # files of rules bring operators, which the expressions may have
+    # reads the files of rules: the expressions may have operators that these define
     optimizing = settings.optimizing_roots
     names = _names(ranges, variables, buffers)
     if "-" in expressions and len(expressions) > 1:
@@ -350,7 +350,7 @@ def optimize(
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
     click.echo(to_c(result.exprs) if as_c else _listing(result.exprs, names))
-    # of trees another may be first: what all roots cost together did not choose the answer
+    # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
     for answer in result.pareto:
         if answer.exprs != result.exprs:
             click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
@@ -839,7 +839,7 @@ def _said(error: Exception) -> str:
 
 
 def _writes_files(name: str) -> bool:
-    """Whether a command can be told a file to write to; it says so itself if it needs one."""
+    """Whether a command has the option -o. Such a command needs no standard output, and says so itself if it does."""
     command = app.commands.get(name)
     return command is not None and any("-o" in option.opts for option in command.params)
 

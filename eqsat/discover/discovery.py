@@ -27,7 +27,7 @@ from eqsat.optimizer.front import optimize
 from eqsat.prove.proof import RULE_SECONDS
 from eqsat.rules import DEFAULT
 
-#: How much is looked at of every fragment, first and once more.
+#: The effort for each fragment in a first round, and in a second after that.
 EFFORTS = (Effort(400, 6_000, 2, OpCount()), Effort(3_000, 40_000, 4))
 #: How long one case, and one fragment, may take.
 CASE, FRAGMENT = Budget(seconds=2.0), Budget(seconds=0.5)
@@ -72,9 +72,9 @@ class FoundRule:
     example : str
         The instance that it was made from.
     alone : int
-        What the corpus costs less with this rule beside those that were there.
+        How much less the corpus costs with this rule and those that were there.
     needed : int
-        What it costs more with all that were found, but without this one.
+        How much more it costs with all rules that were found but this one, than with all.
     cases : int
         How many cases cost less with this rule.
     """

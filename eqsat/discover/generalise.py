@@ -30,10 +30,10 @@ _LITERALS = "cdnkmab"
 #: Random points by which guards are told apart, and how often a point that refutes a rule is added.
 POINTS = 6_000
 MOST_REFUTED = 6
-#: How many forms each literal of the right side may have, all right sides together, what is true of the literals, and
-#: the conjuncts of a guard.
+#: The most forms of each literal of the right side, right sides that these make, facts that a guard is chosen from, and
+#: conjuncts of a guard.
 MOST_FORMS, MOST_RIGHTS, MOST_FACTS, MOST_CONJUNCTS = 8, 40, 30, 3
-#: A guard with one conjunct more must hold at this many times the points.
+#: A guard with one more conjunct is preferred if it holds at this many times the points, or more.
 _WORTH = 1.5
 
 Bits = NDArray[np.bool_]
@@ -71,11 +71,11 @@ def _literals_of(term: Expr) -> dict[int, None]:
 
 
 class _Generaliser:
-    """What is tried for one example, with some literals kept as they are."""
+    """The search for the rule of one example in which some literals, those to ``keep``, get no letter."""
 
     def __init__(self, left: Expr, right: Expr, keep: frozenset[int], shifted: frozenset[int], name: str) -> None:
         self.left, self.right, self.keep, self.name = left, right, keep | shifted, name
-        #: The literals by which something is shifted: no letter, nor what is computed of letters, may stand there.
+        #: The literals by which something is shifted: the right side must have them as they are.
         self.shifted = shifted
         self.terms = [t for t in variables([left]) if str(t.value) not in "pqr"]
         numbers = [number for number in _literals_of(left) if number not in self.keep]
@@ -98,7 +98,6 @@ class _Generaliser:
         left = self._pattern(self.left, letter_of)
         facts = [fact for fact in self._facts() if bool(self._at_example(fact))]
         points = _Points(self, facts)
-        # the divisors of a pattern may not be zero: those are excused
         for _ in range(MOST_REFUTED):
             if (guarded := self._best(left, facts, points)) is None:
                 return None
@@ -113,6 +112,7 @@ class _Generaliser:
     def _best(self, left: Expr, facts: Sequence[Expr], points: _Points) -> tuple[Expr, list[Expr]] | None:
         """The right side and the guard that hold at most points and are refuted at none."""
         holds = points.hold(facts)
+        # where the left side divides by zero a rule claims nothing
         excused = ~points.defined(left)
         value = points.value(left)
         best: tuple[float, Expr, list[Expr]] | None = None
@@ -130,7 +130,7 @@ class _Generaliser:
     def _pattern(self, term: Expr, letter_of: Mapping[int, Expr]) -> Expr:
         order = topological([term])
         images = {t: letter_of[t.vmin] for t in order if t.op == "const" and t.vmin in letter_of}
-        # the 0 of a letter for conditions is none of the term
+        # a letter for conditions is `p != 0`: its 0 is no literal of the term
         return substitute([term], images | self.wide | {t: t for t in order if is_condition_letter(t)})[0]
 
     def _rights(self) -> Iterator[Expr]:
@@ -203,7 +203,10 @@ class _Generaliser:
 
 
 class _Points:
-    """Random values of letters and measures, many of which satisfy what is true in the example."""
+    """Random values of letters and measures; many of them satisfy what is true in the example.
+
+    The first numbers of ``mixed`` are weights: how often a value is drawn in that way.
+    """
 
     def __init__(self, of: _Generaliser, facts: Sequence[Expr]) -> None:
         random = np.random.default_rng(0)
@@ -221,7 +224,7 @@ class _Points:
             ways = [(4, between(-6, 12)), (2, between(1, 9)), (1, between(-40, 70))]
             self.values[letter] = mixed((1, of.values[letter]), *ways)
         for letter, other in [(str(f.args[0].value), f.args[1]) for f in facts if f.op == "eq"]:
-            # literals that others determine
+            # half of the time, so that guards that ask for equality hold at some points
             if letter in of.literals and {str(v.value) for v in variables([other])} <= of.literals.keys():
                 determined = evaluate([other], self.values, total=True)[0]
                 self.values[letter] = mixed((1, self.values[letter]), (1, determined))

@@ -39,7 +39,8 @@ MOST_LITERALS = 11
 LARGEST, WIDEST = 2**31, 2**62
 #: Roots that would be written with more operators and leaves are not searched.
 LONGEST = 120
-#: How many terms of one pass are compared with the target, and how often a pass begins anew.
+#: How many terms of one pass are compared with the root on its domain, and how often a pass begins anew because a term
+#: was wrong at a point that is then added.
 MOST_TRIED = 40
 MOST_ROUNDS = 8
 #: Sets of points that are combined, the cheapest and largest first.
@@ -63,8 +64,8 @@ class Effort:
     at_once: int = 400_000
     #: The most bases that are tried.
     bases: int = 6
-    #: By which prices terms are grown, those of as much as the answer costs by them among them; if not by those of the
-    #: model. By the number of operators few steps reach all short terms, whatever divisions cost.
+    #: By which prices terms are grown, up to the cost of the answer by these prices; by default those of the model. The
+    #: number of operators reaches all short terms in few steps, whatever divisions cost.
     growth: CostModel | None = None
 
 
@@ -89,12 +90,15 @@ class Found:
     #: The cheapest term known, equal to the input.
     term: Expr
     cost: int
-    #: Whether all terms that cost less, shared subterms paid each time, were looked at over the literals of the case.
+    #: Whether all terms that cost less were looked at: those over the literals of the case, if each use of a shared
+    #: subterm is paid.
     least: bool
 
 
 def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) -> Found:
     """The cheapest term found that equals ``root``, and costs no more than ``answer``, an equal one.
+
+    The root must be one that :func:`within_reach` accepts.
 
     >>> from eqsat import parse, var
     >>> from eqsat.extract import Latency
@@ -131,11 +135,12 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
                 break
             # the newest points are told apart first
             points = {name: np.append(wrong.get(name, values[0]), values[:-1]) for name, values in points.items()}
+    # the last step looks at all terms that cost up to 1 more than those that were grown
     return Found(best, cost, cost <= complete + 2)
 
 
 def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
-    """Points of the domain: all, if they are few, else corners, random ones, and those beside which the value jumps."""
+    """Points of the domain: all, if they are few, else corners, random ones, and both sides of rare jumps in value."""
     if domain_size(names) > 2**16:
         return {name: values.astype(np.int64) for name, values in sample(names, [], POINTS, seed=0).items()}
     whole = grid(names)
@@ -152,7 +157,10 @@ def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
 
 
 def _bases(root: Expr, answer: Expr, cost: int, model: CostModel) -> list[Expr | None]:
-    """Nothing, and the subterms that cost least less than the answer: what they compute is free in their pass."""
+    """No base, and the subterms that cost less than the answer, the most expensive first.
+
+    Of a quotient the remainder is one too, and the other way round: their pass has what they compute for free.
+    """
     terms = {t: cost_of([t], model) for t in topological([root, answer]) if t.args}
     for t in [t for t in terms if t.op in DIVISIONS]:
         for partner in (make("floordiv", *t.args), make("mod", *t.args)):
@@ -162,7 +170,7 @@ def _bases(root: Expr, answer: Expr, cost: int, model: CostModel) -> list[Expr |
 
 
 class Pools:
-    """The terms of one pass: rows of values, what each is made of, and its cost beside the base."""
+    """The terms of one pass, integers and conditions, and the last step. Costs are without that of the base."""
 
     def __init__(
         self,
@@ -197,7 +205,7 @@ class Pools:
         return np.array([np.broadcast_to(v, POINTS) for v in values], dtype=np.int64)
 
     def price(self, op: str, *operands: int | bool) -> int:
-        """The price over operands that are literals, or whose sign alone is known (a bool)."""
+        """The price over operands that are literals (integers), or others (bools: whether they may be negative)."""
         key = (op, *[(type(x), x) for x in operands])
         if key not in self._prices:
             bounds = [((-99 if x else 0), 1000) if isinstance(x, bool) else (x, x) for x in operands]
@@ -205,6 +213,7 @@ class Pools:
         return self._prices[key]
 
     def _grow(self) -> int:
+        """Add the terms of each cost, and return the cost up to which all are there."""
         for cost in range(1, max(1, self.budget)):
             parts: list[list[Values]] = [[], []]
             made: list[list[NDArray[np.int32]]] = [[], []]
@@ -259,13 +268,14 @@ class Pools:
                     yield 0, "where", tuple(g.ravel() for g in grid_of)
 
     def _pairs(
-        self, sort: int, op: str, pool: Pool, left: int, whole: bool = False
+        self, sort: int, op: str, pool: Pool, left: int, no_literals: bool = False
     ) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+        """The operator with the rows of two operands that cost ``left`` together."""
         for a in range(left + 1):
             if OPS[op].commutes and a > left - a:
                 break
             x, y = pool.of(a), pool.of(left - a)
-            if whole:
+            if no_literals:
                 x, y = np.setdiff1d(x, pool.literals), np.setdiff1d(y, pool.literals)
             pairs = np.meshgrid(x, y, indexing="ij")
             yield sort, op, (pairs[0].ravel(), pairs[1].ravel())
@@ -282,6 +292,7 @@ class Pools:
         yield from self._last_condition() if self.is_bool else self._last_integer(self.target, self.budget)
 
     def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Iterator[tuple[int, Expr]]:
+        """Terms with the values ``target`` of one more operator, or of a few; ``nested`` within a multiple."""
         yield from self._sums(target, budget)
         yield from self._constant_off(target, budget)
         yield from self._selections(target, budget)
@@ -379,6 +390,7 @@ class Pools:
                 yield total[at], make(op, term(sides[at]), term(sides[partner[0][at]]))
 
     def _last_condition(self) -> Iterator[tuple[int, Expr]]:
+        """The target as a comparison, or as two conditions joined."""
         integers, conditions = self.pools
         holds = self.target != 0
         if holds.all() or not holds.any():
@@ -434,7 +446,7 @@ _NAMES = list(OPS)
 
 
 class Pool:
-    """Terms of one sort: a row of values each, what it is made of, and its cost."""
+    """Terms of one sort, in rows: the values of each, its operator with the rows of its operands, and its cost."""
 
     def __init__(self, leaves: Sequence[Expr], values: Values) -> None:
         self.values = np.empty((0, POINTS), np.int64)
@@ -472,7 +484,7 @@ class Pool:
         return self._places(_hash(values))[1]
 
     def meeting(self, target: Values) -> list[int]:
-        """The rows that have these values."""
+        """The row that has these values, if there is one."""
         at, known = self._places(_hash(target[None]))
         return [int(at[0])] if known[0] else []
 
@@ -514,7 +526,7 @@ def _packed(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def _best_sets(sets: NDArray[np.uint64], costs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first row of each set, the cheapest and largest sets first."""
+    """The cheapest row of each set, those of cheap and large sets first; only as many as are combined."""
     order = np.lexsort((-np.bitwise_count(sets).astype(int), costs))
     _, first = np.unique(sets[order], return_index=True)
     rows = order[np.sort(first)]
@@ -536,7 +548,7 @@ def _cheapest_covering(
 
 
 def _literals(root: Expr, answer: Expr) -> list[int]:
-    """The literals that terms are grown with: those of the case, products and quotients, neighbours, the least."""
+    """The literals that terms are grown with: those of the case, their products, quotients and neighbours; 1, 2, -1."""
     own = [t.vmin for t in topological([answer, root]) if t.op == "const"]
     near = [c + step for c in own for step in (-1, 1)]
     few = list(dict.fromkeys(own))[:3]
