@@ -33,7 +33,7 @@ LEAST_SECONDS = 0.002
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one kernel."""
+    """The outcome for one kernel."""
 
     #: The optimised kernel.
     program: Program

@@ -118,8 +118,8 @@ def discover(
     cost: CostModel | str = LATENCY,
     theory: bool = True,
     seconds: float = 60.0,
-    advance: Callable[[], object] = int,
-    keep: Callable[[FoundRule], object] = bool,
+    advance: Callable[[], object] = lambda: None,
+    keep: Callable[[FoundRule], object] = lambda rule: None,
 ) -> Discovery:
     """Find rules that make the answers to a corpus cheaper.
 
@@ -128,17 +128,17 @@ def discover(
     cases : iterable of Case
         The corpus.
     rules : sequence of Rule
-        What is there already: what these derive is not found again.
+        The rules that are there already: what they derive is not found again.
     cost : CostModel or str
-        What is cheap: a model or its name, as for :func:`eqsat.optimize`.
+        The cost model or its name, as for :func:`eqsat.optimize`.
     theory : bool
-        Whether linear arithmetic works beside the rules, as for :func:`eqsat.optimize`.
+        Whether linear arithmetic is used besides the rules, as for :func:`eqsat.optimize`.
     seconds : float
         How long to look for candidates, in processor time. Ranking comes after that.
     advance : callable
         Called after each fragment.
     keep : callable
-        Called with each rule that is found, when it is not ranked yet.
+        Called with each rule as it is found, before the rules are ranked.
 
     Raises
     ------
@@ -189,10 +189,10 @@ class _Search:
                     self.look_at(fragment, effort)
                     seen_now.add(fragment)
                     advance()
-                answers = [self.optimized(case, self.all_rules()) for case in self.cases]
+                answers = [self.optimized(case, self.with_rules(self.found)) for case in self.cases]
             seen |= seen_now
         ranked = self.ranked(before)
-        after = self.costs(ranked) if ranked else before
+        after = self.costs(ranked, self.cases) if ranked else before
         return Discovery(ranked, sum(before), sum(after), len(seen), self.pairs, tuple(left_out))
 
     def answers(self) -> tuple[list[tuple[Expr, ...]], list[str]]:
@@ -209,8 +209,8 @@ class _Search:
         self.cases = [case for case, _ in kept]
         return [answer for _, answer in kept], left_out
 
-    def all_rules(self, found: Sequence[FoundRule] | None = None) -> tuple[Rule, ...]:
-        return (*self.rules, *[each.rule for each in (self.found if found is None else found)])
+    def with_rules(self, found: Sequence[FoundRule]) -> tuple[Rule, ...]:
+        return (*self.rules, *[each.rule for each in found])
 
     def optimized(self, case: Case, rules: tuple[Rule, ...], budget: Budget = CASE) -> tuple[Expr, ...]:
         return optimize(
@@ -226,9 +226,9 @@ class _Search:
     def look_at(self, fragment: Expr, effort: Effort) -> None:
         """Find a rule for a fragment that has a cheaper term which the rules do not find."""
         best = search(fragment, fragment, self.cost, effort)
-        if best.term is fragment or not self.is_plain(best.term):
+        if best.term is fragment or not _has_plain_conditions(best.term):
             return
-        (answer,) = self.optimized(Case((fragment,)), self.all_rules(), FRAGMENT)
+        (answer,) = self.optimized(Case((fragment,)), self.with_rules(self.found), FRAGMENT)
         least = cost_of([answer], self.cost)
         if best.cost >= least:
             return
@@ -244,42 +244,42 @@ class _Search:
                 self.keep(self.found[-1])
                 return
 
-    def is_plain(self, term: Expr) -> bool:
-        """Whether letters of conditions occur in a term as conditions alone, not as the numbers they compare."""
-        inside = [a for t in topological([term]) if t.op != "ne" for a in t.args]
-        return all(a.op != "var" or str(a.value) not in "pqr" for a in (*inside, term))
-
     def fires(self, rule: Rule, fragment: Expr, least: int) -> bool:
         """Whether the rule makes the answer for the fragment that it comes from cheaper."""
-        answer = self.optimized(Case((fragment,)), (*self.all_rules(), rule), FRAGMENT)
+        answer = self.optimized(Case((fragment,)), (*self.with_rules(self.found), rule), FRAGMENT)
         return cost_of(answer, self.cost) < least
 
-    def costs(self, found: Sequence[FoundRule], among: Sequence[int] | None = None) -> list[int]:
-        rules = self.all_rules(found)
-        places = range(len(self.cases)) if among is None else among
-        return [cost_of(self.optimized(self.cases[place], rules), self.cost) for place in places]
+    def costs(self, found: Sequence[FoundRule], cases: Sequence[Case]) -> list[int]:
+        """What the answers to ``cases`` cost with the rules ``found``."""
+        rules = self.with_rules(found)
+        return [cost_of(self.optimized(case, rules), self.cost) for case in cases]
 
     def ranked(self, before: list[int]) -> tuple[FoundRule, ...]:
         """The rules that save something on the corpus, those first that save most."""
         if not self.found:
             return ()
-        together = self.costs(self.found)
-        changed = [place for place, (old, new) in enumerate(zip(before, together, strict=True)) if old != new]
-        least = sum(together[place] for place in changed)
+        rows = zip(self.cases, before, self.costs(self.found, self.cases), strict=True)
+        changed = [(case, old, new) for case, old, new in rows if old != new]
+        cases, least = [case for case, _, _ in changed], sum(new for _, _, new in changed)
         kept = list(self.found)
         for each in reversed(self.found):
-            # what others do as well is left out, the latest first
+            # a rule without which nothing costs more is left out, the latest first
             rest = [other for other in kept if other is not each]
-            if sum(self.costs(rest, changed)) <= least:
+            if sum(self.costs(rest, cases)) <= least:
                 kept = rest
         ranked = []
         for each in kept:
-            alone = self.costs([each], changed)
-            saved = [before[place] - new for place, new in zip(changed, alone, strict=True)]
+            saved = [old - new for (_, old, _), new in zip(changed, self.costs([each], cases), strict=True)]
             rest = [other for other in kept if other is not each]
-            needed = sum(self.costs(rest, changed)) - least
+            needed = sum(self.costs(rest, cases)) - least
             ranked.append(replace(each, alone=sum(saved), needed=needed, cases=sum(s > 0 for s in saved)))
         return tuple(sorted(ranked, key=lambda each: (-each.alone, -each.needed)))
+
+
+def _has_plain_conditions(term: Expr) -> bool:
+    """Whether the letters p, q and r, which stand for conditions as ``p != 0``, occur in that form alone."""
+    operands = [a for t in topological([term]) if t.op != "ne" for a in t.args]
+    return all(a.op != "var" or str(a.value) not in "pqr" for a in (*operands, term))
 
 
 def _order(term: Expr, counts: Counter[Expr]) -> tuple[int, int, str]:

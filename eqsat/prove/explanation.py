@@ -16,14 +16,14 @@ from eqsat.lang.text import numbered, to_text
 from eqsat.lang.traversal import names_of, topological
 from eqsat.prove.verify import Check
 
-#: Laws for steps between which no chain of smaller ones was found.
+#: The laws of coarse steps, those for which no chain of single laws was found.
 COARSE = {
     "normal-form": "both have the same normal form in linear integer arithmetic",
     "unexplained": "no laws were found that lead from one to the other; both sides were only compared",
 }
-#: Subterms of more nodes are printed by name if they occur several times.
+#: Subterms of more nodes than this that occur several times are printed by name.
 MAX_PRINTED = 24
-#: Longer terms have a line of their own.
+#: Terms of more characters than this have a line of their own.
 MAX_COLUMN = 60
 
 
@@ -201,7 +201,7 @@ class _Page:
         yield from self._laws()
 
     def _chains(self) -> Iterator[list[Step]]:
-        """The steps, those together that go on from one another."""
+        """The steps in chains: in each a step begins where the last ended."""
         chain: list[Step] = []
         for step in self.explanation.steps:
             if chain and (step.before, step.given, step.roots) != (chain[-1].after, chain[-1].given, chain[-1].roots):
