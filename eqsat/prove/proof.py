@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, reduce
+from importlib.util import find_spec
 from itertools import combinations, combinations_with_replacement, permutations, product
 from math import gcd, inf
 from time import monotonic
@@ -128,35 +129,47 @@ def prove_rule(rule: Rule, seconds: float = RULE_SECONDS) -> Proof:
 
 def _proved(rule: Rule, until: float) -> Proof:
     """The best proof of a rule that no small example refutes; raise ``TimeoutError`` when the time is over."""
-    try:
-        from z3 import Context
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'") from None
-
+    if find_spec("z3") is None:
+        raise ModuleNotFoundError("proofs of rules need z3: pip install 'eqsat[check]'")
     if rule.pattern.binds_index:
-        if any(next(binding.instances(way), None) is None for way in _ways(rule)):
-            return Proof(rule.name, (), "not proved: no small range meets its guard")
-        if not all(binding.proved(way, until) for way in _ways(rule)):
-            return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
-        return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
+        return _proved_over_ranges(rule, until)
     if rule.pattern.has_bits:
         return _proved_by_bits(rule, until)
     used: dict[str, None] = {}
     for pattern in _claims(rule):
-        for name, (steps, lemmas) in _ATTEMPTS.items():
-            claim = _Claim.of(_without_bits(pattern), Context(), {})
-            instances = lemmas(claim.quotients)
-            if not instances and name != "no lemma":
-                continue
-            answer = claim.decide(steps, until, instances)
-            if isinstance(answer, dict) and (counterexample := _refuted(rule.name, pattern, answer)):
-                return Proof(rule.name, (), "refuted by z3", counterexample)
-            if answer is True:
-                used[name] = None
-                break
-        else:
+        found = _by_lemmas(rule.name, pattern, until)
+        if found is None:
             return _partly_proved(rule, until)
+        if isinstance(found, Counterexample):
+            return Proof(rule.name, (), "refuted by z3", found)
+        used[found] = None
     return Proof(rule.name, ("symbolic",), ", ".join(used))
+
+
+def _proved_over_ranges(rule: Rule, until: float) -> Proof:
+    """The proof of a rule about reductions."""
+    if any(next(binding.instances(way), None) is None for way in _ways(rule)):
+        return Proof(rule.name, (), "not proved: no small range meets its guard")
+    if not all(binding.proved(way, until) for way in _ways(rule)):
+        return Proof(rule.name, ("exhaustive",), "one content of the arrays for each small range")
+    return Proof(rule.name, ("small ranges",), "by z3 for each small range, whatever the elements")
+
+
+def _by_lemmas(name: str, pattern: Pattern, until: float) -> str | Counterexample | None:
+    """The first of the attempts by which z3 proves a claim, or what refutes the claim; ``None`` if none decides."""
+    from z3 import Context
+
+    for attempt, (steps, lemmas) in _ATTEMPTS.items():
+        claim = _Claim.of(_without_bits(pattern), Context(), {})
+        instances = lemmas(claim.quotients)
+        if not instances and attempt != "no lemma":
+            continue
+        answer = claim.decide(steps, until, instances)
+        if isinstance(answer, dict) and (counterexample := _refuted(name, pattern, answer)):
+            return counterexample
+        if answer is True:
+            return attempt
+    return None
 
 
 def _without_bits(pattern: Pattern) -> Pattern:
