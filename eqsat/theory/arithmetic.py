@@ -1,10 +1,10 @@
-"""What a theory answers, and its tables: all that the parts of one know of each other.
+"""The interface of a theory, and its tables.
 
-A part is a class of lemmas that gives some of the answers declared here, by three subjects, or a module of functions of
-a theory; each asks the others through :class:`Arithmetic` alone. None has tables of its own: all are here, by what
-makes them stale, so that a further fact drops what was found without it. Theories that stem from one share its
-:class:`Work`, how much more they do to say more, and its :class:`Witnesses`, which show at once that something can
-hold, so that no proof of the contrary is tried.
+A theory is made of classes, which implement what the three protocols here declare, and of modules of functions that
+take a theory. All of them call each other through :class:`Arithmetic`. Their memo tables are here too, grouped by what
+makes them stale: a new fact drops what was found without it. A theory shares with those that are made from it its
+:class:`Work`, the effort that is left, and its :class:`Witnesses`: sample points, which show that something can hold,
+so that no proof of the contrary is tried.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, atom_f
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 
-#: The share of the time, and seconds, that what was begun is waited for when the time is up.
+#: How long after the deadline unfinished work is waited for: this share of the time, and these seconds besides.
 GRACE, LEAST_GRACE = 0.1, 0.01
 _LATE: ContextVar[float] = ContextVar("late", default=inf)
 
-#: The number of sample points; the first quarter has values close to zero, the next two wider ones, the last any.
+#: The number of sample points.
 POINTS = 64
+#: The largest distance from zero of the first three quarters of the points; the last is from the whole range.
 _REACH = (8, 64, 1024)
+#: Sums below this are computed with 64 bits.
 _SAFE = 2**62
 #: How far the points go where a range has no end.
 _FAR = 2**40
+#: Terms whose sample values are drawn; those of other terms are computed from these.
 _DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
@@ -89,10 +92,10 @@ class NormalForms(Protocol):
         """``and`` or ``or`` over conditions in normal form."""
 
     def in_context(self, junction: Expr) -> Expr:
-        """A junction with each member read where the others hold (under ``or``: fail), if that makes it simpler."""
+        """A junction with each member simplified by assuming the others (under ``or``: their complements)."""
 
     def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
-        """``x`` with remainders as atoms in place of dividends of its quotients, and what each of them stands for."""
+        """``x`` with ``A`` written as ``n*(A//n) + A%n`` for its quotients, and the forms of the remainders ``A%n``."""
 
     def by_factor(self, x: LinearForm) -> tuple[LinearForm, LinearForm] | None:
         """``whole`` and ``rest`` of ``x = f*whole + rest``, with a factor ``f`` of its terms, and ``0 <= rest < f``.
@@ -111,10 +114,10 @@ class Values(Protocol):
         """The tightest bounds known."""
 
     def plain_bounds(self, form: LinearForm) -> Bounds:
-        """Bounds that treat the atoms as independent, but for minima and what stands beside them."""
+        """Bounds that treat the atoms as independent, except for minima and the other terms of the sum."""
 
     def alignment(self, form: LinearForm) -> tuple[int, int]:
-        """A number, and what all values of a form leave modulo it; 0 and the value of a literal."""
+        """``m`` and ``r`` if all values of a form are ``r`` modulo ``m``; of a literal, 0 and its value."""
 
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
         """The ways to read an atom as a quotient, or as a divisor times its quotient."""
@@ -132,32 +135,35 @@ class Values(Protocol):
         """Whether the form is known never to be zero."""
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
-        """What is zero where a comparison holds, and what where it fails, if there the form compared has one value."""
+        """A form that is zero where a comparison holds, and one where it fails; ``ZERO`` if none is known.
+
+        There is one where the form that is compared has a single value.
+        """
 
     def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
-        """Where a quotient ``A // n`` of two values is the lower one, and that value; ``None`` if it has more."""
+        """The condition under which a quotient has the lower of its two values, and that value; else ``None``."""
 
     def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
-        """Where a form of two values has the lower one, and both; ``None`` if it is not seen to have two."""
+        """The condition under which a form has the lower of its two values, and both values; else ``None``."""
 
 
 class Assumptions(Protocol):
-    """What holds, and the theories that know more."""
+    """What is known to hold, and theories that assume further conditions."""
 
     def assuming(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
 
-        ``self`` too once :class:`Work` allows no more theories, or they are nested too deep.
+        Also ``self`` if :class:`Work` allows no more theories, or they are nested too deep.
         """
 
     def inside(self, term: Expr) -> Self | None:
         """What is known in the body of a reduction; ``None`` if its range is empty."""
 
     def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
-        """As :meth:`assuming`, for several facts at once, and not remembered."""
+        """As :meth:`assuming`, for several facts at once; the theory is not memoised."""
 
     def equations(self, outside: Self | None = None) -> list[LinearForm]:
-        """Sums that are known to be zero, but for those that are so ``outside`` too."""
+        """Sums that are known to be zero, except those that ``outside`` knows too."""
 
     def is_defined(self, term: Expr) -> bool:
         """Whether no divisor in ``term``, wherever it stands, can be zero."""
@@ -166,13 +172,13 @@ class Assumptions(Protocol):
         """Whether what is known contradicts ``condition``."""
 
     def every_point(self, terms: Iterable[Expr]) -> Points | None:
-        """All points of the variables of ``terms`` at which the facts hold; ``None`` if that are too many."""
+        """All points of the variables of ``terms`` at which the facts hold; ``None`` if there are too many."""
 
 
 class Arithmetic(NormalForms, Values, Assumptions):
     """A theory: its answers under known facts, and its tables.
 
-    One with more facts is a child, which takes over what its parent knows.
+    A theory that assumes more is its child, which starts with the facts of its parent.
     """
 
     #: Whether terms that are known to be equal have one normal form, however they are written.
@@ -187,32 +193,33 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._clear_values()
         # whether a fact said more than was known
         self.changed = False
-        # what is being found: atoms that what they equal replaces, reductions, junctions that are joined
+        # what is being computed, so that it is not begun again within itself: atoms that are replaced by what they
+        # equal, reductions, junctions
         self._replacing: set[Expr] = set()
         self.reducing: set[Expr] = set()
         self._joining: set[tuple[str, frozenset[Expr]]] = set()
-        # how deep searches are: for divisors of atoms, in quotients by what is no literal, in bit operators, and in
-        # forms multiplied by such divisors
+        # the depth of recursion: in ranges and divisions of atoms, in quotients by what is no literal, in bit
+        # operators, and in forms multiplied by divisors
         self._open = self._laws = self.nested_bits = self.multiplied = 0
 
     def _share(self, parent: Self | None, work: Work) -> None:
-        """What holds whatever is known, and is shared with all relatives."""
+        """What does not depend on facts, and is shared by all theories that stem from one."""
         self.work: Work = parent.work if parent else work
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
-        # of minima their operands, and the minima that these are sums of
+        # by minimum, its operands, and the minima that are terms of these
         self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
         self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
-        # whether any minimum is about
+        # whether there is any minimum; a list, so that it is shared
         self.has_minima: list[bool] = parent.has_minima if parent else [False]
-        # the alternatives that a sum is being taken apart by
+        # the disjunctions that sums are being split by
         self.alternatives: set[Expr] = parent.alternatives if parent else set()
 
     def _copy_facts(self, parent: Self | None) -> None:
-        """What facts say: those of the parent, and soon more."""
-        # which variables they speak of; a term without them means here what it means to the parent
+        """What facts say: at first, those of the parent."""
+        # the variables in facts of this theory; a term without them has the same normal form in the parent
         self.touched: int = parent.touched if parent else 0
         # bounds of atoms and of sums
         self.narrowed: dict[Expr, Bounds] = dict(parent.narrowed) if parent else {}
@@ -222,24 +229,23 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.equal_products: list[EqualProducts] = list(parent.equal_products) if parent else []
         self.nonzero: set[LinearForm] = set(parent.nonzero) if parent else set()
         self.known: dict[Expr, Expr] = dict(parent.known) if parent else {}
-        # conditions said otherwise, by bounds of their variables
+        # by condition, an equal one that bounds its variables
         self.by_bounds: dict[Expr, Expr] = {}
-        # atoms that are known to equal other forms, and those forms as quotients
+        # atoms that are known to equal other forms
         self.equal: dict[Expr, LinearForm] = dict(parent.equal) if parent else {}
-        self.readings: dict[Expr, list[Division]] = dict(parent.readings) if parent else {}
-        # where no normal form says so, by dividend the divisor and the remainder, and what values leave modulo what
+        # of the structural theory: by dividend, a divisor and the known remainder; by atom, its alignment
         self.residues: dict[Expr, tuple[int, int]] = {}
         self._alignments: dict[Expr, tuple[int, int]] = {}
 
     def _clear_forms(self) -> None:
-        """Drop what was memoised of normal forms; bounds and proofs hold however terms are written."""
-        # by term, as it is written, its normal form; the keys of both
+        """Drop memoised normal forms; bounds and proofs hold however terms are written."""
+        # by term, its normal form; the keys of both tables
         self.forms: dict[Expr, LinearForm] = {}
         self.conditions: dict[Expr, Expr] = {}
         self.traversed: set[Expr] = set()
-        # theories that know a condition too
+        # by condition, the theory that assumes it
         self.children: dict[Expr, Self | None] = {}
-        # by operands in normal form, what these make
+        # results of operators, by their operands in normal form
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         self._quotients: dict[tuple[LinearForm, int], LinearForm] = {}
@@ -252,7 +258,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
 
     def _clear_values(self) -> None:
-        """Drop what was memoised of values: bounds, proofs, and the sample points at which the facts hold."""
+        """Drop memoised bounds, proofs, and the sample points at which the facts hold."""
         self._ranges: dict[Expr, Bounds] = {}
         self._bounds: dict[LinearForm, Bounds] = {}
         self._by_cases: dict[LinearForm, Bounds] = {}
@@ -267,13 +273,13 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.changed = True
 
     def inner(self, term: Expr) -> LinearForm:
-        """The form of an operand of an atom, which is in normal form already."""
+        """The form of an operand of an atom, a term that is in normal form already."""
         if (found := self._inner.get(term)) is None:
             found = self._inner[term] = read(term)
         return found
 
     def difference(self, comparison: Expr) -> LinearForm | None:
-        """What a comparison says is zero, or at least zero; ``None`` of other conditions."""
+        """The form that is zero, or at least zero, iff a comparison holds; ``None`` of other conditions and ``ne``."""
         if comparison.op not in ("eq", "lt", "le") or comparison.args[0].is_bool:
             return None
         left, right = map(self.inner, comparison.args)
@@ -317,7 +323,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         return min(left, key=lambda a: a.key)
 
     def operand_count(self, form: LinearForm, most: int) -> int:
-        """How many forms without minima ``form`` chooses from; ``most + 1`` stands for more than ``most``."""
+        """How many cases without minima ``form`` has; ``most + 1`` if there are more than ``most``."""
         found, stack = 0, [form]
         while stack and found + len(stack) <= most:
             part = stack.pop()
@@ -330,16 +336,16 @@ class Arithmetic(NormalForms, Values, Assumptions):
     # how much is done, and what is known
 
     def late_or_raise(self) -> bool:
-        """As :meth:`Work.late_or_raise`: what is said from then on is right, but less."""
+        """As :meth:`Work.late_or_raise`."""
         return self.work.late_or_raise()
 
     def has_time_for(self, form: LinearForm) -> bool:
-        """Whether terms of a form are compared with each other: not of a wide one, nor of a long one that is late."""
+        """Whether the terms of a form may be compared pairwise: no wide form, nor a long one once the time is up."""
         length = len(form.terms)
         return length <= LIMITS.late_terms or (length <= LIMITS.wide_terms and not self.late_or_raise())
 
     def outermost(self) -> Self:
-        """The theory that knows what holds everywhere alone."""
+        """The theory without a parent, which knows only what holds everywhere."""
         return self if self.parent is None else self.parent.outermost()
 
     def holding(self) -> list[Expr]:
@@ -370,12 +376,12 @@ def is_negative(condition: Expr) -> bool:
 
 
 class OverdueError(Exception):
-    """No normal form is waited for any longer."""
+    """The deadline and the grace after it are over: the theory stops without an answer."""
 
 
 @contextmanager
 def late_after(until: float) -> Iterator[None]:
-    """Let theories that are made meanwhile, and given no work of their own, say less from a time on."""
+    """Set the time after which theories that are created in this context do less, unless they are given a ``Work``."""
     token = _LATE.set(min(until, _LATE.get()))
     try:
         yield
@@ -385,10 +391,18 @@ def late_after(until: float) -> Iterator[None]:
 
 @dataclass
 class Work:
-    """What a theory and its relatives may still do to say more; what they say without is right, but less.
+    """The effort that a theory and those that stem from it may still spend; without it, answers are right but weaker.
 
-    New contexts, steps of refutation, and either only until a time of ``time.perf_counter()``. At its ``end`` nothing
-    more is said at all.
+    Attributes
+    ----------
+    contexts : int
+        Theories that may still be made, by assuming a further condition.
+    steps : int
+        Steps of refutation that are left.
+    until : float
+        The time of ``time.perf_counter()`` after which only the cheap methods are used.
+    end : float
+        The time after which no answer is given: :class:`OverdueError` is raised.
     """
 
     contexts: int = LIMITS.contexts
@@ -398,26 +412,26 @@ class Work:
 
     @classmethod
     def ending(cls, until: float) -> Self:
-        """Work until a time; what was begun by then is waited for a little longer."""
+        """Work until a time, and a grace period after it for what was begun by then."""
         now = time.perf_counter()
         return cls(until=until, end=max(now, until) + GRACE * max(0.0, until - now) + LEAST_GRACE)
 
     def late_or_raise(self) -> bool:
-        """Whether the time is up, so that less is to be said; raise :class:`OverdueError` at the ``end``."""
+        """Whether the time is up, so that only cheap methods are used; raise :class:`OverdueError` after ``end``."""
         now = time.perf_counter()
         if now > self.end:
             raise OverdueError
         return now > self.until
 
     def is_late(self) -> bool:
-        """Whether the time is up, for a search that has an answer whenever it ends."""
+        """Whether the time is up, for a search that can stop at any point."""
         return time.perf_counter() > self.until
 
 
 class Witnesses:
-    """The values of terms at sample points: 64 for every variable, some near zero and some from all over its range.
+    """The values of terms at :data:`POINTS` sample points, some near zero and some from all over the ranges.
 
-    An element of a buffer, or a reduction, counts as a variable: at worst a proof is not tried that would succeed.
+    An element of a buffer, or a reduction, counts as a variable: at worst a proof that would succeed is not tried.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", -99, 99), var("y", 0, 9)

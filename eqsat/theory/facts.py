@@ -1,8 +1,8 @@
 """What is known: conditions that hold wherever terms are evaluated, and what they make of bounds and normal forms.
 
 :class:`Facts` keeps them (constraints, gates, the conditions of enclosing selections) as bounds of atoms and of sums,
-as variables that are solved for, as sums that are not zero, and as decided conditions. Under a further condition it is
-another one of its kind, a child, which takes over all that its parent knows.
+as variables that are solved for, as sums that are not zero, and as decided conditions. To assume a further condition
+makes a child, which starts with all that its parent knows.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ from eqsat.lang.traversal import chain_members, domain_size, extent, mentions, t
 from eqsat.theory.arithmetic import Arithmetic, Work
 from eqsat.theory.forms import (
     ZERO,
-    Division,
     EqualProducts,
     LinearForm,
     atom_form,
     combination,
     factors,
     literal_divisor,
-    number,
     read,
     to_expr,
     without,
@@ -45,25 +43,25 @@ _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 
 
 class Facts(Arithmetic):
-    """Known facts, and what is said under them; all answers are memoised, and forgotten when a fact is added."""
+    """Known facts. All answers of a theory are memoised, and forgotten when a fact is added."""
 
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
         super().__init__(parent, work)
         if parent:
             for fact in facts:
-                # a child is given conditions that its parent has normalised
+                # its parent has normalised it
                 self._assume_normal(fact)
             self._propagate_all()
         else:
             self._read_all(list(facts))
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
-        """Add conditions that are known to hold, in an order of their own, until none says more."""
+        """Add conditions that are known to hold, in a fixed order, until none says more."""
         if len(facts) > 1:
             facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
             facts.sort(key=lambda fact: (*_first_read(self.condition(fact)), fact.key))
         for _ in range(LIMITS.readings):
-            # a later fact may decide a part of an earlier one
+            # in the next round a later fact may decide a part of an earlier one
             self.changed = False
             for fact in facts:
                 self.assume(fact)
@@ -76,7 +74,7 @@ class Facts(Arithmetic):
         self._assume_normal(self.condition(fact))
 
     def assume_zero(self, form: LinearForm) -> None:
-        """Add that a form is zero, of the atoms that it has, as the caller has proved."""
+        """Add that a form is zero, which the caller has proved. Its atoms are not normalised again."""
         self.touched |= self.variables.of(to_expr(form))
         self._assume_equal(form)
 
@@ -106,8 +104,8 @@ class Facts(Arithmetic):
     def rewrite(self, equalities: Iterable[tuple[Expr, Expr]]) -> set[Expr]:
         """Add equalities of terms in normal form, simpler ones first; the caller has proved them under the facts.
 
-        They rewrite the normal forms found so far, so that what was said of an atom holds however its operands are
-        written from now on. Equalities of sums are no rewriting: their terms may stand apart.
+        The normal forms found so far are rewritten too, so that what is known of an atom also holds of it with
+        rewritten operands. Equalities of sums are left out: the terms of a sum need not stand together.
 
         Returns
         -------
@@ -123,7 +121,6 @@ class Facts(Arithmetic):
                 self.known[self.negate(before)] = self.negate(found)
             elif read(before).single() is not None:
                 self.forms[before] = self.equal[before] = self.form(after)
-                self._read_also(before)
             else:
                 continue
             self.touched |= self.variables.of(before)
@@ -146,30 +143,21 @@ class Facts(Arithmetic):
         return combination(parts, form.constant)
 
     def assert_bounds(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
-        """Add other ways to say conditions in normal form, which the caller has proved under the facts."""
+        """Add, for conditions in normal form, equal ones that bound variables; the caller has proved them."""
         for before, after in equalities:
             self.by_bounds[before] = self.condition(after)
 
     def given(self, condition: Expr) -> Self | None:
-        """The theory that knows a condition in normal form, and what is known of its variables then."""
+        """As :meth:`assuming`, with the bounds of variables that a condition is known to imply."""
         bounds = self.by_bounds.get(condition)
         theory = self.assuming(condition if bounds is None else bounds)
         return theory if theory is None or bounds is None else theory.assuming(theory.condition(condition))
-
-    def _read_also(self, atom: Expr) -> None:
-        """One more reading of the quotients that the quotient ``atom`` is known to be a sum of."""
-        if n := literal_divisor(atom):
-            dividend = self.form(atom.args[0])
-            division = Division(dividend, number(n), dividend.plus(self.equal[atom], -n), n - 1)
-            for part in self.equal[atom].terms:
-                if part.op == "floordiv" and part in division.remainder.terms:
-                    self.readings[part] = [*self.readings.get(part, ()), division]
 
     def atom(self, term: Expr) -> LinearForm:
         known = self.equal.get(term)
         if known is None or term in self._replacing:
             return atom_form(term)
-        # what it equals may have a simpler normal form by now, in which the atom itself may occur again
+        # what it equals may have a simpler normal form by now, and that may contain the atom again
         self._replacing.add(term)
         form = self.form(to_expr(known))
         self._replacing.discard(term)
@@ -194,6 +182,7 @@ class Facts(Arithmetic):
         self._narrow(direction, (low, None) if sign > 0 else (None, -low))
 
     def _narrow(self, direction: LinearForm, to: tuple[int | None, int | None]) -> None:
+        """Add bounds of a form without constant; ``None`` is no bound."""
         low, high = self.bounds(direction)
         low = low if to[0] is None else max(low, to[0])
         high = high if to[1] is None else min(high, to[1])
@@ -202,7 +191,7 @@ class Facts(Arithmetic):
         self._forget()
         if (atom := direction.single()) is not None:
             self.narrowed[atom] = (low, high)
-            self._narrow_numerator(atom, low, high)
+            self._narrow_dividend(atom, low, high)
         else:
             self.directions = [(d, b) for d, b in self.directions if d != direction]
             self.directions.append((direction, (low, high)))
@@ -211,15 +200,16 @@ class Facts(Arithmetic):
             if low == high:
                 self._solve(direction.shifted(-low))
 
-    def _narrow_numerator(self, atom: Expr, low: int, high: int) -> None:
+    def _narrow_dividend(self, atom: Expr, low: int, high: int) -> None:
+        """Bounds of a quotient by a literal are bounds of its dividend."""
         divisor = literal_divisor(atom)
-        numerator = self.inner(atom.args[0]) if divisor > 0 else ZERO
-        if numerator.terms:
-            self._assume_at_least(numerator, low * divisor)
-            self._assume_at_least(numerator.times(-1), -(high * divisor + divisor - 1))
+        dividend = self.inner(atom.args[0]) if divisor > 0 else ZERO
+        if dividend.terms:
+            self._assume_at_least(dividend, low * divisor)
+            self._assume_at_least(dividend.times(-1), -(high * divisor + divisor - 1))
 
     def _propagate_all(self) -> None:
-        """Narrow bounded sums and their atoms, and move ends that are excluded, by what else is known since."""
+        """Narrow bounded sums and their atoms by what else is known since, and move lower bounds that are excluded."""
         for _ in range(LIMITS.propagations if self.directions or self.nonzero else 0):
             narrowed = dict(self.narrowed)
             for direction, (low, high) in list(self.directions):
@@ -228,7 +218,7 @@ class Facts(Arithmetic):
                     self._narrow(direction, (low, high))
                 else:
                     self._propagate(direction, low, high)
-            # the opposite of each is among them
+            # the set has the opposite of each form, so this moves upper bounds too
             for form in sorted(self.nonzero, key=hash):
                 if self.bounds(form)[0] == 0:
                     self._assume_at_least(form, 1)
@@ -255,7 +245,7 @@ class Facts(Arithmetic):
         self._assume_at_least(form.times(-1), 0)
 
     def _solve(self, form: LinearForm) -> None:
-        """``form == 0`` replaces a variable, or else an element, with coefficient 1 or -1.
+        """Solve ``form == 0`` for a variable, or else an element of an array, with coefficient 1 or -1.
 
         ``x % 8 == 0`` makes ``x`` ``8*(x//8)``, and ``x % n == 0`` makes it ``n*(x//n)``.
         """
@@ -263,18 +253,18 @@ class Facts(Arithmetic):
             if atom.op in ("var", "load") and abs(coefficient) == 1 and atom not in self.solved:
                 rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
                 with_itself = [a for a in rest.terms if mentions(a, atom)]
-                is_solved = all(self._quotient_of(a, atom) for a in with_itself)
+                is_solved = all(self._is_quotient_of(a, atom) for a in with_itself)
                 if rest.terms and (is_solved or self._is_multiple(rest, atom, with_itself)):
                     low, _ = self.range(atom)
                     self.solved[atom] = rest
                     self._forget()
                     if low > 0:
-                        self._assume_positive_factors(rest)
+                        self._assume_positive_factor(rest)
                     return
         self._solve_product(form)
 
     def _solve_product(self, form: LinearForm) -> None:
-        """``form == 0`` of two products of variables makes the larger one a multiple of the other."""
+        """If ``form == 0`` equates two products of variables, replace the one with more factors from now on."""
         if form.constant or len(form.terms) != 2:
             return
         monomials = sorted(form.terms, key=lambda atom: (-len(factors(atom)), -atom.key))
@@ -287,21 +277,21 @@ class Facts(Arithmetic):
                 self._forget()
                 return
 
-    def _assume_positive_factors(self, product: LinearForm) -> None:
-        """Of a positive product in which but one factor is seen to be positive that one is too."""
+    def _assume_positive_factor(self, product: LinearForm) -> None:
+        """Add that the one factor of a positive product that may not be positive is."""
         term = product.single()
-        unseen = [f for f in factors(term) if self.range(f)[0] <= 0] if term is not None else []
-        if len(unseen) == 1:
-            self._narrow(atom_form(unseen[0]), (1, None))
+        unknown = [f for f in factors(term) if self.range(f)[0] <= 0] if term is not None else []
+        if len(unknown) == 1:
+            self._narrow(atom_form(unknown[0]), (1, None))
 
-    def _quotient_of(self, atom: Expr, variable: Expr) -> bool:
-        """Whether ``atom`` is a quotient whose numerator has ``variable`` as a plain term."""
+    def _is_quotient_of(self, atom: Expr, variable: Expr) -> bool:
+        """Whether ``atom`` is a quotient by a literal whose dividend has ``variable`` as a plain term."""
         terms = self.inner(atom.args[0]).terms if atom.op == "floordiv" and atom.args[1].op == "const" else {}
         is_plain = terms.get(variable) in (1, -1)
         return is_plain and not any(a is not variable and mentions(a, variable) for a in terms)
 
     def _is_multiple(self, form: LinearForm, variable: Expr, atoms: Sequence[Expr]) -> bool:
-        """Whether ``atoms``, the terms of ``form`` with the variable, are ``A//d*d``, of an ``A`` with it as a term."""
+        """Whether the ``atoms`` of ``form`` that mention the variable are ``A//d*d``, of an ``A`` with it as a term."""
         quotients = {q: None for a in atoms for q in factors(a) if q.op == "floordiv" and mentions(q, variable)}
         if len(quotients) != 1:
             return False
@@ -340,9 +330,9 @@ class Facts(Arithmetic):
         return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors)
 
     def excludes(self, condition: Expr) -> bool:
-        """Whether what is known contradicts ``condition``: at every point, or, of larger domains, as found by reading.
+        """Whether what is known contradicts ``condition``: by trying all points, or if the domain is large, by reading.
 
-        What is known is read again where the condition holds. Nothing is contradicted once the time is up.
+        To read means to make a theory of the condition and all that is known. Once the time is up, the answer is no.
         """
         if self.late_or_raise():
             return False
@@ -357,8 +347,8 @@ class Facts(Arithmetic):
     def every_point(self, terms: Iterable[Expr]) -> Points | None:
         """All points, of the variables of ``terms`` and of what is known, at which that holds.
 
-        ``None`` if that are too many, counting the steps of reductions, or if points do not say what a load is, or the
-        index of a reduction outside.
+        ``None`` if there are too many, counting the steps of reductions, or if a term depends on an element of an
+        array or on the index of an enclosing reduction, which no point has.
         """
         known = self.holding()
         roots = [*terms, *known]

@@ -5,77 +5,81 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TheoryLimits:
-    """How much work the theory does before it takes less exact an answer: each limit costs precision, never truth."""
+    """How much work the theory does. Beyond a limit its answer is less precise, but never wrong."""
 
     # conditions
-    #: A member of a conjunction or disjunction is tested against this number of others; in longer ones it is not
-    #: tested.
+    #: Other members of a conjunction or disjunction that a member is tested against; with more it is not tested.
     deciding: int = 8
-    #: Members of a junction with up to this number of terms are read again where the others are decided.
+    #: Terms of a member that is simplified by assuming the other members; larger members are not.
     reread_terms: int = 200
-    #: Terms of conditions that are compared, or select between conditions, and so are said twice; larger ones stay
-    #: whole.
+    #: Terms of a condition that is compared, or selects between conditions, and so would be written twice; larger ones
+    #: are not expanded.
     repeated_terms: int = 500
-    #: A comparison of minima and maxima is split into up to this number without them; else it stays whole.
+    #: Comparisons that one comparison of minima and maxima is split into; if it takes more, it is not split.
     split_comparisons: int = 8
-    #: If the ends of a sum are at most this far apart, its comparisons ask which values between them it reaches.
+    #: The difference of the bounds of a sum whose reachable values are enumerated; beyond it, they are not.
     reached_values: int = 2048
 
     # conjectures
-    #: Points at which conjectures are made.
+    #: Sample points that conjectures are read off.
     samples: int = 256
-    #: Points of a domain that a conjecture is evaluated over as a whole; over larger ones it needs another proof.
+    #: Points of a domain over which a conjecture is proved by evaluation; over larger ones it needs another proof.
     conjecture_points: int = 1 << 18
-    #: The same, of a domain that is a period and so says all.
+    #: The same for a period, which stands for an unbounded domain.
     periodic_points: int = 1 << 16
-    #: The greatest size of a variable of which something is conjectured: what machine integers hold.
+    #: The largest magnitude of the variables in a conjecture: what 64 bits hold, also one step further.
     conjectured_value: int = 2**63 - 2
-    #: Atoms of the terms of which something is conjectured; with more, nothing is.
+    #: Atoms among which conjectures are sought; with more, none are.
     conjecture_atoms: int = 128
-    #: At fewer points than unknowns plus this number, a combination says nothing.
+    #: A combination of N unknowns is conjectured only from N plus this number of points.
     spare_points: int = 16
-    #: Operators and leaves that a sum of variables may have beyond a quotient by what is no literal, to be conjectured.
+    #: A sum of variables may replace a quotient by a term that is no literal if it is larger by up to this number of
+    #: operators and leaves.
     spared_division: int = 4
-    #: Larger coefficients of a conjecture are taken for accidents of rounding.
+    #: The largest coefficient of a conjecture; larger ones come from rounding errors.
     coefficient: int = 1 << 20
 
-    #: Operands of sums and junctions of which also the beginnings are read; of longer ones that would be their square.
+    # traversal
+    #: Operands of a sum or junction up to which each of its partial chains gets a normal form of its own; in longer
+    #: ones that would take time quadratic in their length.
     wide_chain: int = 64
 
     # bounds and facts
-    #: Searches for what divides an atom, each within another; deeper down, all operands are looked at first.
+    #: Recursive searches for ranges or divisions, one in another; at each multiple of it, the operands that are left
+    #: are searched bottom-up, so that the stack does not overflow.
     open_searches: int = 25
-    #: Terms of longer sums than this are taken for independent once the time is up.
+    #: Once the time is up, terms of longer sums are taken for independent.
     late_terms: int = 8
-    #: Terms of sums that are taken for independent whatever the time, or it would grow with their square.
+    #: Terms of longer sums are always taken for independent: to compare them pairwise takes quadratic time.
     wide_terms: int = 256
-    #: Branches of selections in which a theory assumes their condition; further branches see the outer facts only.
+    #: Theories that assume a further condition, as in the branch of a selection; after these, branches know only what
+    #: holds outside.
     contexts: int = 1000
-    #: Contexts within contexts: as deep as the stack allows for what is asked in each.
+    #: How deep such theories are nested: as deep as the stack allows for the questions in each.
     depth: int = 20
     #: Points of a domain over which a condition is evaluated; over larger ones it is not.
     condition_points: int = 1 << 13
-    #: How often bounds of sums narrow those of their atoms, one sum after another.
+    #: Rounds in which bounds of sums narrow those of their atoms.
     propagations: int = 3
-    #: How often facts are read, unless they say no more before.
+    #: Rounds in which all facts are read, unless one changes nothing.
     readings: int = 4
     #: Cases of the minima of a sum that its bounds distinguish; with more, each minimum has its own bounds.
     bounds_cases: int = 8
-    #: How often what follows from what was asserted is asserted in turn.
+    #: Rounds in which the consequences of asserted equalities are asserted.
     consequences: int = 2
     #: Terms of a traversal from one look at the clock to the next.
     terms_per_look: int = 16
 
     # refutation
-    #: Steps of all refutations of a theory and its relatives, some microseconds each; then nothing is refuted.
+    #: Steps of all refutations of related theories, some microseconds each; then nothing is refuted.
     shared_steps: int = 50_000
-    #: Steps of one refutation: a pair of rows that is combined is one, a case is ``steps_of_case``.
+    #: Steps of one refutation: each pair of rows that is combined counts as one, each case as ``steps_of_case``.
     refutation_steps: int = 3000
     #: Steps that a case counts for.
     steps_of_case: int = 20
-    #: Atoms that bring rows of their own; further ones bring none.
+    #: Atoms whose definitions become rows and choices; further ones have only their ranges.
     refutation_atoms: int = 40
-    #: Quotients by what is no literal that a form is multiplied by the divisors of, to see its sign, one after another.
+    #: How often one form is multiplied by the divisor of a symbolic quotient to find its sign.
     multiplied_quotients: int = 2
     #: Rows that elimination keeps; where it would keep more it stops.
     rows: int = 40
@@ -83,49 +87,51 @@ class TheoryLimits:
     # minima and maxima
     #: Operands that are compared by refutation; more are compared by their bounds alone.
     compared_operands: int = 6
-    #: Operands of a minimum that is made flat; where each holds those before it, there would be no end of them.
+    #: Operands of a flattened minimum; beyond, it stays nested: where each minimum contains those before it, their
+    #: number explodes.
     flat_operands: int = 64
-    #: Operands among which the one is chosen that the others are measured against.
+    #: Operands that are tried as the base, from which the others are subtracted.
     bases: int = 8
-    #: Operands, in all, of nested extremes that are searched for operands that never decide.
+    #: Operands, at all depths, of nested extremes that are searched for redundant ones.
     nested_operands: int = 8
 
     # products, quotients and sums
-    #: A power with a larger exponent stays a product over a range.
+    #: The exponent of a power that is multiplied out; with a larger one it stays a product over a range.
     exponent: int = 64
-    #: So does a power of a sum with a larger exponent: multiplied out it has too many terms.
+    #: The same for a power of a sum, which gets more terms with each factor.
     sum_exponent: int = 6
     #: Terms of a product of two sums that is multiplied out; a longer one is an atom.
     product_terms: int = 16
-    #: A quotient of one atom with fewer values than this is tried for being affine by enumeration.
+    #: Values of an atom whose quotient is enumerated, to see whether it is affine.
     enumerated_values: int = 64
-    #: Operands of a minimum whose quotient is read case by case.
+    #: Operands of a minimum whose quotient is the minimum of their quotients.
     minimum_cases: int = 8
-    #: How often a product is replaced by one that is known to equal it, where several are.
+    #: How often factors of one product are replaced by known equal products.
     equal_products: int = 8
-    #: How often quotients by what is no literal are rewritten in one go; what takes more leads on and on.
+    #: Laws that are applied to one quotient by a term that is no literal; with more it stays as it is: they may never
+    #: end.
     laws: int = 24
-    #: Quotients of a dividend that is taken apart; where each holds those before it, there would be no end of them.
+    #: Quotients in a dividend that is rewritten: where each contains those before it, their number explodes.
     quotients: int = 12
-    #: The same, of laws, terms and quotients, once the time is up.
+    #: Once the time is up, the limit of ``laws``, and of terms that are no variables in a dividend that is rewritten.
     late_quotients: int = 3
-    #: Reductions of a sum, product, minimum or maximum of which each two are tried for being parts of one range.
+    #: Reductions in a sum, product, minimum or maximum that are compared pairwise, to join adjacent ranges.
     adjacent_loops: int = 8
-    #: Terms of a body up to which two loops around it are tried for being one.
+    #: Terms of the body of two nested loops that are merged into one.
     merged_terms: int = 60
     #: Steps of a reduction without free variables that is computed.
     computed_steps: int = 4096
     #: The highest power of an index that is summed.
     degree: int = 8
-    #: Alternatives of a condition that a sum is taken apart by.
+    #: Members of a disjunction that a sum is split by.
     condition_alternatives: int = 3
-    #: Terms of a form whose known bits are found from theirs; those of a longer one are what its bounds say.
+    #: Terms of a form whose known bits are those of their sum; of a longer form the bounds tell what is known.
     bit_terms: int = 16
-    #: Bit operators, one in an operand of the next, whose known bits are found in the same way.
+    #: Bit operators, one in an operand of the next, whose known bits are found from their operands.
     nested_bits: int = 12
-    #: Operands of nested bit operators that are made flat; with more the nesting stays.
+    #: Operands of nested bit operators that are flattened; with more they stay nested.
     bit_operands: int = 32
-    #: Cases that are tried to see that a polynomial is always divisible; with more it is taken for one that is not.
+    #: Cases that are tried to see that a polynomial is always divisible; with more it counts as not divisible.
     divisibility_cases: int = 2000
 
 
