@@ -1,7 +1,7 @@
 """Reductions over ranges of which one begins where the other ends, or is a part of the other, as one reduction.
 
-They are joined as they are written: once either has a closed form it is no longer seen what part of a range it was.
-:mod:`eqsat.alternatives.ranges` joins those that are only found later.
+They are joined before they are normalised: a closed form no longer shows the range. :mod:`eqsat.alternatives.ranges`
+joins those that are only found later.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from eqsat.theory.forms import LinearForm, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Range, inside_reduction, reduction
 
-#: What operators make one of the reductions of two parts of a range.
+#: By operator, the reduction over a whole range that joins the reductions over two parts of it.
 JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_over"}
 
 
 def as_one_range(theory: Arithmetic, term: Expr) -> Expr | None:
-    """A sum of sums over adjacent ranges with one sum in their place; so for products and extremes."""
+    """A sum with two sums over adjacent ranges replaced by one; the same for products and extremes."""
     members = chain_members(term, term.op)
     loops = [m for m in members if m.op == JOINS[term.op]]
     for one, other in permutations(loops, 2) if len(loops) <= LIMITS.adjacent_loops else ():
@@ -37,7 +37,7 @@ def as_one_range(theory: Arithmetic, term: Expr) -> Expr | None:
 
 
 def joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
-    """Both reductions as one, if the second goes on where the first ends, perhaps with a moved index."""
+    """Both reductions as one, if the second starts where the first ends, perhaps after its index is shifted."""
     low, end, start, high = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
     for step in _steps(theory, end, start):
         over = _range(theory, low, high.plus(step))
@@ -60,13 +60,13 @@ def beyond(theory: Arithmetic, whole: Expr, part: Expr) -> Expr | None:
         (high.plus(end, -1), _range(theory, low, high.plus(extent, -1))),
     ):
         if _common_body(theory, whole, part, index, step) is not None:
-            # the body of the part of a range may be simpler than elsewhere
+            # the body of the part may be simplified by its range: the body of the whole holds everywhere
             return reduction(whole.op, instantiate(whole.args[0], whole.args[1], left.index), left)
     return None
 
 
 def _range(theory: Arithmetic, low: LinearForm, high: LinearForm) -> Range:
-    """The range, with an index of its own."""
+    """The range with a new index."""
     first, last = theory.bounds(low)[0], theory.bounds(high)[1]
     return Range(any_var("#whole", first, max(first, last - 1)), low, high)
 
@@ -82,7 +82,7 @@ def _common_body(theory: Arithmetic, one: Expr, other: Expr, index: Expr, step: 
 
 
 def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[LinearForm]:
-    """By how much the second range may have to be moved to begin where the first ends."""
+    """The shifts of the second range that may make it start where the first ends."""
     yield start.plus(start, -1)
     ends = [end]
     if (minimum := theory.outer_minimum(end)) is not None:
@@ -94,7 +94,7 @@ def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[L
 
 def _is_adjacent(theory: Arithmetic, low: LinearForm, end: LinearForm, start: LinearForm, high: LinearForm) -> bool:
     """Whether ``[low, end)`` and ``[start, high)`` are ``[low, high)``, each value once."""
-    # sample points first: to order the ends of ranges may take long
+    # at sample points first: to prove the order of the ends may take long
     at = {form: theory.witnesses.of_form(form)[theory.witnessed()] for form in (low, end, start, high)}
     is_cut_above = (np.minimum(at[start], at[high]) == at[end]).all() and (at[start] >= at[low]).all()
     if is_cut_above and theory.extreme("min", [start, high]) == end and theory.is_never_negative(start.plus(low, -1)):
@@ -115,7 +115,7 @@ def _bodies(theory: Arithmetic, term: Expr, value: Expr) -> list[LinearForm]:
 
 
 def _is_decided_by_some(theory: Arithmetic, op: str, body: LinearForm) -> bool:
-    """Whether what an empty part gives never decides: a value may lie beyond it, if it is that of an extreme."""
+    """Whether the value of an empty part never decides: the identity of an extreme is finite, so it might."""
     least, most = theory.bounds(body)
     identity = REDUCTIONS[op].identity
     return op not in ("max_over", "min_over") or (least >= identity if op == "max_over" else most <= identity)

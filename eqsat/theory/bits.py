@@ -1,9 +1,9 @@
 """Bit operators on forms: ``&``, ``|`` and ``^`` as linear arithmetic where bits are known, else as atoms.
 
-Bits are those of two's complement, without end: the bits of a number that may be negative are known from some place
-down only. An operator splits at the places from which, or up to which, at most one operand has a one: there ``|`` and
-``^`` are sums, and ``&`` is zero. What is left between is an atom over the digits of both operands, ``x // 2**s %
-2**n``, which linear arithmetic knows well.
+Numbers are in two's complement with infinitely many bits; of a number that may be negative, only low bits are known. An
+operator is split into a range of places where both operands may have ones, and the places outside. Outside, ``|`` and
+``^`` are sums, and ``&`` is zero. Inside, the operator is an atom over the digits of both operands, ``x // 2**s %
+2**n``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from eqsat.theory.forms import ZERO, LinearForm, chained, number, to_expr
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 
-# what is known of bits
+# known bits
 
 
 def known_bits(theory: Arithmetic, form: LinearForm) -> KnownBits:
-    """What is known of the bits of a form: by its bounds, by what divides it, and by those of its addends."""
+    """The known bits of a form: by its bounds, by its common factor, and by the known bits of its terms."""
     if (found := theory.bits.get(form)) is None:
         found = KnownBits.within(*theory.bounds(form))
         if form.terms:
@@ -83,7 +83,7 @@ def bitwise(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> Linear
         return number(int(OPS[op].evaluate(x.constant, y.constant)))
     one, other = known_bits(theory, x), known_bits(theory, y)
     if op != "bitxor":
-        # what decides or what changes nothing
+        # an operand that decides the other, or is the result because the other changes nothing in it
         for form, bits, by in ((x, one, other), (y, other, one)):
             if (bits.possible & ~by.ones if op == "bitand" else by.possible & ~bits.ones) == 0:
                 return form
@@ -95,7 +95,7 @@ def bitwise(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> Linear
 
 
 def differing(theory: Arithmetic, form: LinearForm) -> LinearForm:
-    """A form that is zero where ``form`` is: ``x - y`` for a multiple of ``x ^ y``."""
+    """A form that is zero iff ``form`` is: ``x - y`` for a multiple of ``x ^ y``."""
     atoms = [] if form.constant or len(form.terms) != 1 else [*form.terms]
     if not atoms or atoms[0].op != "bitxor":
         return form
@@ -104,11 +104,11 @@ def differing(theory: Arithmetic, form: LinearForm) -> LinearForm:
 
 
 def _with_inverse(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
-    """A bit operator of ``x`` and ``-1 - y``, which has the bits of ``y`` inverted."""
+    """A bit operator of ``x`` and ``-1 - y``, the bitwise complement of ``y``."""
     if op == "bitxor":
         return bitwise(theory, op, x, y).times(-1).shifted(-1)
     if (inverse := _inverse(x)) is not None:
-        # of two inverted operands the other operator
+        # De Morgan's law
         other = "bitor" if op == "bitand" else "bitand"
         return bitwise(theory, other, inverse, y).times(-1).shifted(-1)
     common = bitwise(theory, "bitand", x, y)
@@ -121,13 +121,13 @@ def _with_literal(theory: Arithmetic, op: str, x: LinearForm, literal: int, poss
         return x.plus(bitwise(theory, "bitand", x, number(literal)), -1).shifted(literal)
     mask = literal & possible
     if op == "bitxor" and (possible < 0 or possible.bit_length() > mask.bit_length() > 0):
-        # what is inverted would have others above it, which carry
+        # there may be ones above the mask, so that the inverted bits are not the leading ones
         return None
     if not mask:
         return ZERO if op == "bitand" else x.shifted(literal)
     start, end = _lowest(mask), mask.bit_length()
     if ((1 << end) - (1 << start)) & ~mask & possible:
-        # a mask with gaps where there are bits
+        # the mask has gaps where x may have ones
         return None
     run = digits_of(theory, x, start, end).times(1 << start)
     return run if op == "bitand" else x.plus(run, -2).shifted(literal)
@@ -153,7 +153,7 @@ def _split(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, 
 
 
 def _places(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> tuple[int, int | None]:
-    """From where, and up to where, an operator acts on both operands; not within atoms of the same operator."""
+    """The places from which, and up to which, both operands may have ones; not inside atoms of the same operator."""
     both = one & other
     start = _lowest(one) if not y.terms and op == "bitxor" else _lowest(both)
     end = both.bit_length() if both > 0 else None
@@ -178,12 +178,12 @@ def _edges(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> set[int
 
 
 def _is_whole(theory: Arithmetic, x: LinearForm, y: LinearForm, start: int, end: int | None) -> bool:
-    """Whether the digits of two forms are sums of what these are sums of."""
+    """Whether the digits of two forms have no atoms that the forms do not have."""
     return all(digits_of(theory, form, start, end).terms.keys() <= form.terms.keys() for form in (x, y))
 
 
 def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: int | None) -> LinearForm:
-    """A bit operator of operands that share their bits, up to ``most``, as an atom; nested ones are one."""
+    """A bit operator of operands in ``[0, most]``, or any if ``most`` is ``None``, as an atom with nested ones flat."""
     stack = [*operands]
     if sum([len(chain_members(to_expr(form), op)) for form in stack]) > LIMITS.bit_operands:
         return theory.atom(chained(op, map(to_expr, stack)))
@@ -192,7 +192,7 @@ def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: i
         return number(literal or 0)
     if op == "bitxor" and literal is not None:
         if literal == most or literal < 0:
-            # all bits inverted, or all without end
+            # a literal of all ones, or a negative one, inverts the rest
             kept = [number(~literal)] if literal < 0 else []
             return _joined(theory, op, members + kept, most).times(-1).shifted(max(literal, -1))
         literal = literal or None
@@ -207,7 +207,7 @@ def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: i
 def _operands(
     theory: Arithmetic, op: str, stack: list[LinearForm], most: int | None
 ) -> tuple[Counter[LinearForm], int | None]:
-    """How often an operator has which operands, of nested ones theirs, and the literal that is among them."""
+    """The operands of nested operators, each with its number of occurrences, and the literals among them as one."""
     counts = Counter[LinearForm]()
     literals: list[int] = []
     while stack:
@@ -226,7 +226,7 @@ def _operands(
 
 
 def _inverse_within(theory: Arithmetic, form: LinearForm, most: int | None) -> LinearForm | None:
-    """What a form has the bits inverted of, up to ``most``, or all."""
+    """The form whose bits, up to ``most``, or all, a form has inverted; ``None`` if there is none."""
     if most is None:
         return _inverse(form)
     if form.constant != most or list(form.terms.values()) != [-1]:
@@ -237,7 +237,7 @@ def _inverse_within(theory: Arithmetic, form: LinearForm, most: int | None) -> L
 
 
 def _inverse(form: LinearForm) -> LinearForm | None:
-    """What a form, or a negative literal, has all bits inverted of."""
+    """The form whose bits a form ``-1 - x``, or a negative literal, has inverted; ``None`` of others."""
     if form.terms:
         return form.times(-1).shifted(-1) if form.constant == -1 and form.sign() < 0 else None
     return number(~form.constant) if form.constant < 0 else None

@@ -1,7 +1,7 @@
-"""Selections in normal form: branches that are read where the condition says which is taken.
+"""Selections in normal form. Each branch is normalised under the condition, or its complement.
 
-What is one term in both branches is that term, and a selection of the lesser term a minimum; one by the bounds or the
-remainder of what it is added to may be a quotient of a sum. What is left is an atom ``where(condition, x, y)``.
+Terms that both branches have leave the selection. A selection of the lesser term is a minimum. A correction by the sign
+or the remainder of a sum makes a remainder or a rounded quotient. What is left is an atom ``where(condition, x, y)``.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def selection_of(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFo
 
 
 def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
-    if x == y or _is_read_as(theory, y, x, condition):
+    if x == y or _equals_assuming(theory, condition, y, x):
         return y
-    if _is_read_as(theory, x, y, theory.negate(condition)):
+    if _equals_assuming(theory, theory.negate(condition), x, y):
         return x
     pulled = _selected_division(theory, condition, x, y) or _toward_zero(theory, condition, x, y)
     if pulled is not None:
@@ -64,7 +64,7 @@ def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm
         return common.plus(read)
     scale = gcd(*x.terms.values(), *y.terms.values(), x.constant - y.constant)
     if (x.terms or y.terms) and (rest := y.constant % scale):
-        # of one remainder in both branches multiples are left
+        # both constants have one remainder by the scale: it leaves the selection
         common, x, y = common.shifted(rest), x.shifted(-rest), y.shifted(-rest)
     scale = gcd(scale, x.constant, y.constant)
     signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
@@ -72,13 +72,13 @@ def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm
     x, y = x.divided(scale), y.divided(scale)
     for atom in (*x.terms, *y.terms):
         if atom.op == "where":
-            # else the bounds of the outermost of a thousand selections would be asked for first
+            # now, or the bounds of a thousand nested selections would be computed recursively, from the outermost
             theory.range(atom)
     return common.plus(theory.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
 
 
 def _at_ends(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
-    """Branches as one and a literal beside it, where the condition is, or its failure, an equation that says so."""
+    """Branches that differ by a literal, if the condition, or its complement, is an equation that implies that."""
     difference = x.plus(y, -1)
     if difference.terms:
         for is_there, zero in zip((True, False), theory.outermost().ends(condition), strict=True):
@@ -110,9 +110,10 @@ def _two_periods(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFo
 
 
 def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearForm, y: LinearForm) -> LinearForm | None:
-    """What ``where(A < 0, n, 0)`` adds to an ``A`` in ``[-n, n)``, that makes it ``A % n``.
+    """The form of ``where(condition, x, y)``, if it wraps or rounds ``common``, to which it is added.
 
-    Also what ``where(A % n < 1, 0, 1)`` adds to ``A // n``, that makes it ``(A + n - 1) // n``.
+    ``A + where(A < 0, n, 0)`` is ``A % n`` for an ``A`` in ``[-n, n)``; ``A//n + where(A % n < 1, 0, 1)`` is
+    ``(A + n - 1) // n``.
     """
     if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
         return None
@@ -130,7 +131,7 @@ def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearFo
         period, rest = divmod(-step, scale) if scale else (0, 1)
         if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
             return None
-    # where only a gate or a branch bounds it, the quotient would have other values beside the selection's two
+    # by the bounds that hold everywhere: outside a gate or branch, the quotient must not have a third value
     low, high = theory.outermost().bounds(gap)
     if -period <= low and high < period:
         return y.plus(theory.quotient_by(gap.shifted(period), period), step)
@@ -138,9 +139,10 @@ def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearFo
 
 
 def rounding_up(theory: Arithmetic, gap: LinearForm, common: LinearForm, step: int) -> LinearForm | None:
-    """What makes ``A // d``, of which ``common`` has a multiple, ``(A + d - 1) // d``, if ``d`` is no literal.
+    """``k*((A + d - 1)//d - A//d)`` for a term ``k*(A//d)`` of ``common`` and a ``d`` that is no literal.
 
-    That is if ``gap`` says whether the remainder is at least 1, and the branches differ by that multiple.
+    ``None`` unless ``gap``, which is compared with 0, is whether the remainder is at least 1, and ``step``, the
+    difference of the branches, is that multiple.
     """
     for atom, k in common.terms.items():
         sign = -1 if gap.constant == 0 else 1
@@ -154,7 +156,7 @@ def rounding_up(theory: Arithmetic, gap: LinearForm, common: LinearForm, step: i
 
 
 def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
-    """The divisor of a quotient in ``common`` that a selection by its remainder, ``gap``, rounds; 0 if none."""
+    """The literal divisor of a quotient in ``common`` that a selection by its remainder, ``gap``, rounds; else 0."""
     for atom, k in gap.terms.items():
         cancels = common.terms.get(atom, 0) == (-step if k > 0 else step)
         if cancels and literal_divisor(atom) == abs(k):
@@ -165,12 +167,12 @@ def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
 def _stepped(
     theory: Arithmetic, start: LinearForm, step: LinearForm, dividend: LinearForm, divisor: LinearForm
 ) -> LinearForm | None:
-    """``start + step*(dividend // divisor)`` if that is one quotient, or one variable, and 0 or 1."""
-    # where only a gate, a branch or a loop bounds it, the quotient would have other values elsewhere
+    """``start + step*(dividend // divisor)``, if the quotient is 0 or 1, and one atom."""
+    # also outside gates, branches and loops the quotient must have no other value
     if not theory.outermost().is_proper_remainder(dividend, divisor.times(2)):
         return None
     if not (theory.is_defined(to_expr(start)) and theory.is_defined(to_expr(step))):
-        # both branches would be evaluated everywhere
+        # the sum evaluates both branches everywhere
         return None
     quotient = theory.quotient(dividend, divisor)
     atom = quotient.single()
@@ -180,7 +182,7 @@ def _stepped(
     return start.plus(theory.times(step, quotient)) if is_one or is_variable else None
 
 
-def _is_read_as(theory: Arithmetic, form: LinearForm, other: LinearForm, condition: Expr) -> bool:
+def _equals_assuming(theory: Arithmetic, condition: Expr, form: LinearForm, other: LinearForm) -> bool:
     """Whether ``form`` is ``other`` where the condition holds."""
     term = to_expr(form)
     if not theory.variables.of(term) & theory.variables.of(condition):
@@ -223,7 +225,7 @@ def _as_extreme(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFor
     compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
     is_compared = compared is not None and theory.inner(compared).terms.keys() == difference.terms.keys()
     if not is_compared and x.terms and y.terms and any(a.op in ("floordiv", "min") for a in difference.terms):
-        # comparisons of quotients and of extremes are read as others
+        # the normal form of a comparison of quotients or extremes may have other terms
         is_compared = theory.variables.of(condition) == theory.variables.of(to_expr(difference))
     for op, above in (("max", difference), ("min", difference.times(-1))) if is_compared else ():
         if condition in (theory.at_least_zero(above), theory.at_least_zero(above.shifted(-1))):
@@ -232,7 +234,7 @@ def _as_extreme(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFor
 
 
 def _as_extreme_by_bounds(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
-    """``where(x < 0, 0, min(x, 7))`` is ``max(0, min(x, 7))``: by bounds the greater is chosen in both cases."""
+    """``where(x < 0, 0, min(x, 7))`` is ``max(0, min(x, 7))``: bounds show that the greater is chosen in both cases."""
     difference = x.plus(y, -1)
     if not difference.terms or not theory.variables.of(to_expr(difference)) & theory.variables.of(condition):
         return None
@@ -254,7 +256,7 @@ def _branch(theory: Arithmetic, term: Expr, condition: Expr) -> LinearForm | Non
 
 
 def _form_assuming(theory: Arithmetic, inside: Arithmetic, term: Expr) -> LinearForm:
-    """The form of ``term`` under ``inside``, which knows more, without quotients that only that knows to be sums."""
+    """The form of ``term`` under ``inside``, a child of ``theory``, with its equations used to remove quotients."""
     form = inside.form(term)
     if equations := inside.equations(theory):
         written = to_expr(form)
@@ -264,7 +266,7 @@ def _form_assuming(theory: Arithmetic, inside: Arithmetic, term: Expr) -> Linear
 
 
 def _with_steps(theory: Arithmetic, inside: Arithmetic, form: LinearForm) -> LinearForm:
-    """The form with quotients that have two values under ``inside`` alone as selections of these.
+    """The form with selections in place of quotients that have two values under ``inside``, but more elsewhere.
 
     Powers of two are left: a shift costs less than a selection.
     """

@@ -57,7 +57,7 @@ class Conditions(Arithmetic):
         return same if term.op == "eq" else self.negate(same)
 
     def _is_repeated(self, twice: Sequence[Expr], parts: Sequence[Expr]) -> bool:
-        """Whether saying conditions ``twice`` makes a term large, which a chain doubles at each level."""
+        """Whether the ``parts`` that would be written ``twice`` are large: a chain of such doubles at each level."""
         size = self.simplicity.size
         return TRUE not in parts and FALSE not in parts and sum(map(size, twice)) > LIMITS.repeated_terms
 
@@ -106,7 +106,7 @@ class Conditions(Arithmetic):
         (atom,) = selections
         rest = form.plus(atom_form(atom), -form.terms[atom])
         branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
-        # of several values of which bounds decide some, the others are compared in turn
+        # a selection alone may select between further ones: each is split in turn
         nested = () if rest.terms or self.simplicity.size(atom) > LIMITS.repeated_terms else ("where",)
         if any(a.op in ("where", "min") and a.op not in nested for branch in branches for a in branch.terms):
             return None
@@ -126,7 +126,7 @@ class Conditions(Arithmetic):
         return self._decisions[form]
 
     def _moved_end(self, form: LinearForm) -> LinearForm | None:
-        """``A % n >= n - 1``, or ``A % n <= 0``, is an equation: with the constant of ``A`` moved across."""
+        """``(A + c) % n >= n - 1``, or ``(A + c) % n <= 0``, without ``c``: it is an equation of ``A % n``."""
         if (moved := self._moved_remainder(form)) is None:
             return None
         low, high = self.bounds(moved)
@@ -152,13 +152,13 @@ class Conditions(Arithmetic):
                 count += more
         place = -form.constant - low
         if not 0 < place <= span:
-            # bounds decide
+            # the bounds decide the comparison
             return None
         above, below = reached >> place, reached & ((1 << place) - 1)
         first = -form.constant + (above & -above).bit_length() - 1
         last = low + below.bit_length() - 1
         sizes = [size for size, *_ in reversed(terms)]
-        # the same choice for an opposite form, so that complements remain complements
+        # the opposite form, of the complement, gets the same literal
         if form.sign() > 0:
             literal = _plainest(last + 1, first, sizes)
         else:
@@ -245,7 +245,7 @@ class Conditions(Arithmetic):
             end, *others = sorted(self.cases(form, atom), key=lambda case: len(case.terms))
             if end.terms or len(others) > 1:
                 return False
-            # a literal, and the first value of the other operand that is beyond it
+            # the form has the value of a literal operand, and all values of the other operand beyond that
             sign = -1 if form.terms[atom] > 0 else 1
             beyond = others[0].plus(end, -1).times(sign)
             first = beyond.constant % beyond.content() or beyond.content()
@@ -315,10 +315,10 @@ class Conditions(Arithmetic):
         return found if self.simplicity.size(found) < self.simplicity.size(whole) else None
 
     def _equal_by_parts(self, form: LinearForm) -> Expr | None:
-        """The normal form of ``form == 0`` by those of its parts, where these decide it.
+        """``form == 0`` as conditions on its parts, if it is equal to them.
 
-        Of multiples of ``f`` and a rest that is one of them at one value alone, that says both, and so it does of a
-        quotient and its remainder; of a product one factor is zero.
+        ``f*x + r == 0`` fixes both ``r`` and ``x`` if ``r`` is a multiple of ``f`` at one value alone. So does
+        ``f*q + r == 0`` for a product of atoms ``f`` and a proper remainder ``r``. Of a product one factor is zero.
         """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
@@ -338,6 +338,7 @@ class Conditions(Arithmetic):
         return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
 
     def _never_zero(self, form: LinearForm) -> bool:
+        """Whether ``form == 0`` was refuted."""
         if not is_coupled(self, form):
             return False
         if form not in self._nonzero_proofs:
@@ -387,8 +388,7 @@ class Conditions(Arithmetic):
         return found
 
     def _complement(self, condition: Expr) -> Expr:
-        op = condition.op
-        if op in ("and", "or"):
+        if (op := condition.op) in ("and", "or"):
             members = [self.negate(a) for a in chain_members(condition, op)]
             return self.junction("or" if op == "and" else "and", members)
         return opposite(condition)
@@ -404,7 +404,7 @@ class Conditions(Arithmetic):
         key = (op, frozenset(members))
         if (found := self._junctions.get(key)) is None:
             if key in self._joining:
-                # a selection by this very junction is asked about while it is made
+                # what the junction is made of asks for the junction itself
                 return chained(op, members)
             self._joining.add(key)
             try:
@@ -426,7 +426,7 @@ class Conditions(Arithmetic):
         return chained(op, kept) if kept else unit
 
     def _read_assuming_others(self, op: str, members: list[Expr]) -> list[Expr]:
-        """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: each member with the others decided."""
+        """``p and (p or q)`` is ``p``; ``p and (q or not p)`` is ``p and q``: compound members, assuming the others."""
         compound = [m for m in members if m.op in ("and", "or") and self.simplicity.size(m) <= LIMITS.reread_terms]
         if not compound:
             return members
@@ -447,7 +447,7 @@ class Conditions(Arithmetic):
         return condition if replaced == members else self.junction(condition.op, replaced)
 
     def _merge_intervals(self, op: str, members: list[Expr]) -> list[Expr] | None:
-        """Comparisons of one form with constants, merged; ``None`` if together they decide the junction."""
+        """``members`` with the comparisons of each form with literals merged; ``None`` if they decide the junction."""
         others: list[Expr] = []
         of_form: dict[Expr, list[Expr]] = defaultdict(list)
         for member in members:
@@ -499,7 +499,6 @@ class Conditions(Arithmetic):
             return [self.negate(m) for m in self._drop_implied("and", [self.negate(m) for m in members])]
         kept = sorted(members, key=lambda m: m.key)
         places = self._by_variable(kept)
-        # nothing is decided once the time is up
         for place, member in enumerate(list(kept)) if not self.late_or_raise() else ():
             if not (others := self._deciding(member, kept, places)):
                 continue
@@ -524,7 +523,7 @@ class Conditions(Arithmetic):
         return bool(holds.any() and (holds != given).any())
 
     def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:
-        """A disjunction without what cannot decide it where the facts hold."""
+        """A disjunction without the members that imply others where the facts hold."""
         kept = chain_members(disjunction, "or")
         if len(kept) > LIMITS.deciding:
             return disjunction
@@ -553,7 +552,7 @@ class Conditions(Arithmetic):
         return junction
 
     def _by_variable(self, conditions: Sequence[Expr]) -> dict[int, list[int]]:
-        """By variable, where the conditions that speak of it stand."""
+        """By variable, the places of the conditions that mention it."""
         places: dict[int, list[int]] = defaultdict(list)
         for place, condition in enumerate(conditions):
             for variable in _bits(self.variables.of(condition)):
@@ -561,10 +560,10 @@ class Conditions(Arithmetic):
         return places
 
     def _deciding(self, member: Expr, conditions: Sequence[Expr], places: Mapping[int, Sequence[int]]) -> list[Expr]:
-        """The comparisons that may decide ``member``, in order; none if they are too many.
+        """The comparisons that may decide ``member``, in order; none if there are too many.
 
-        They speak of its variables (``places`` says where these stood), or with room for them of those that these
-        speak of, but not of the same sum: those are merged.
+        These mention its variables, or, if that is not too many, the variables of such comparisons. Comparisons of the
+        same sum are left out: they are merged already. ``places`` are those of :meth:`_by_variable`.
         """
         of_member = self.variables.of(member)
         near = self._comparisons_of(of_member, member, conditions, places)
@@ -581,7 +580,7 @@ class Conditions(Arithmetic):
     def _comparisons_of(
         self, variables: int, member: Expr, conditions: Sequence[Expr], places: Mapping[int, Sequence[int]]
     ) -> list[int]:
-        """Where the comparisons that speak of ``variables`` stand, but for those of the sum in ``member``."""
+        """The places of comparisons that mention any of ``variables``, except those of the sum in ``member``."""
         found = set[int]().union(*[places[variable] for variable in _bits(variables)])
         return [place for place in sorted(found) if _is_of_another_sum(conditions[place], member)]
 
@@ -591,7 +590,7 @@ def _is_of_another_sum(fact: Expr, member: Expr) -> bool:
 
 
 def _interval_and_points(comparisons: Iterable[Expr], all_hold: bool) -> tuple[int, int, dict[str, set[int]]]:
-    """The interval in which comparisons of a form with literals hold, or that they leave out, and its exceptions."""
+    """The interval in which all comparisons by order hold, or else all fail, and the literals of ``eq`` and ``ne``."""
     low: int = -INFINITY
     high: int = INFINITY
     points: dict[str, set[int]] = {"eq": set(), "ne": set()}
@@ -607,7 +606,7 @@ def _interval_and_points(comparisons: Iterable[Expr], all_hold: bool) -> tuple[i
 
 
 def _bits(of: int) -> Iterator[int]:
-    """The bits of a set, each as a number."""
+    """The bits of a bit set, each as a number."""
     while of:
         yield of & -of
         of &= of - 1
@@ -623,7 +622,7 @@ def _plainest(least: int, most: int, sizes: Iterable[int]) -> int:
 
 
 def opposite(condition: Expr) -> Expr:
-    """The complement of a condition; of a junction its denial."""
+    """The complement of a condition; that of a junction is written with ``not``."""
     op, args = condition.op, condition.args
     if op == "bool":
         return FALSE if condition is TRUE else TRUE

@@ -1,9 +1,9 @@
 """Conjectures: equalities read off sample points, kept only if they hold at every point.
 
-The lemmas of the theory look at one quotient at a time. Here the atoms of some normal forms are evaluated together: an
-atom whose values are an integer combination of simpler ones at every sample point is a conjecture, and so is a
-condition that never changes or that another one always agrees with. Evaluating a conjecture over its whole domain, or
-over one period of it, decides it; nothing is concluded from samples alone.
+The laws of the theory are about one quotient at a time. Here all atoms of some normal forms are evaluated at the same
+points. It is a conjecture that an atom is an integer combination of simpler ones if it is so at every sample point, and
+so for conditions that are constant or agree. A conjecture is proved by evaluating it over its whole domain, or over one
+period; nothing is concluded from samples alone.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from eqsat.theory.limits import LIMITS
 
 Array = NDArray[Any]
 
-
+#: Operators of the atoms about which conjectures are made.
 _ATOMS = frozenset({"floordiv", "where", "min", "max"})
-#: Of these, and of multiples and quotients by literals, one period says all.
+#: Operators that, with multiples and quotients by literals, make periodic terms.
 _PERIODIC = SUMS | {"var", "const"}
 
 
@@ -68,7 +68,7 @@ class Conjecture:
 class Asserted:
     """What was proved: conjectures, simpler ones first, or that the facts are impossible.
 
-    Without conjectures, :attr:`by_bounds` has the conditions that bounds of their variables say more shortly.
+    If there are no conjectures, :attr:`by_bounds` has conditions that are shorter as bounds of their variables.
     """
 
     conjectures: list[Conjecture] = field(default_factory=list)
@@ -91,10 +91,10 @@ def find_conjectures(
     facts : sequence of bool Expr
         Conditions known to hold.
     solved : mapping of Expr to LinearForm, optional
-        Variables that are known in terms of others: combinations are written with the quotients in those instead.
+        Variables that the facts solve for: combinations have the quotients of these solutions in place of them.
     undefined : collection of Expr
-        Terms that may divide by zero where the facts hold: their values there say nothing, so they are on neither side
-        of a conjecture.
+        Terms that may divide by zero where the facts hold. They are on neither side of a conjecture, as their values
+        there are arbitrary.
 
     >>> from eqsat.lang.expr import var
     >>> i = var("i", 0, 99)
@@ -130,7 +130,7 @@ def _name(variable: Expr) -> str:
 
 
 class _Parts:
-    """What terms in normal form consist of: their atoms, and the conditions that speak of atoms or nest."""
+    """The atoms in terms in normal form, and their conditions that contain atoms or are nested."""
 
     def __init__(self, roots: Collection[Expr], undefined: Collection[Expr]) -> None:
         # the variables and quotients below each term, as bit sets
@@ -159,12 +159,12 @@ class _Parts:
                 self.atoms.append(term)
             if (is_chain or term.op in COMPARISONS) and term in composed and term not in undefined:
                 conditions.append(term)
-        # which members of a chain stand together is a matter of order: it is read whole
+        # a partial chain depends on the order of the members: only whole chains are read
         partial.difference_update(roots)
         self.conditions = [c for c in conditions if c not in partial]
 
     def are_worth_conjectures(self, facts: Sequence[Expr]) -> bool:
-        """Whether there is anything that the theory may have missed: it has read each atom, but not two together."""
+        """Whether the theory may have missed an equality: it relates each atom to facts, but not two atoms."""
         if any(c.op in ("and", "or") for c in self.conditions):
             return True
         if facts or self.conditions:
@@ -177,7 +177,7 @@ class _Parts:
         return False
 
     def sum(self, term: Expr) -> _Sum | None:
-        """One of the terms as a sum in two parts; ``None`` if it has no quotient, or is one."""
+        """One of the roots as a sum in two parts; ``None`` if it has no quotient, or is a single atom."""
         form = read(term)
         below = reduce(or_, [self._below[atom] for atom in form.terms if atom.op != "var"], 0)
         quotients = (below & self._quotients).bit_count()
@@ -192,7 +192,7 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum in two parts: what its quotients and the variables in them make of it, and the other variables."""
+    """A sum in two parts: ``nested`` has the quotients and all variables in them, ``alone`` the other variables."""
 
     whole: Expr
     nested: Expr
@@ -214,10 +214,10 @@ class _Sum:
 
 
 def _period(form: LinearForm) -> int:
-    """The multiple that a sum has of its one quotient, if it may be a remainder by that; else 0.
+    """The magnitude of the coefficient of the one quotient in a sum, if the sum may be a remainder by it; else 0.
 
-    Not if it is a multiple of the dividend but for that, and so one already or cheap as it is, nor if the dividend is a
-    plain sum of variables, whose quotient others may use.
+    It is 0 if the other terms are a multiple of the dividend, as the sum is a remainder then, or cheap as it is. It is
+    also 0 if the dividend has a term with coefficient 1 or -1: other sums may share its quotient.
     """
     others = [atom for atom in form.terms if atom.op != "var"]
     if len(others) != 1 or others[0].op != "floordiv":
@@ -278,9 +278,9 @@ class _Conjecturer:
             self._prove(found.whole, found.with_nested(form, self.size))
 
     def conjecture_conditions(self) -> None:
-        """Conditions that never change, that another one agrees with, or that need fewer members.
+        """Conditions that are constant, that agree with another one, or that need fewer members.
 
-        Where nothing was asserted, also those that bounds of their variables say more shortly.
+        If nothing was asserted, also those that are shorter as bounds of their variables.
         """
         simplest: dict[bytes, Expr] = {}
         for condition in self.conditions:
@@ -299,7 +299,7 @@ class _Conjecturer:
                 self.asserted.by_bounds.append(Conjecture(condition, cast(Expr, by_bounds), tuple(self.members)))
 
     def _prove(self, before: Expr, after: Expr | None) -> bool:
-        """Keep a conjecture if it is one and can be proved; whether it was."""
+        """Keep the conjecture that ``before`` is ``after``, which may be ``None``, if it is proved; whether it was."""
         if proved := self._is_proved(before, after):
             self.asserted.conjectures.append(Conjecture(before, cast(Expr, after), tuple(self.members)))
         return proved
@@ -324,12 +324,12 @@ def _is_simpler(form: LinearForm, atom: Expr, size: Callable[[Expr], int]) -> bo
 def _by_bounds(
     condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, size: Callable[[Expr], int]
 ) -> Expr | None:
-    """A chain as bounds of its variables and what they leave of its members, if that is shorter at the points."""
+    """A chain as bounds of its variables and the members that are still needed at the points, if that is shorter."""
     names = variables([condition])
     if len(names) + len(members) < 3 or not values[condition].any() or values[condition].all():
         return None
     op = "or" if condition.op == "or" else "and"
-    # what a disjunction leaves out has bounds
+    # of a disjunction, its complement is bounded
     inside = values[condition] == (op == "and")
     known = {member: values[member] for member in members}
     for variable in names:
@@ -346,7 +346,7 @@ def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], size: Call
 
 
 def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
-    """What the values of a variable say of it, beside its range."""
+    """The bounds and the step of the values of a variable, where they are tighter than its range."""
     low, high = int(values.min()), int(values.max())
     if low == high:
         yield variable.eq(low)
@@ -363,7 +363,7 @@ def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
 def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:
     """The members of a chain that the others do not imply at the points, the largest dropped first."""
     kept = list(members)
-    # of a disjunction, that its members fail
+    # of a disjunction, the complements of its members
     holds = {member: values[member] if op == "and" else ~values[member] for member in kept}
     for member in sorted(kept, key=lambda m: (-size(m), m.key)):
         others = [holds[m] for m in kept if m is not member]
@@ -386,7 +386,7 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
         every = grid(names)
         shape = [extent(v) for v in names]
         hits = np.flatnonzero(np.broadcast_to(all_hold(members, every), shape))
-        # spread over the domain, and not in step with it
+        # drawn at random, as equal steps might coincide with a period
         few = len(hits) <= LIMITS.samples
         chosen = hits if few else hits[np.random.default_rng(0).integers(len(hits), size=LIMITS.samples)]
         where = np.unravel_index(chosen, shape)
@@ -409,7 +409,7 @@ class _Basis:
 
     def __init__(self, points: Points, names: Sequence[Expr], atoms: int, spare: int) -> None:
         self.count = len(next(iter(points.values())))
-        # at as many points as there are columns, anything is a combination of them
+        # with as many columns as points, all values would be a combination of them
         self.most = max(0, self.count - spare)
         self.terms: list[Expr | None] = []
         self.columns: list[Array] = []
@@ -435,11 +435,11 @@ class _Basis:
             self.columns.append(values)
 
     def _split(self, values: Array) -> tuple[Array, Array]:
-        """What is left of ``values`` beside the directions, and their shares."""
+        """The part of ``values`` that is orthogonal to the directions, and the shares of these."""
         known = self.directions[:, : len(self.terms)]
         shares = known.T @ values
         rest = values - known @ shares
-        # the first pass leaves rounding errors as large as those of the largest share
+        # the first pass leaves rounding errors in proportion to the largest share
         more = known.T @ rest
         return rest - known @ more, shares + more
 
@@ -487,7 +487,7 @@ def _as_remainders(
     for v in dict.fromkeys(v for found in left for v in found.names):
         stepped = [found for found in left if v in found.names]
         there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
-        # the others hold at the points, and so there
+        # the facts without the variable hold at the points, so they hold after the step too
         valid = (points[_name(v)] < v.vmax) & all_hold([m for m in members if mentions(m, v)], there)
         values_there = evaluate([found.nested for found in stepped], there, total=True)
         for found, changed in zip(stepped, values_there, strict=True):
@@ -507,14 +507,14 @@ class _Steps:
     slopes: dict[Expr, int] = field(default_factory=dict)
 
     def add(self, variable: Expr, steps: Array) -> bool:
-        """Take in the steps of one variable where the facts hold for both values; whether some modulus is left."""
+        """Add the steps of one variable, where the facts hold before and after; whether some modulus is possible."""
         if len(steps):
             self.slopes[variable] = int(steps[0])
             self.modulus = gcd(self.modulus, int(np.gcd.reduce(steps - steps[0])))
         return not 0 < self.modulus <= int(self.values.max()) - int(self.values.min())
 
     def remainder(self, points: Points) -> LinearForm:
-        """The term as the steps say it is."""
+        """The term as a remainder with these steps."""
         modulus, low = self.modulus, int(self.values.min())
         low = 0 if low >= 0 and int(self.values.max()) < modulus else low
         affine = LinearForm({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
@@ -546,9 +546,9 @@ def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
 
 
 def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_points) -> int | None:
-    """The remainder of a sum of products by ``n > 1``, if it is the same whatever its factors are modulo ``n``.
+    """The remainder of a sum of products by ``n > 1``, if it is the same for all values of the factors modulo ``n``.
 
-    ``None`` if these have more than ``most`` cases.
+    ``None`` if there are more than ``most`` cases of them.
     """
     parts = [factors(atom) for atom in form.terms]
     if all(len(part) < 2 for part in parts):
@@ -565,9 +565,9 @@ def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_poi
 
 
 def holds_in_a_period(equation: Expr) -> bool:
-    """Whether sums and quotients by literals are equal at all integers, which one period of each variable decides.
+    """Whether sums and quotients by literals are equal at all integers, decided over one period of each variable.
 
-    In ``n*k`` steps of a variable ``A // n`` changes by a constant if ``A`` does in ``k``, wherever they start.
+    If ``A`` changes by a constant whenever a variable grows by ``k``, so does ``A // n`` whenever it grows by ``n*k``.
     """
     steps: dict[Expr, int] = {}
     for term in topological(equation.args):
@@ -577,7 +577,7 @@ def holds_in_a_period(equation: Expr) -> bool:
         steps[term] = lcm(*[steps[arg] for arg in term.args]) * (divisor or 1)
         if steps[term] > LIMITS.periodic_points:
             return False
-    # with both ends of the period: from one to the other the sides change alike
+    # with both ends of the period, so that the two sides also change by the same constant over it
     period = lcm(*[steps[side] for side in equation.args])
     names = [var(_name(v), 0, period) for v in variables([equation])]
     return domain_size(names) <= LIMITS.periodic_points and bool(evaluate([equation], grid(names), total=True)[0].all())
@@ -596,7 +596,7 @@ class _Decider:
         return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
 
     def _assumptions(self, names: Sequence[Expr]) -> Iterator[tuple[list[Expr], Sequence[Expr]]]:
-        """Facts to assume, and the variables to go through: first the claim's own, then those that more facts need."""
+        """Facts to assume, and the variables to enumerate: those of the claim, then with those of further facts."""
         own = [fact for fact, used in self.facts if used <= set(names)]
         yield own, names
         found, wider = [], list(names)

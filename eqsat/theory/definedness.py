@@ -1,11 +1,11 @@
-"""Definedness: divisions by what may be zero, under all that is known where they are evaluated.
+"""Definedness: divisions whose divisor may be zero where they are evaluated.
 
-Inputs are read lazily: a branch of a selection is evaluated where the condition decides for it, and a body where its
-reduction has a step. What is not evaluated there may divide by zero; inputs that divide by zero elsewhere are refused.
+Inputs are evaluated lazily: a branch of a selection only where the condition chooses it, the body of a reduction only
+in its range. A division by zero that is not evaluated is allowed; an input that evaluates one is refused.
 
-Answers are held to more: code for vectors and GPUs evaluates both branches of a selection, and what a gate masks. So an
-answer divides by nothing that is zero at some point of the ranges and constraints, whatever the gates and conditions
-around it say, unless the input has that division too (:class:`AllowedDivisions`).
+Answers must satisfy more, because code for vectors and GPUs evaluates both branches of a selection, and what a gate
+masks. So no divisor in an answer is zero at any point of the ranges and constraints, whatever gates and conditions hold
+there, unless the input has that division too (:class:`AllowedDivisions`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from eqsat.theory.forms import LinearForm, to_expr
 def unsafe_divisions(
     roots: Sequence[Expr], suspected: Collection[Expr], contexts: Sequence[Arithmetic | None], lazy: bool = True
 ) -> Iterator[tuple[Expr, Arithmetic]]:
-    """The divisions below ``roots`` by what may be zero under all that is known there, and the theory of that.
+    """The divisions below ``roots`` whose divisor may be zero where they are evaluated, each with the theory there.
 
     ``suspected`` are the :func:`suspects` among the terms below the roots. If ``lazy``, a branch of a selection is
     evaluated only where it is chosen; else everywhere.
     """
     seen: set[tuple[Arithmetic, Expr]] = set()
-    # what is known in a branch: its condition, and what is known outside
+    # by the theory of a branch, its condition and the theory outside
     outside: dict[Arithmetic, tuple[Expr, Arithmetic]] = {}
     pairs = zip(roots, contexts, strict=True)
     stack = [(root, theory) for root, theory in pairs if root in suspected and theory is not None]
@@ -39,7 +39,7 @@ def unsafe_divisions(
         term, theory = stack.pop()
         if term not in suspected:
             continue
-        # else a term would be looked at once for each path of conditions to it
+        # a term that does not depend on the condition is visited outside, so not once for each path of conditions to it
         while theory in outside and not _is_about(outside[theory][0], term, outside[theory][1]):
             theory = outside[theory][1]
         if (theory, term) in seen:
@@ -62,7 +62,7 @@ def unsafe_divisions(
 def undefined(order: Sequence[Expr], theory: Arithmetic) -> set[Expr]:
     """The terms of ``order``, operands first, that may divide by zero if no more is known than ``theory`` says.
 
-    Here ``and`` and ``or`` do not need a member where others decide them.
+    A junction that has one deciding member is defined, whatever its other members are.
     """
     suspected = suspects(order)
     found = {term for term in suspected if any(unsafe_divisions([term], suspected, [theory]))}
@@ -71,7 +71,7 @@ def undefined(order: Sequence[Expr], theory: Arithmetic) -> set[Expr]:
 
 
 def divides_outside_branches(term: Expr) -> bool:
-    """Whether a division by what has a range with 0 is in no branch of a selection, and in no body of a reduction."""
+    """Whether a division that may be by zero is outside all branches of selections and bodies of reductions."""
 
     def outside(part: Expr) -> tuple[Expr, ...]:
         return part.args[:1] if part.op == "where" else part.args[2:] if part.op in REDUCTIONS else part.args
@@ -82,7 +82,7 @@ def divides_outside_branches(term: Expr) -> bool:
 def without_dead_divisions(roots: Sequence[Expr], theory: Arithmetic) -> list[Expr]:
     """``roots`` with zero in place of divisions by what is always zero, which are never evaluated.
 
-    Rules about divisions would make whatever such a division is the same as other things that it is.
+    Such a division may have any value, so rules about divisions would equate terms that are not equal.
     """
 
     def dead(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
@@ -113,9 +113,9 @@ def settled(roots: Sequence[Expr], theory: Arithmetic) -> list[Expr]:
 
 
 class AllowedDivisions:
-    """The divisions that an answer may have if all of it is evaluated at every point of the ranges and constraints.
+    """The divisions that an answer may have, although it may be evaluated at every point of the ranges and constraints.
 
-    Those by what is never zero there, and those of the input: with the same dividend and the same divisor.
+    The divisor is never zero there, or the input divides the same dividend by the same divisor.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class AllowedDivisions:
         return self.theory.form(dividend), self.theory.form(divisor)
 
     def has(self, dividend: LinearForm, divisor: LinearForm) -> bool:
-        """Whether an answer may divide so."""
+        """Whether an answer may divide ``dividend`` by ``divisor``."""
         if (found := self._never_zero.get(divisor)) is None:
             found = _is_nonzero(to_expr(divisor), self.theory)
             if found or not self.theory.late_or_raise():
@@ -150,7 +150,7 @@ class AllowedDivisions:
         return self._divisors(self.roots)
 
     def adds_divisor(self, root: Expr) -> bool:
-        """Whether a divisor below ``root``, no literal, is none of the input."""
+        """Whether a divisor below ``root``, other than literals, is none of the divisors of the input."""
         return not self._divisors([root]) <= self._of_roots
 
     def _divisors(self, roots: Sequence[Expr]) -> set[LinearForm]:
@@ -158,7 +158,7 @@ class AllowedDivisions:
         return {self.theory.form(divisor) for divisor in found}
 
     def instead_of(self, divisor: LinearForm) -> LinearForm:
-        """What equals ``divisor`` where that is not zero, and is never zero itself."""
+        """A form that equals ``divisor`` where that is not zero, and is never zero."""
         found = self.theory.form(kept_from_zero(to_expr(divisor)))
         self._never_zero[found] = True
         return found
@@ -173,9 +173,9 @@ class AllowedDivisions:
 def defined(
     roots: Sequence[Expr], contexts: Sequence[Arithmetic | None], allowed: AllowedDivisions | None = None
 ) -> list[Expr]:
-    """Answers without divisions by zero: where such a quotient is computed it counts for nothing, so any will do.
+    """Answers with divisors that are never zero. Where one was zero, the quotient is not used: any value is right.
 
-    With ``allowed``, without any that it does not have either.
+    With ``allowed``, divisors are also replaced in divisions that it does not have.
     """
     answers = list(roots)
     kept: set[Expr] = set()
@@ -194,7 +194,7 @@ def defined(
             found.update(allowed.missing(answers, suspected))
         return {division for division in found if division.args[1] not in kept}
 
-    # a quotient that counts for nothing may have kept another divisor from zero
+    # a replaced divisor may change the value of another divisor
     while unsafe := unsafe_ones():
         answers = rebuild(answers, never_zero)
     return answers
@@ -230,7 +230,7 @@ def _is_about(condition: Expr, term: Expr, theory: Arithmetic) -> bool:
 
 
 def _is_nonzero(divisor: Expr, theory: Arithmetic) -> bool:
-    """Whether a divisor is known never to be zero, branch by branch."""
+    """Whether a divisor is known never to be zero; a selection, if no branch is where it is taken."""
     stack = [(divisor, theory)]
     while stack:
         term, known = stack.pop()
@@ -243,6 +243,6 @@ def _is_nonzero(divisor: Expr, theory: Arithmetic) -> bool:
 
 
 def suspects(terms: Sequence[Expr]) -> set[Expr]:
-    """The terms that contain a division whose divisor has a range with 0."""
+    """The terms that contain a division whose divisor has 0 in its range."""
     divisions = {t for t in terms if t.op in DIVISIONS and may_divide_by_zero(t)}
     return with_users(divisions, terms) if divisions else divisions

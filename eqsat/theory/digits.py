@@ -1,4 +1,4 @@
-"""Digits compared one by one: where a number is taken apart, equations and orders of its parts are those of the number.
+"""Comparisons of all digits of a number, one by one, as one comparison of the number.
 
 With ``|lower| < n`` the equations ``lower == 0`` and ``upper == 0`` are ``lower + n*upper == 0``, which has no quotient
 where that cancels; so ``x//6 == y and x%6 == z`` is ``x == y*6 + z``, and the order of mixed-radix numbers is theirs.
@@ -18,23 +18,23 @@ from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_div
 from eqsat.theory.limits import LIMITS
 
 
-def _at_end(form: LinearForm, zero: LinearForm) -> LinearForm:
-    """``form`` less the multiple of what is ``zero`` that leaves it shorter, if one does."""
+def _less_multiple(form: LinearForm, zero: LinearForm) -> LinearForm:
+    """``form`` less a multiple of the form ``zero``, if that is shorter."""
     shorter = form.plus(zero, -scale_of(zero, form))
     return shorter if len(shorter.terms) < len(form.terms) else form
 
 
 def shortened(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
-    """``x < 1 and x + y == 3`` as ``x < 1 and y == 3``: less what another member leaves to be zero.
+    """``x < 1 and x + y == 3`` as ``x < 1 and y == 3``: less a form that is zero where another member does not decide.
 
-    No normal form: the longer sum may be there.
+    This is no normal form: the longer sum may be computed anyway.
     """
     if not 1 < len(members) <= LIMITS.deciding:
         return members
     found = [*members]
     zeros = [_zero_beside(theory, op, member) for member in found]
     for place, member in enumerate(found):
-        # one after the other, by what the others are by then: two may not both be shortened by each other
+        # in turn, by the current form of the others: two members must not both be shortened by each other
         found[place] = _less(theory, member, [z for at, z in enumerate(zeros) if at != place and z.terms])
         if found[place] is not member:
             zeros[place] = _zero_beside(theory, op, found[place])
@@ -42,25 +42,25 @@ def shortened(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
 
 
 def _less(theory: Arithmetic, member: Expr, zeros: Sequence[LinearForm]) -> Expr:
-    """A comparison without what is zero, if that makes it shorter."""
+    """A comparison less multiples of ``zeros``, forms that are zero, if that is shorter."""
     equation = theory.negate(member) if member.op == "ne" else member
     form = theory.difference(equation) if zeros else None
     if form is None:
         return member
-    shorter = reduce(_at_end, zeros, form)
+    shorter = reduce(_less_multiple, zeros, form)
     found = theory.equal_zero(shorter) if equation.op == "eq" else theory.at_least_zero(shorter)
     return found if equation is member else theory.negate(found)
 
 
 def _zero_beside(theory: Arithmetic, op: str, comparison: Expr) -> LinearForm:
-    """What is zero wherever a member of a junction leaves the others to decide."""
+    """A form that is zero wherever a member does not decide its junction; :data:`ZERO` if none is known."""
     decisive = comparison if op == "and" else theory.negate(comparison)
     form = theory.difference(decisive)
     return form if form is not None and (decisive.op == "eq" or theory.bounds(form)[1] == 0) else ZERO
 
 
 def join_digits(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
-    """Two equations as one; under "or", two that say that a digit differs."""
+    """The members of a junction with two equations of digits joined to one; under "or", two inequations."""
     conjoined = members if op == "and" else [theory.negate(m) for m in members]
     equations = {m: form for m in conjoined if (form := _zero_where(theory, m)) is not None}
     for lower, upper in permutations(conjoined, 2) if equations else ():
@@ -76,9 +76,9 @@ def join_digits(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
 
 
 def _zero_where(theory: Arithmetic, comparison: Expr, zero: LinearForm = ZERO) -> LinearForm | None:
-    """What has a quotient and is zero iff a comparison holds, where ``zero`` is zero; ``None`` if nothing is.
+    """A form with a quotient that is zero iff a comparison holds, provided that ``zero`` is zero; else ``None``.
 
-    Where ``x%6`` is zero, ``x%18 < 6`` says that ``x//6%3`` is too.
+    Where ``x%6`` is zero, ``x%18 < 6`` holds iff ``x//6%3`` is zero.
     """
     form = theory.difference(comparison)
     if form is None or not any(atom.op in ("floordiv", "mul") for atom in form.terms):
@@ -92,7 +92,7 @@ def _zero_where(theory: Arithmetic, comparison: Expr, zero: LinearForm = ZERO) -
 
 
 def _without_digit(theory: Arithmetic, lower: LinearForm, upper: LinearForm) -> LinearForm | None:
-    """What is zero iff ``lower`` and ``upper`` are, without the quotient that is a term of both."""
+    """A form that is zero iff ``lower`` and ``upper`` both are, without a quotient that both have; else ``None``."""
     for quotient, k in upper.terms.items():
         if quotient.op != "floordiv":
             continue
@@ -108,7 +108,7 @@ def _without_digit(theory: Arithmetic, lower: LinearForm, upper: LinearForm) -> 
 
 
 def _of_both(theory: Arithmetic, first: LinearForm, other: LinearForm) -> LinearForm | None:
-    """What is zero where ``x % c == k`` and ``x % d == m``: one remainder of ``x`` by their least common multiple."""
+    """A form that is zero iff ``x % c == k`` and ``x % d == m``: of the remainder by the least common multiple."""
     one, two = _equated_remainder(theory, first), _equated_remainder(theory, other)
     if one is None or two is None or one[0] != two[0]:
         return None
@@ -121,7 +121,7 @@ def _of_both(theory: Arithmetic, first: LinearForm, other: LinearForm) -> Linear
 
 
 def _equated_remainder(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm, int, int] | None:
-    """The dividend, the literal divisor and the value of a remainder, if that has the value where ``form`` is zero."""
+    """``A``, ``n`` and ``value`` if ``form == 0`` is ``A % n == value`` with a literal ``n``; else ``None``."""
     for quotient, k in form.terms.items():
         n = literal_divisor(quotient)
         if n and abs(k) == n:
@@ -135,7 +135,7 @@ def _equated_remainder(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm
 def _without_quotient(
     theory: Arithmetic, divisor: LinearForm, quotient: Expr, lower: LinearForm, upper: LinearForm
 ) -> LinearForm | None:
-    """``lower + divisor*upper``, or less that, if it has no ``quotient`` and ``lower`` is nearer to zero."""
+    """``lower ± divisor*upper`` if one of them has no ``quotient`` and ``abs(lower) < divisor``; else ``None``."""
     for sign in (1, -1):
         joined = lower.plus(theory.times(divisor, upper), sign)
         if not any(quotient in factors(atom) for atom in joined.terms):
@@ -161,7 +161,7 @@ def join_order(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
 
 
 def _in_order(theory: Arithmetic, equal: Expr, below: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """The comparison of the higher digits that ``equal and below`` may stand beside, and what both are together."""
+    """The strict comparison of the higher digits, and the comparison that it makes with ``equal and below``."""
     upper = _zero_where(theory, equal) if equal.op == "eq" else None
     lower = theory.difference(below) if below.op != "eq" else None
     if upper is None or lower is None:

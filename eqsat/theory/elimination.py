@@ -2,7 +2,8 @@
 
 A *row* is a form that is at least zero. Two rows with opposite signs of an atom combine into one without it; a row of
 integers is divided by what divides its coefficients and its constant rounded down, as in Pugh's Omega test (1991).
-Nothing here knows what an atom is, except its range. The work is bounded, so ``False`` says nothing.
+An atom is an integer within its range: nothing else is known of it. The work is bounded: rows for which no
+contradiction is found may have one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Rows:
         self.range_of = range_of
         self.given = list(rows)
         self.combined = 0
-        # by direction, the least constant beside it; rows of one atom are its interval instead
+        # by direction, the least constant added to it; a row of one atom narrows its interval instead
         self._rows: dict[LinearForm, int] = {}
         self._intervals: dict[Expr, Bounds] = {}
 
@@ -64,7 +65,7 @@ class Rows:
         return False
 
     def _eliminate_all(self, exact_first: bool) -> bool:
-        """Eliminate one atom after the other; whether what was left said of integers all that the rows did."""
+        """Eliminate one atom after the other; whether that shows that the rows have a solution in integers."""
         exact = True
         while self._rows and len(self._rows) <= LIMITS.rows:
             exact = self._eliminate(self._cheapest(exact_first)) and exact
@@ -98,7 +99,7 @@ class Rows:
             self._rows[direction] = constant
 
     def _drop_idle(self) -> None:
-        """Drop the rows that the intervals imply; find one that they refute."""
+        """Drop the rows that the intervals imply; raise :class:`ClashError` if they refute one."""
         for direction, constant in list(self._rows.items()):
             low, high = linear_bounds(constant, [(self._interval(a), k) for a, k in direction.terms.items()])
             if high < 0:
@@ -107,7 +108,7 @@ class Rows:
                 del self._rows[direction]
 
     def _substitute(self) -> bool:
-        """Solve an equation, a row whose opposite is one too, for an atom with coefficient 1 or -1."""
+        """Solve an equation, two opposite rows, for an atom with coefficient 1 or -1; whether there was one."""
         for direction, constant in self._rows.items():
             opposite = direction.times(-1)
             if (other := self._rows.get(opposite)) is None:
@@ -132,7 +133,7 @@ class Rows:
         return False
 
     def _cheapest(self, exact_first: bool) -> Expr:
-        """The atom whose elimination leaves the fewest rows; perhaps one for which it is exact before others."""
+        """The atom whose elimination leaves the fewest rows; if ``exact_first``, exact eliminations come first."""
         signs: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         largest: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         for direction in self._rows:
@@ -145,7 +146,8 @@ class Rows:
     def _eliminate(self, atom: Expr) -> bool:
         """Combine every row that bounds ``atom`` from below with every one that bounds it from above.
 
-        Exact, as is returned, if all coefficients on one side are 1: else the rows left may hold where no integer does.
+        Return whether this is exact, as it is if all coefficients on one side are 1. Else the rows that are left may
+        hold although there is no integer between the bounds.
         """
         low, high = self._interval(atom)
         below = [LinearForm({atom: 1}, -low)] if is_finite(low) else []

@@ -1,9 +1,9 @@
-"""Minima and maxima of forms: a lattice over sums, in normal form.
+"""Minima and maxima of forms, in normal form.
 
-A minimum is one of its operands plus what the others fall below it: ``min(x, y) = x + min(y - x, 0)``. The only atoms
-are ``min(d, ..., 0)``, without a common factor, so what all operands share cancels like any other term, and a maximum,
-``max(x, y) = x + y - min(x, y)``, needs no atom of its own. Operands that never decide are dropped: nested extremes are
-flat, and absorption and distribution are consequences.
+A minimum is written as one operand, the base, plus a minimum of gaps: ``min(x, y) = x + min(y - x, 0)``. The only atoms
+are ``min(gap, ..., 0)``, without a common factor. So terms that all operands share cancel, and a maximum,
+``max(x, y) = -min(-x, -y)``, needs no atom of its own. Nested minima are flattened, and redundant operands are dropped,
+of which absorption and distribution are consequences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def extreme_of(theory: Arithmetic, op: str, operands: Iterable[LinearForm]) -> L
 def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm:
     """The normal form of the minimum of forms."""
     late = theory.late_or_raise()
-    # once the time is up what is nested stays so
+    # once the time is up nested minima are not flattened
     members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
     members = _least_constants(members)
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
@@ -50,7 +50,7 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
 
 
 def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearForm]:
-    """The operands of a minimum and of the minima that these are; the operands alone if there would be too many."""
+    """The operands of a minimum, flattened; as they are if there would be too many."""
     given = list(dict.fromkeys(operands))
     found: dict[LinearForm, None] = {}
     stack = given[::-1]
@@ -67,7 +67,7 @@ def _members(theory: Arithmetic, operands: Iterable[LinearForm]) -> list[LinearF
 
 
 def _least_constants(members: Sequence[LinearForm]) -> list[LinearForm]:
-    """The members without those that are a constant more than another, whatever the time."""
+    """The members, except those that are another one plus a positive constant."""
     least: dict[frozenset[tuple[Expr, int]], LinearForm] = {}
     for form in members:
         other = least.setdefault(frozenset(form.terms.items()), form)
@@ -77,9 +77,9 @@ def _least_constants(members: Sequence[LinearForm]) -> list[LinearForm]:
 
 
 def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bool) -> list[LinearForm]:
-    """The members that are needed beside the others; once the time is up, of many all that are left."""
+    """The members that are not always above another; once the time is up, all that have not been compared, if many."""
     are_many = len(members) > LIMITS.compared_operands
-    # of most pairs of many a sample point shows that neither is always above the other
+    # of many members, sample points show for most pairs that neither is always above the other
     at: dict[LinearForm, NDArray[Any]] = {}
 
     def is_above(x: LinearForm, y: LinearForm) -> bool:
@@ -133,7 +133,7 @@ def _outside_quotients(theory: Arithmetic, kept: Sequence[LinearForm]) -> Linear
         d = quotient.args[1].vmin
         inner = theory.inner(quotient.args[0])
         if k != sign:
-            # of both signs: minus a floor is a ceiling
+            # a quotient with the other sign: minus a floor is a ceiling
             inner = inner.times(-1).shifted(d - 1)
         dividends.append(form.plus(atom_form(quotient), -k).times(sign * n).plus(inner, n // d))
     return theory.quotient_by(extreme_of(theory, "min" if sign > 0 else "max", dividends), n).times(sign)
@@ -142,7 +142,7 @@ def _outside_quotients(theory: Arithmetic, kept: Sequence[LinearForm]) -> Linear
 def _outside_truncated(
     theory: Arithmetic, kept: Sequence[LinearForm], quotients: Sequence[tuple[Expr, int]]
 ) -> LinearForm | None:
-    """``min(tdiv(x, n), tdiv(y, n))`` is ``tdiv(min(x, y), n)``; no whole number may enter what rounds to zero."""
+    """``min(tdiv(x, n), tdiv(y, n))`` is ``tdiv(min(x, y), n)``, if there are no other terms beside the quotients."""
     signs, divisors = {k for _, k in quotients}, {(a.op, a.args[1]) for a, _ in quotients}
     if len(signs) > 1 or len(divisors) > 1 or any(len(form.terms) > 1 or form.constant for form in kept):
         return None
@@ -153,7 +153,7 @@ def _outside_truncated(
 
 
 def _paired(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
-    """The minimum of forms of which some pairs have one that is a sum: by all of these, as none comes first."""
+    """The minimum of forms, with the minima of all pairs for which that is a plain sum in place of the pairs."""
     few = combinations(kept if len(kept) <= LIMITS.compared_operands else (), 2)
     pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
     if not pairs:
@@ -172,7 +172,7 @@ def _through_selection(theory: Arithmetic, kept: Sequence[LinearForm], plain: Li
     for branch, holds in ((1, condition), (2, theory.negate(condition))):
         inside = theory.assuming(holds)
         if inside is None or inside is theory:
-            # where no more is known the selection would come back
+            # without what the condition says, the selection would stay in the branch
             return None
         chosen = []
         for form in kept:
@@ -187,7 +187,7 @@ def _through_selection(theory: Arithmetic, kept: Sequence[LinearForm], plain: Li
 
 
 def _sum_of(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm:
-    """An operand plus ``min(gaps, 0)``, the gaps between the others and it."""
+    """One operand, the base, plus the minimum of 0 and the gaps between the other operands and it."""
     bases = kept[: 1 if len(kept) > LIMITS.compared_operands and theory.late_or_raise() else LIMITS.bases]
     gaps_of = {base: [form.plus(base, -1) for form in kept if form is not base] for base in bases}
     base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
@@ -201,12 +201,12 @@ def _sum_of(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm:
 
 
 def _simplified(theory: Arithmetic, form: LinearForm) -> LinearForm:
-    """``form`` without the operands, at any depth, that make no difference."""
+    """``form`` without redundant operands of its minima, at any depth."""
     count = theory.operand_count(form, LIMITS.nested_operands)
     if count > LIMITS.nested_operands or theory.late_or_raise():
         return form
     for fewer, sign in _with_fewer(theory, form):
-        # dropping an operand moves the value one way only: it must not
+        # to drop an operand changes the value in one direction only: if that is refuted, the operand is redundant
         change = fewer.plus(form, -1).times(sign)
         if theory.operand_count(fewer, count) < count and cannot_hold(theory, (), [change.shifted(-1)]):
             return _simplified(theory, fewer)
@@ -222,7 +222,7 @@ def _with_fewer(theory: Arithmetic, form: LinearForm, inside: bool = False) -> I
     op = "min" if sign > 0 else "max"
     for index, case in enumerate(cases):
         others = cases[:index] + cases[index + 1 :]
-        # of two plain operands neither is known to be above the other
+        # two plain operands are known not to dominate each other
         if inside or len(cases) > 2 or any(case.has_minimum() for case in cases):
             yield _plain_extreme(theory, op, others), sign
         for fewer, change in _with_fewer(theory, case, True):
@@ -230,14 +230,14 @@ def _with_fewer(theory: Arithmetic, form: LinearForm, inside: bool = False) -> I
 
 
 def _plain_extreme(theory: Arithmetic, op: str, operands: Sequence[LinearForm]) -> LinearForm:
-    """The extreme of operands, without a search for those that never decide."""
+    """The extreme of operands, of which only bounds tell the redundant ones."""
     if op == "max":
         return _plain_extreme(theory, "min", [form.times(-1) for form in operands]).times(-1)
     return extreme_of_needed(theory, "min", _undominated(theory, operands, thorough=False))
 
 
 def extreme_of_needed(theory: Arithmetic, op: str, operands: Sequence[LinearForm]) -> LinearForm:
-    """The extreme of operands of which none is below, for a maximum above, another."""
+    """The extreme of operands of which none is redundant."""
     if op == "max":
         return extreme_of_needed(theory, "min", [form.times(-1) for form in operands]).times(-1)
     return _sum_of(theory, operands) if len(operands) > 1 else operands[0]
@@ -248,13 +248,13 @@ def _gap_order(gap: LinearForm) -> tuple[int, int]:
 
 
 def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, int]]]:
-    """The order on bases, by their gaps alone: what surrounds a minimum does not change its atom."""
+    """The order in which bases are preferred, by their gaps alone, so that addends outside do not change the atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))
 
 
 def _of_two_values(first: LinearForm, other: LinearForm) -> LinearForm | None:
-    """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: what such a variable decides is linear in it."""
+    """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: any function of two values is linear."""
     gap = other.plus(first, -1)
     variable = next(iter(gap.terms), None)
     if len(gap.terms) > 1 or variable is None or variable.op != "var" or variable.vmax != variable.vmin + 1:

@@ -1,8 +1,8 @@
-"""Forms: integer sums of atoms, the normal form of integer terms.
+"""Linear forms: sums of integer multiples of atoms, the normal form of integer terms.
 
 An *atom* is a term that is not a sum: a variable, a quotient, a product, a selection. A :class:`LinearForm` maps atoms
 to integer coefficients and has a constant. :func:`to_expr` writes a form as a term, the same for equal forms,
-and :func:`read` reads it back. This module is arithmetic on forms alone; what is known of their values is in
+and :func:`read` reads it back. This module has the arithmetic of forms; what is known of their values is in
 :mod:`eqsat.theory.intervals` and :mod:`eqsat.theory.facts`.
 """
 
@@ -83,12 +83,12 @@ class LinearForm:
         return sorted(self.terms.items(), key=lambda item: (item[0].key, item[1]))
 
     def sign(self) -> int:
-        """1 or -1, opposite for opposite forms: the sign of the smallest coefficient."""
+        """1 or -1, opposite for opposite forms: the sign of the coefficient of least magnitude."""
         _, _, coefficient = min([(abs(c), a.key, c) for a, c in self.terms.items()])
         return 1 if coefficient > 0 else -1
 
     def ordered(self) -> LinearForm:
-        """The same form with its terms in the fixed order, for searches whose course must not depend on its history."""
+        """The same form with its terms in the fixed order, for searches that must not depend on how it was made."""
         if len(self.terms) < 2:
             return self
         same = LinearForm(dict(self.sorted_terms()), self.constant)
@@ -100,7 +100,7 @@ class LinearForm:
         return gcd(*self.terms.values())
 
     def has_minimum(self) -> bool:
-        """Whether it adds or subtracts a minimum."""
+        """Whether a minimum is among its atoms."""
         return any(atom.op == "min" for atom in self.terms)
 
     def is_affine(self) -> bool:
@@ -115,7 +115,7 @@ class LinearForm:
         return atom if coefficient == 1 else None
 
     def addends(self) -> int:
-        """How many numbers the form adds."""
+        """The number of terms, the constant among them."""
         return len(self.terms) + bool(self.constant)
 
 
@@ -169,7 +169,7 @@ def literal(value: LinearForm | Expr) -> int | None:
 
 
 def literal_divisor(atom: Expr) -> int:
-    """The literal by which a quotient rounds down; 0 of what is no quotient by a literal."""
+    """The divisor of an atom ``A // n`` with a literal ``n``; 0 of other atoms."""
     return atom.args[1].vmin if atom.op == "floordiv" and atom.args[1].op == "const" else 0
 
 
@@ -178,17 +178,17 @@ def residues(form: LinearForm, n: int) -> LinearForm:
     return LinearForm({atom: k % n for atom, k in form.terms.items() if k % n}, 0)
 
 
-#: What a term has as its value: the normal form of an integer, or a condition in normal form.
+#: The normal form of any term: of an integer its form, of a condition a term.
 Value = LinearForm | Expr
 
 
 def is_affine(value: Value) -> bool:
-    """Whether a value is a sum of variables: no normal form of it says more."""
+    """Whether a value is a sum of multiples of variables."""
     return isinstance(value, LinearForm) and value.is_affine()
 
 
 def as_term(value: Value) -> Expr:
-    """A normal form as a term: of an integer that of its form, of a condition itself."""
+    """A normal form as a term."""
     return to_expr(value) if isinstance(value, LinearForm) else value
 
 
@@ -216,7 +216,7 @@ def chained(op: str, members: Iterable[Expr]) -> Expr:
 
 
 def product_form(parts: Sequence[Expr]) -> LinearForm:
-    """The form of a product of atoms; a sum left alone, of a product too long to be distributed, is no atom.
+    """The form of a product of atoms and of sums, which stand in products too long to be multiplied out.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
@@ -229,7 +229,7 @@ def product_form(parts: Sequence[Expr]) -> LinearForm:
 def undistributed(x: LinearForm, y: LinearForm) -> tuple[int, Expr]:
     """A product of two forms that is not multiplied out, as a literal and a product of atoms and sums.
 
-    Of each form, what all its coefficients have in common and the sign of its first term are in the literal.
+    The common factor of the coefficients of each form, and its sign, are in the literal.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
@@ -284,7 +284,7 @@ def read(term: Expr) -> LinearForm:
 
 
 def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
-    """A term in normal form without quotients that the equations, of sums with zero, say to be sums.
+    """A term in normal form with sums in place of quotients, where ``equations``, forms that are zero, say so.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 99), var("y", 0, 99)
@@ -306,7 +306,7 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
         if part.op in ("lt", "le", "eq", "ne") and not operands[0].is_bool:
             return _compared(part.op, read(operands[1]).plus(read(operands[0]), -1))
         if part.op == "where" and operands[0].op == "le":
-            # no selection in normal form is by a comparison that is written as the complement of another
+            # the condition of a selection in normal form is never ``le``
             condition, yes, no = operands
             return make("where", make("lt", *condition.args[::-1]), no, yes)
         return make(part.op, *operands)
@@ -358,14 +358,14 @@ def _multiplied(form: LinearForm, atoms: Sequence[Expr]) -> LinearForm:
 
 
 def _is_within(atom: Expr, equation: LinearForm) -> bool:
-    """Whether another atom of ``equation`` has a quotient of ``atom`` below it: solving for it would not remove it."""
+    """Whether another atom of ``equation`` contains a quotient of ``atom``: to solve for it would not remove it."""
     quotients = {factor for factor in factors(atom) if factor.op == "floordiv"}
     below = topological([operand for other in equation.terms if other is not atom for operand in other.args])
     return not quotients.isdisjoint(below)
 
 
 def _division_order(form: LinearForm) -> tuple[int, int]:
-    """The fewer divisions the better; a quotient of two values needs none."""
+    """The number of divisions, then of terms; a quotient of two values needs no division."""
     return sum([_divides(a) and a.vmax - a.vmin > 1 for a in form.terms]), len(form.terms)
 
 
@@ -420,7 +420,7 @@ def partition(form: LinearForm, f: int) -> tuple[LinearForm, LinearForm]:
 
 
 def partition_by(form: LinearForm, monomial: Expr, scale: int = 1) -> tuple[LinearForm, LinearForm]:
-    """``form = scale*monomial*multiples + rest``: the terms that a product of atoms divides, and the others."""
+    """``form = scale*monomial*multiples + rest``: terms that a literal times a product of atoms divides, and others."""
     below = factors(monomial)
     multiples, rest = number(0), {}
     for atom, coefficient in form.terms.items():
@@ -433,7 +433,7 @@ def partition_by(form: LinearForm, monomial: Expr, scale: int = 1) -> tuple[Line
 
 
 def scale_of(part: LinearForm, form: LinearForm) -> int:
-    """The multiple of ``part`` in ``form``: the smallest that one of its terms has there; 0 if there is none."""
+    """A number ``k`` such that ``form - k*part`` lacks a term of ``part``: that of least magnitude; 0 if none does."""
     best = 0
     for atom, coefficient in part.terms.items():
         total = form.terms.get(atom)
@@ -455,7 +455,7 @@ def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:
 
 
 def common_factors(products: list[list[Expr]]) -> list[Expr]:
-    """The factors that all products of atoms have, as often as all have them."""
+    """The factors that all products of atoms have, as multisets."""
     shared = []
     others = [list(p) for p in products[1:]]
     for atom in products[0]:

@@ -1,7 +1,7 @@
-"""Bounds: what values a form can take, by the bounds of its atoms and of sums that facts narrow.
+"""Bounds of forms, by the bounds of their atoms and of sums that facts narrow.
 
-Bounds use correlation: a dividend beside its own quotient is a multiple of the quotient plus a remainder in a known
-range. So the ways to read atoms as quotients are here too.
+Bounds use correlation: in a sum with ``A`` and ``A // n``, ``A`` is ``n*(A // n)`` plus a remainder in ``[0, n)``. So
+the ways to read atoms as quotients are here too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Intervals(Arithmetic):
         return max(low, known_low), min(high, known_high)
 
     def _product_range(self, atom: Expr) -> Bounds:
-        """Bounds of a product, by those of the factors in which it does not end and of the power in which it ends."""
+        """Bounds of a product: of its last factor, to the power in which it occurs, times the other factors."""
         rest, last, power = atom.args[0], atom.args[1], 1
         while rest.op == "mul" and rest.args[1] is last:
             rest, power = rest.args[0], power + 1
@@ -71,13 +71,13 @@ class Intervals(Arithmetic):
         condition, x, y = atom.args
         branches = [(x, chain_members(condition, "and")), (y, map(opposite, chain_members(condition, "or")))]
         ends = [self._bounds_where(self.inner(branch), holding) for branch, holding in branches]
-        # a branch that is never taken has none
+        # a branch that is never taken has no values
         taken = [(low, high) for low, high in ends if low <= high] or [(atom.vmin, atom.vmax)]
         lows, highs = zip(*taken, strict=True)
         return min(lows), max(highs)
 
     def _bounds_where(self, form: LinearForm, holding: Iterable[Expr]) -> Bounds:
-        """Bounds of a form where these conditions hold, by those that speak of its terms."""
+        """Bounds of a form where conditions hold, by each that compares terms of the form."""
         low, high = self._bounds_without_known_sums(form)
         for condition in holding:
             gap = self.difference(condition)
@@ -95,7 +95,7 @@ class Intervals(Arithmetic):
         return self._independent_bounds(form)
 
     def _bounds_by_cases(self, form: LinearForm, most_cases: int = LIMITS.bounds_cases) -> Bounds:
-        """A sum with a minimum is the least of its cases; with a minimum subtracted, the greatest."""
+        """Bounds of a sum with minima: it is the least of its cases, or the greatest if it subtracts the minimum."""
         if (found := self._by_cases.get(form)) is None:
             low, high = self._independent_bounds(form)
             atom = self.outer_minimum(form)
@@ -129,7 +129,7 @@ class Intervals(Arithmetic):
         return found
 
     def _bounds_without_known_sums(self, form: LinearForm) -> Bounds:
-        """Bounds that facts about sums do not enter: an atom's range may not rest on facts about the atom itself."""
+        """Bounds without facts about sums: for ranges of atoms, which must not depend on facts about these atoms."""
         low, high = self.plain_bounds(form)
         if len(form.terms) > 1 and self.has_time_for(form):
             for least, most in self._correlated_bounds(form, self._flat_division):
@@ -137,7 +137,7 @@ class Intervals(Arithmetic):
         return low, high
 
     def _stated_bounds(self, form: LinearForm) -> Bounds:
-        """As :meth:`_bounds_without_known_sums`, with what facts say of just this sum."""
+        """As :meth:`_bounds_without_known_sums`, with the facts about exactly this sum."""
         low, high = self._bounds_without_known_sums(form)
         for direction, (least, most) in self.directions:
             for sign in (1, -1):
@@ -171,7 +171,7 @@ class Intervals(Arithmetic):
                         yield low + min(0, most), high + max(0, most)
 
     def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
-        """Bounds of a sum of several remainders, each between 0 and what its divisor leaves."""
+        """Bounds of a sum of several remainders, each between 0 and its divisor less 1."""
         quotients = [a for a in form.terms if a.op == "floordiv"]
         if len(quotients) < 2:
             return
@@ -189,7 +189,7 @@ class Intervals(Arithmetic):
             yield low + least, high + most
 
     def _known_bounds(self, form: LinearForm) -> Iterator[Bounds]:
-        """Sums that facts bound, each alone and all together, and what is left beside them."""
+        """Bounds by those of known sums, by each alone and by all together, plus those of the other terms."""
         rest, total_low, total_high, taken = form, 0, 0, 0
         for direction, (least, most) in self.directions:
             if scale := scale_of(direction, form):
@@ -209,9 +209,9 @@ class Intervals(Arithmetic):
     # quotients read as divisions: a dividend is a divisor times the quotient, plus a remainder in a known range
 
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
-        # A//(b*m) is also (A//b)//m; the coefficients of A and the factors of the atom suggest which
+        # A//(b*m) is also (A//b)//m; the coefficients of A and the factors of the atom suggest values of b
         if (found := self._divisions.get(atom)) is None:
-            # what asks for the divisions of this atom while they are being found sees the plain one
+            # a recursive call for this atom gets the plain division alone
             found = self._divisions[atom] = self._flat_division(atom)
             nested = self._in_depth(atom, self._divisions, self.divisions, lambda a: tuple(self._nested_divisions(a)))
             found = self._divisions[atom] = (*found, *nested)
@@ -220,7 +220,7 @@ class Intervals(Arithmetic):
     def _in_depth[T](
         self, atom: Expr, memo: Mapping[Expr, object], ask: Callable[[Expr], object], find: Callable[[Expr], T]
     ) -> T:
-        """What is found of ``atom``; deep inside such searches all below it that ``memo`` lacks is asked for first."""
+        """``find(atom)``; deep in such searches, ``ask`` first for all terms below it that ``memo`` lacks."""
         self._open += 1
         try:
             if self._open % LIMITS.open_searches == 0:
@@ -231,26 +231,26 @@ class Intervals(Arithmetic):
             self._open -= 1
 
     def divisions_in(self, form: LinearForm, atom: Expr) -> Iterator[Division]:
-        """The divisions of ``atom`` whose dividends ``form`` holds; its other quotients may be dividends too."""
+        """The divisions of ``atom`` whose dividends are in ``form``: sums of its terms, or other quotients in it."""
         for division in self.divisions(atom):
             if division.dividend.terms.keys() <= form.terms.keys():
                 yield division
         if atom.op != "floordiv" or not self.has_time_for(form):
             return
-        met = self.variables.of(atom)
+        of_atom = self.variables.of(atom)
         for other in form.terms:
-            if other.op == "floordiv" and other is not atom and self.variables.of(other) & met:
-                beside = self._division_of(other, atom)
-                if beside is not None:
-                    yield beside
+            if other.op == "floordiv" and other is not atom and self.variables.of(other) & of_atom:
+                division = self._division_of(other, atom)
+                if division is not None:
+                    yield division
 
     def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
-        """``A//b`` as the dividend of ``A // (b*m)``, of which common factors may be gone."""
+        """The division of ``A//b`` by ``m`` if ``quotient`` is ``A // (b*m)``, less common factors."""
         pair = (dividend, quotient)
         if pair not in self._pairs:
             self._pairs[pair] = None
             m = self._periods(dividend, quotient)
-            # each may ask for those of the quotients in it, as deep as these nest
+            # this recurses into the quotients within
             if m > 1 and self._open < LIMITS.open_searches:
                 form = atom_form(dividend)
                 self._open += 1
@@ -263,7 +263,7 @@ class Intervals(Arithmetic):
         return self._pairs[pair]
 
     def _periods(self, dividend: Expr, quotient: Expr) -> int:
-        """How often ``dividend`` grows where ``quotient`` does, by the first term that both have; 0 if unevenly."""
+        """By how much ``dividend`` grows where ``quotient`` grows by 1, by their first common term; 0 if no integer."""
         b, n = dividend.args[1], quotient.args[1]
         if b.op == n.op == "const" and b.vmin > 0 and n.vmin > 0:
             faster = self.inner(dividend.args[0]).terms
@@ -274,6 +274,7 @@ class Intervals(Arithmetic):
         return 0
 
     def _flat_division(self, atom: Expr) -> tuple[Division, ...]:
+        """The division that an atom ``A//n``, or ``n*(A//n)``, is read as; empty for other atoms."""
         for quotient in factors(atom):
             if quotient.op != "floordiv":
                 continue
@@ -288,6 +289,7 @@ class Intervals(Arithmetic):
         return ()
 
     def _nested_divisions(self, atom: Expr) -> Iterator[Division]:
+        """The divisions of ``A//b`` by ``m`` that ``A // (b*m)``, or factors of ``m`` times that, is read as."""
         for quotient in factors(atom):
             divisor = self.inner(quotient.args[1]) if quotient.op == "floordiv" else ZERO
             n = sum(divisor.terms.values()) + divisor.constant
@@ -311,6 +313,7 @@ class Intervals(Arithmetic):
 
 
 def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:
+    """Bounds of a power, by those of its base."""
     low, high = bounds
     ends = sorted((low**exponent, high**exponent))
     return (0 if exponent % 2 == 0 and low < 0 < high else ends[0]), ends[1]

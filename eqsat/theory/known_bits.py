@@ -1,4 +1,4 @@
-"""What is known of the bits of a value."""
+"""Known bits of a value, as in LLVM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eqsat.lang.infinity import is_finite
 
 
 class KnownBits(NamedTuple):
-    """What is known of the bits of a value: those that are ones, and those that may be; as numbers in two's complement.
+    """The bits of a value that are ones, and those that may be ones, as numbers in two's complement.
 
     >>> KnownBits.within(8, 11), KnownBits.within(-3, 5)
     (KnownBits(ones=8, possible=11), KnownBits(ones=0, possible=-1))
@@ -19,14 +19,14 @@ class KnownBits(NamedTuple):
 
     @classmethod
     def within(cls, low: int, high: int) -> Self:
-        """What the bounds of a value say: the leading bits that both have."""
+        """The bits that the bounds of a value tell: the leading ones on which both agree."""
         if not is_finite(low, high):
             return cls(0, -1)
         free = (low ^ high).bit_length()
         return cls(low >> free << free, low | ((1 << free) - 1)) if (low ^ high) >= 0 else cls(0, -1)
 
     def meet(self, other: KnownBits) -> KnownBits:
-        """What is known of a value of which both are known."""
+        """Both pieces of knowledge about one value together."""
         return KnownBits(self.ones | other.ones, self.possible & other.possible)
 
     def shifted(self, places: int) -> KnownBits:
@@ -36,7 +36,7 @@ class KnownBits(NamedTuple):
         return KnownBits(self.ones << places, self.possible << places)
 
     def plus(self, other: KnownBits) -> KnownBits:
-        """The bits of a sum: a bit is known where those of both and the carry are.
+        """The bits of a sum: one is known where those of both addends and the carry are.
 
         The least and the greatest carries are those of the sums of all ones and of all that may be.
 

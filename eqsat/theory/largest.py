@@ -1,6 +1,6 @@
-"""The largest and smallest values over a range: at an end where the body rises or falls, or in the branch that decides.
+"""Largest and smallest values over a range in closed form: those at an end of the range, or of a branch of a selection.
 
-Closed forms hold for ranges that are not empty; others are told apart.
+The closed forms hold for ranges that are not empty; :meth:`ExtremeOver.of` distinguishes the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ExtremeOver(Reducer):
         return self.residual(self.op, body)
 
     def _of_some(self, body: LinearForm) -> LinearForm:
-        """As :meth:`of`, for a range that is known to hold some value: addends and factors without the index leave."""
+        """As :meth:`of`, for a range that is not empty: addends and factors without the index leave the reduction."""
         outside = LinearForm({a: c for a, c in body.terms.items() if self.is_free(a)}, body.constant)
         inside = body.plus(outside, -1)
         if not inside.terms:
@@ -67,7 +67,7 @@ class ExtremeOver(Reducer):
         return self.theory.extreme(self.op.removesuffix("_over"), values)
 
     def _factor_with_sign(self, body: LinearForm) -> tuple[LinearForm, int, LinearForm]:
-        """``body`` as a factor without the index, the sign of that, and the rest."""
+        """``body`` as a factor without the index, the sign of this factor, and the other factors."""
         if len(body.terms) == 1:
             parts = factors(next(iter(body.terms)))
             signs = {part: self._sign(part) for part in parts if self.is_free(part)}
@@ -79,7 +79,7 @@ class ExtremeOver(Reducer):
         return number(1), 1, body
 
     def _of_selection(self, body: LinearForm) -> LinearForm | None:
-        """An extreme of ``where(c, x, y)`` over some values of the index, where ``y`` does not speak of it."""
+        """An extreme of ``where(c, x, y)``, if one branch is free of the index, over a range that is not empty."""
         theory = self.theory
         if (selection := selection_in(body)) is None:
             return None
@@ -105,12 +105,12 @@ class ExtremeOver(Reducer):
             return selected(theory, somewhere, best, y)
         if has_reductions(best.terms):
             return None
-        everywhere = theory.equal_zero(self.trips().plus(holding, -1))
+        everywhere = theory.equal_zero(self.trip_count().plus(holding, -1))
         both = inside._extreme([best, y])
         return selected(theory, somewhere, selected(theory, everywhere, best, both), y)
 
     def _is_affine(self, body: LinearForm) -> bool:
-        """Whether the index is a factor of each term that speaks of it, and once."""
+        """Whether each term that depends on the index has it as a factor, once, and not in other factors."""
         moving = [[p for p in factors(atom) if not self.is_free(p)] for atom in body.terms]
         return all(parts in ([], [self.index]) for parts in moving)
 
@@ -129,6 +129,7 @@ class ExtremeOver(Reducer):
         return None if len(slopes) > 2 else sum(slopes)
 
     def _slope_of(self, atom: Expr) -> int | None:
+        """As :meth:`_slope`, for an atom."""
         if atom is self.index:
             return 1
         if self.is_free(atom):
@@ -147,5 +148,6 @@ class ExtremeOver(Reducer):
         return None
 
     def _sign(self, atom: Expr) -> int | None:
+        """1 if an atom is never negative, -1 if never positive; ``None`` if unknown."""
         low, high = self.theory.range(atom)
         return 1 if low >= 0 else -1 if high <= 0 else None

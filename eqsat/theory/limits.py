@@ -104,6 +104,9 @@ class TheoryLimits:
     product_terms: int = 16
     #: Values of an atom whose quotient is enumerated, to see whether it is affine.
     enumerated_values: int = 64
+    #: Common divisors of several coefficients and a divisor that are tried as factors of it; with more, only those of
+    #: one coefficient are.
+    common_divisors: int = 256
     #: Operands of a minimum whose quotient is the minimum of their quotients.
     minimum_cases: int = 8
     #: How often factors of one product are replaced by known equal products.

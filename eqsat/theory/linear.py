@@ -1,4 +1,4 @@
-"""Linear integer arithmetic as a theory beside the e-graph: a normal form for every term.
+"""Linear integer arithmetic: a normal form for every term.
 
 The normal form of an integer term is a :class:`eqsat.theory.forms.LinearForm`, a sum of integer multiples of *atoms*
 plus a constant. ``x % n`` is ``x - n*(x // n)``, so every div-mod identity is cancellation; a remainder is an atom only
@@ -6,15 +6,14 @@ where its dividend has more quotients than are taken apart. A condition normalis
 constant, joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of
 operands.
 
-What a theory answers, and what it has found, is declared in :mod:`eqsat.theory.arithmetic`. Each of these classes gives
-some of the answers: :mod:`eqsat.theory.intervals` (bounds, by quotients read as divisions), :mod:`eqsat.theory.facts`
-(what is known), :mod:`eqsat.theory.quotients` (products and floor division), :mod:`eqsat.theory.conditions`
-(comparisons and junctions), and here :class:`LinearArithmetic`, which is all of them, the traversal of terms. Each
-other operator has a module of functions of a theory: :mod:`eqsat.theory.bits` (bit operators),
-:mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.branches` (selections),
-:mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` and :mod:`eqsat.theory.nested` (reductions
-over parts and over digits of a range). So have :mod:`eqsat.theory.refutation` (what cannot hold) and
-:mod:`eqsat.theory.digits` (digits compared one by one), which conditions ask.
+The interface of a theory and its tables are in :mod:`eqsat.theory.arithmetic`. :class:`LinearArithmetic` traverses
+terms. The classes that it inherits from implement the rest of the interface: :mod:`eqsat.theory.intervals` (bounds, and
+quotients read as divisions), :mod:`eqsat.theory.facts` (what is known), :mod:`eqsat.theory.quotients` (products and
+floor division), :mod:`eqsat.theory.conditions` (comparisons and junctions). The other modules have functions that take
+a theory: :mod:`eqsat.theory.bits` (bit operators), :mod:`eqsat.theory.extremes` (``min`` and ``max``),
+:mod:`eqsat.theory.branches` (selections), :mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` and
+:mod:`eqsat.theory.nested` (reductions over parts and over digits of a range), :mod:`eqsat.theory.refutation` (what
+cannot hold) and :mod:`eqsat.theory.digits` (digits compared one by one).
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return self._traverse(root).conditions[root] if found is None else found
 
     def _traverse(self, root: Expr) -> Self:
-        """Normalise ``root`` and all below it."""
+        """Normalise ``root`` and all terms below it, except partial chains of a long chain."""
         done = self._is_done if self.parent else self.traversed.__contains__
         if not is_long_chain(root, LIMITS.wide_chain):
             self.traverse(topological_until([root], done))
@@ -86,11 +85,11 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return self
 
     def traverse(self, order: Iterable[Expr], parts: Collection[Expr] = ()) -> None:
-        """Normalise terms whose operands come before them; ``parts`` of others get no form of their own."""
+        """Normalise terms, which come after their operands; ``parts``, the partial chains, get no form of their own."""
         done = self.traversed
         for place, term in enumerate(order, 1):
             if place % LIMITS.terms_per_look == 0:
-                # overdue also where no term asks
+                # this may raise where no term looks at the clock
                 self.late_or_raise()
             if term not in done and term not in parts:
                 if term.is_bool:
@@ -100,7 +99,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
                 done.add(term)
 
     def assert_equal(self, equalities: Iterable[tuple[Expr, Expr]]) -> None:
-        """Add equalities of terms in normal form, simpler ones first, and what follows from them where these are used.
+        """Add equalities of terms in normal form, simpler ones first, and what follows for the terms that use them.
 
         The caller has proved them under the facts.
         """
@@ -112,9 +111,9 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             changed = self.rewrite(sorted(found.items(), key=lambda item: self.simplicity[item[0]]))
 
     def _consequences(self, changed: set[Expr]) -> dict[Expr, Expr]:
-        """Atoms, and what they equal since terms with ``changed`` operands have a second normal form.
+        """Atoms and what they equal, as the terms with ``changed`` operands say, which now have a second normal form.
 
-        ``(A//n)//m`` is one atom that does not say what ``A//n`` was: what is asserted of that is read off here.
+        ``(A//n)//m`` has the normal form ``A//(n*m)``, without ``A//n``: an equality of ``A//n`` does not rewrite it.
         """
         found: dict[Expr, Expr] = {}
         for term, form in list(self.forms.items()):
@@ -134,7 +133,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return content, form.constant % content if content else form.constant
 
     def _is_done(self, term: Expr) -> bool:
-        """Whether a term is done, here or by the parent, to which it is the same if no fact here speaks of it."""
+        """Whether a term is done; its form is the parent's if no fact of this theory is about its variables."""
         if term in self.traversed:
             return True
         if self.parent is None or self.variables.of(term) & self.touched:
@@ -147,10 +146,10 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return True
 
     def _form_or_atom(self, term: Expr) -> LinearForm:
-        """The normal form of a term; the term itself, which has its own bounds, where that would be much wider.
+        """The normal form of a term; the term itself as an atom, where the form has much wider terms.
 
-        The terms of ``x - n*(x//n)`` are not bound by ``n``: of remainders multiplied again and again each is wider
-        than any machine integer, and in the end than any that is accepted.
+        ``x % n`` is below ``n``, but the terms of ``x - n*(x//n)`` are not: if remainders are multiplied again and
+        again, these soon exceed all machine integers, and then the widest numbers that are accepted.
         """
         try:
             form = self._form(term)
@@ -191,9 +190,9 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return atom_form(term) if term.element else self._variable(self._loaded(term))
 
     def _never_evaluated(self, quotient: Expr) -> LinearForm:
-        """The form of a quotient whose divisor is zero here: any value is right, but one term has one value.
+        """The form of a quotient whose divisor is zero here: any value is right, but it must be the same everywhere.
 
-        As the outermost theory reads ``n//n``, so it is in all that contains it, where ``n`` is zero too.
+        The outermost theory simplifies ``n//n`` to 1 in all terms that contain it; so it is 1 also where ``n`` is zero.
         """
         elsewhere = to_expr(self.outermost().form(quotient))
         if elsewhere is quotient or quotient in self._replacing:
@@ -205,18 +204,18 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             self._replacing.discard(quotient)
 
     def _sum(self, term: Expr) -> LinearForm:
-        """The form of an addition, whose first operands may be additions that have none: each would copy the last."""
+        """The form of an addition and of the partial sums in it that have none of their own."""
         addends = self._operands_of(term)
         if len(addends) == 2:
             return addends[0].plus(addends[1])
         return combination([(form, 1) for form in addends], 0)
 
     def _operands_of(self, term: Expr) -> list[LinearForm]:
-        """The forms that a chain joins."""
+        """The forms of the operands of a chain."""
         return _chained(self.forms, term)
 
     def _joined_by(self, term: Expr) -> list[Expr]:
-        """The conditions that a junction joins."""
+        """The normal forms of the members of a junction."""
         return _chained(self.conditions, term)
 
     def _condition(self, term: Expr) -> Expr:
@@ -284,7 +283,7 @@ _INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], L
 
 
 def _chained[Value](values: Mapping[Expr, Value], term: Expr) -> list[Value]:
-    """The values of what a term joins, of whose operands one may be like it and have none: each would copy the last."""
+    """The values of the operands of a chain, flat: a partial chain may have no value."""
     op, joined, stack = term.op, list[Value](), [term]
     while stack:
         part = stack.pop()
@@ -296,9 +295,9 @@ def _chained[Value](values: Mapping[Expr, Value], term: Expr) -> list[Value]:
 
 
 def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:
-    """The operand, and what is added to it, that an operation is by the bounds of its operands as they are written.
+    """The operand, and a number to add to it, that an operation equals by the bounds of its operands as written.
 
-    A sum of remainders has the bounds of a number in digits; its normal form, where they are sums, does not show them.
+    The bounds of a sum of remainders are lost in its normal form, where each remainder is a sum.
     """
     if op == "mod" and y.vmin == y.vmax > 0:
         q = x.vmin // y.vmin
@@ -309,7 +308,7 @@ def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:
 
 
 def _solved(equation: LinearForm, atom: Expr) -> LinearForm | None:
-    """What ``atom`` is if ``equation`` is zero, where that is a sum of integer multiples."""
+    """The form that ``atom`` equals if ``equation`` is zero; ``None`` if its coefficients are not integers."""
     scale = -equation.terms[atom]
     if abs(scale) != gcd(equation.content(), equation.constant):
         return None

@@ -1,6 +1,6 @@
 """Nested reductions whose indices are the digits of one number, as one reduction over that number.
 
-They are merged as they are written: once the inner one has a closed form, what is left is hardly ever seen to be one.
+They are merged before they are normalised: once the inner one has a closed form, the outer one hardly ever shows it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Range, assuming_in, is_free_of, reduction
 
-#: Operators whose reductions are those of their operands, or of one of them.
+#: Operators of bodies whose reduction is made of reductions of their operands.
 _APART = {"sum_over": ("add", "sub", "mul"), "prod_over": ("mul",)}
 
 
 def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
-    """A nest of two loops as one, if its body is shorter of the number whose digits the indices are."""
+    """A nest of two loops as one, if the body is shorter as a function of the number whose digits the indices are."""
     body, index, low, high = term.args
     if not has_reductions([body]):
         return None
@@ -59,7 +59,7 @@ def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
 
 
 def _orders(outer: Range, inner: Range) -> Iterator[tuple[Range, Range, int]]:
-    """The loop over the upper digit, that over the lower one, and how many values this has."""
+    """Both choices of the loop over the upper digit and the one over the lower digit, and the radix."""
     for above, below in ((outer, inner), (inner, outer)):
         digits = literal(below.extent)
         if digits is not None and digits > 1:
@@ -67,14 +67,14 @@ def _orders(outer: Range, inner: Range) -> Iterator[tuple[Range, Range, int]]:
 
 
 def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
-    """A sum of what is added, subtracted or multiplied, or a product of products, with one loop for a nest in it."""
+    """A reduction of operands in place of that of a sum or product, if a nest among them becomes one loop."""
     body, index, low, high = term.args
     apart = [make(term.op, part, index, low, high) for part in body.args]
     found = [as_one_loop(theory, part) if has_reductions(part.args[:1]) else None for part in apart]
     if found == [None, None]:
         return None
     if (body.op, term.op) == ("mul", "sum_over"):
-        # a factor leaves the loop that does not speak of its index
+        # a factor without the index leaves the loop
         held = [not is_free_of(theory, index, part) for part in body.args]
         if sum(held) > 1:
             return None
@@ -94,9 +94,9 @@ def runs_backward(body: Expr, index: Expr) -> bool:
     def signed_operands(signed: tuple[Expr, int]) -> Iterable[tuple[Expr, int]]:
         term, sign = signed
         if term.op in SUMS:
-            return zip(
-                term.args, (-sign,) if term.op == "neg" else (sign, -sign if term.op == "sub" else sign), strict=True
-            )
+            # the last operand is the one that "neg" and "sub" subtract
+            *first, last = term.args
+            return [*((a, sign) for a in first), (last, sign if term.op == "add" else -sign)]
         if term.op == "mul" and term.args[1].op == "const":
             return [(term.args[0], sign if term.args[1].vmin > 0 else -sign)]
         return [(a, 1) for a in term.args]

@@ -20,7 +20,7 @@ class ProductOver(Reducer):
     def of(self, body: LinearForm) -> LinearForm:
         if (found := self._of_selection(body)) is not None:
             return found
-        trips = self.trips()
+        trips = self.trip_count()
         if trips.terms or trips.constant > LIMITS.exponent:
             return self._of_bits(body, trips) or self.residual("prod_over", body)
         exponent = trips.constant
@@ -29,7 +29,7 @@ class ProductOver(Reducer):
         return self._without_shared_factors(body, exponent)
 
     def _without_shared_factors(self, body: LinearForm, exponent: int) -> LinearForm:
-        """A product over ``exponent`` values, with the power of what all addends of its body share before it."""
+        """A product over ``exponent`` values, after the powers of factors that all addends share have left it."""
         theory = self.theory
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
@@ -59,7 +59,7 @@ class ProductOver(Reducer):
         return None
 
     def _of_selection(self, body: LinearForm) -> LinearForm | None:
-        """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of nothing but zeros and ones."""
+        """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of zeros and ones."""
         theory = self.theory
         if (selection := selection_in(body)) is None:
             return None
@@ -76,7 +76,7 @@ class ProductOver(Reducer):
                 return selected(theory, theory.junction(op, same), *ends)
             if (holding := self.holding(condition)) is None:
                 return None
-            zeros = holding if x == ZERO else self.trips().plus(holding, -1)
+            zeros = holding if x == ZERO else self.trip_count().plus(holding, -1)
             return selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
         if x == _ONE:
             condition, x, y = theory.negate(condition), y, x

@@ -1,4 +1,4 @@
-"""Floor division of forms: the lemmas that the theory rests on.
+"""Products and floor division of forms.
 
 Each numbered step of :class:`Quotients` is an identity of floor division, checked point by point in
 ``tests/theory/test_linear.py``. A remainder ``x % n`` is ``x - n*(x // n)``.
@@ -36,7 +36,7 @@ from eqsat.theory.limits import LIMITS
 
 
 class _EndlessError(Exception):
-    """The laws of symbolic quotients lead on and on."""
+    """More laws of symbolic quotients apply than the limit allows."""
 
 
 class Quotients(Arithmetic):
@@ -65,7 +65,7 @@ class Quotients(Arithmetic):
         return total
 
     def _monomial(self, parts: list[Expr]) -> LinearForm:
-        """The form of a product of atoms, where it has a product that equals another with that one in its place."""
+        """The form of a product of atoms, after known equal products have replaced factors."""
         scale = 1
         for _ in range(LIMITS.equal_products if self.equal_products else 0):
             for equal in self.equal_products:
@@ -77,7 +77,7 @@ class Quotients(Arithmetic):
         return LinearForm({product(parts): scale}, 0)
 
     def _as_multiples(self, x: LinearForm, monomial: Expr) -> LinearForm:
-        """``x`` with products of which equal ones are multiples of a monomial in their place."""
+        """``x`` with products that equal a multiple of a monomial, but are not written as one, replaced by that."""
         for atom, coefficient in x.terms.items():
             for equal in self.equal_products:
                 left = without(factors(atom), equal.others)
@@ -140,7 +140,7 @@ class Quotients(Arithmetic):
         return self._residue_quotient(residue, n)
 
     def _is_crowded(self, form: LinearForm) -> bool:
-        """Whether a dividend has too many quotients to be taken apart, or too many atoms for the time that is left."""
+        """Whether a dividend has too many quotients to be rewritten, or, once the time is up, too many atoms."""
         ops = [a.op for a in form.terms]
         several = len(ops) - ops.count("var") > LIMITS.late_quotients
         return ops.count("floordiv") > LIMITS.quotients or (several and self.late_or_raise())
@@ -210,7 +210,7 @@ class Quotients(Arithmetic):
         return None
 
     def _without_small_terms(self, x: LinearForm, n: int) -> LinearForm | None:
-        """The term with the largest coefficient, and the least that others come to, if they never change the floor."""
+        """The term with the largest coefficient, plus the least value of the others, if they never change the floor."""
         atom, coefficient = max(x.sorted_terms(), key=lambda item: abs(item[1]))
         low, high = self.range(atom)
         if high - low >= LIMITS.enumerated_values:
@@ -225,7 +225,7 @@ class Quotients(Arithmetic):
         atom = self.outer_minimum(x)
         if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, LIMITS.minimum_cases) > LIMITS.minimum_cases:
             return None
-        # a minimum of quotients is read as the quotient of a minimum: if that is this one it is what cannot be read
+        # their extreme may be rewritten as this very quotient, which then stays an atom
         self._quotients[x, n] = self._uninterpreted("floordiv", x, number(n))
         quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
         if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
@@ -258,7 +258,7 @@ class Quotients(Arithmetic):
         return total.shifted(found.constant)
 
     def _without_digits(self, form: LinearForm, digits: dict[Expr, LinearForm]) -> LinearForm:
-        """``form`` with remainders written out."""
+        """``form`` with the remainders in ``digits`` written as sums."""
         for atom in list(form.terms):
             if atom in digits:
                 form = form.plus(digits[atom].plus(atom_form(atom), -1), form.terms[atom])
@@ -281,13 +281,13 @@ class Quotients(Arithmetic):
         return x, digits
 
     def _by_enumeration(self, x: LinearForm, n: int) -> LinearForm | None:
-        """``x // n`` of one atom ``v``, if it is affine, or ``(v + b) // m + a``, at all values of ``v``."""
+        """``x // n`` for an ``x`` of one atom ``v``, if at all its values that is ``a*v + b`` or ``(v + b)//m + a``."""
         ((atom, coefficient),) = x.terms.items()
         low, high = self.range(atom)
         if high - low >= LIMITS.enumerated_values:
             return None
         if low >= high:
-            # of no value, under facts that cannot hold together, any quotient will do
+            # an atom without values, under contradictory facts, may have any quotient
             return number((coefficient * low + x.constant) // n)
         values = [(coefficient * v + x.constant) // n for v in range(low, high + 1)]
         slope = values[1] - values[0]
@@ -365,8 +365,9 @@ class Quotients(Arithmetic):
         return self.bounds(x)[0] >= 0 and self.is_never_negative(divisor.plus(x, -1).shifted(-1))
 
     def _corner_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
+        """The quotient if it is the same number at all ends of the bounds of ``x`` and the divisor."""
         low, high = self.bounds(divisor)
-        # an end may be 0 also where facts leave no value, and the ends are in no order
+        # under contradictory facts the bounds may be in no order, and one of them 0
         if low * high <= 0:
             return None
         values = {v // d for v in self.bounds(x) for d in (low, high)}
@@ -384,7 +385,7 @@ class Quotients(Arithmetic):
         return whole.plus(self._quotient_by_parts(rest, divisor) or self._uninterpreted_quotient(rest, divisor))
 
     def _uninterpreted_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """``x // divisor`` as an atom; ``-1 - (-1-x)//n`` of what only subtracts and may be below zero."""
+        """``x // divisor`` as an atom; ``-1 - (-1-x)//divisor`` if ``x`` only subtracts and may be below zero."""
         if all(c < 0 for c in x.terms.values()) and self.bounds(x)[0] < 0 < self.bounds(divisor)[0]:
             return self.quotient(x.times(-1).shifted(-1), divisor).times(-1).shifted(-1)
         return self._uninterpreted("floordiv", x, divisor)
@@ -394,7 +395,7 @@ class Quotients(Arithmetic):
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
         scale = gcd(divisor.content(), divisor.constant)
         rest = _divided(divisor, common, scale)
-        shared = next(iter(common_divisors(x, scale)), 1)
+        shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
         parts = [number(shared), number(scale // shared), *map(atom_form, common), rest]
         parts = [part for part in parts if part.terms or part.constant != 1]
         for place, first in enumerate(parts) if len(parts) > 1 else ():
@@ -410,7 +411,7 @@ class Quotients(Arithmetic):
         """Whether ``quotient`` has a division that ``x`` has not, or adds one to others that ``x`` has in a product."""
         known = {f for a in x.terms for f in factors(a)}
         for atom, k in quotient.terms.items():
-            # what is added to others would be composed again with the next divisor
+            # a new quotient with coefficient 1 in a sum would be composed with the next divisor again
             added = len(quotient.terms) > 1 and abs(k) == 1 and atom not in x.terms
             if any(f.op == "floordiv" and ((added and f is atom) or f not in known) for f in factors(atom)):
                 return True
@@ -467,12 +468,12 @@ class Quotients(Arithmetic):
         common = gcd(x.content(), x.constant, n)
         if common > 1:
             return self.truncated(x.divided(common), number(n // common))
-        # the mirror image of a quotient is the quotient of the mirror image
+        # tdiv(-x, n) is -tdiv(x, n)
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)
         modulus, remainder = self.alignment(x)
         if modulus % n == 0 and remainder % n:
-            # the floor is exact but for a known rest, and one less than the truncated quotient below zero
+            # x is never a multiple of n: the floor is one less than the truncated quotient below zero
             below = self.at_least_zero(x.times(-1).shifted(-1))
             return self.quotient_by(x, n).plus(self.selection(below, number(1), ZERO))
         return self._uninterpreted("tdiv", x, number(n))
@@ -488,7 +489,7 @@ class Quotients(Arithmetic):
             return self.quotient_by(x, 1 << amount.constant)
         by = shift_amount(to_expr(amount))
         if not x.constant and all(a.op == "shl" and a.args[1] is by for a in x.terms):
-            # whole multiples of the power
+            # a sum of multiples of 2**by
             return combination([(self.inner(shifted.args[0]), k) for shifted, k in x.terms.items()], 0)
         return self._uninterpreted_shift("shr", x, amount)
 
@@ -500,7 +501,7 @@ class Quotients(Arithmetic):
 
 
 def _divided(form: LinearForm, shared: list[Expr], scale: int) -> LinearForm:
-    """``form`` without the factors, and the scale, that all its terms have."""
+    """``form`` divided by ``scale`` and by the ``shared`` factors, which all its terms have."""
     found = number(form.constant // scale)
     for atom, coefficient in form.terms.items():
         found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
@@ -508,8 +509,13 @@ def _divided(form: LinearForm, shared: list[Expr], scale: int) -> LinearForm:
 
 
 def common_divisors(x: LinearForm, n: int) -> list[int]:
-    """What ``n`` has in common with one or several coefficients, the largest first."""
+    """The greatest common divisors of ``n`` and one or more coefficients, the largest first.
+
+    If there are more than the limit, only those of ``n`` and a single coefficient.
+    """
     found: set[int] = set()
     for coefficient in x.terms.values():
         found |= {gcd(coefficient, f) for f in [*found, n]}
+        if len(found) > LIMITS.common_divisors:
+            return sorted({gcd(coefficient, n) for coefficient in x.terms.values()}, reverse=True)
     return sorted(found, reverse=True)

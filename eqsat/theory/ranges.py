@@ -1,4 +1,4 @@
-"""Ranges of reductions: their parts, and what all kinds of reductions over a range have in common."""
+"""Ranges of reductions, their parts, and the base class of the closed forms of each kind of reduction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Range:
 
 
 class Solved(NamedTuple):
-    """``first <= variable < beyond``, either of which may be missing, and what the condition says besides."""
+    """A condition as ``first <= variable < beyond``, without the bounds that are ``None``, and ``rest``."""
 
     first: LinearForm | None
     beyond: LinearForm | None
@@ -38,7 +38,7 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True)
 class Reducer(ABC):
-    """What reduces bodies, which are normal in the range, by what a theory knows where the reduction stands."""
+    """Finds closed forms of a reduction. Bodies are normal inside the range; the theory is the one outside it."""
 
     theory: Arithmetic
     over: Range
@@ -55,8 +55,8 @@ class Reducer(ABC):
         """Whether no part mentions the index."""
         return is_free_of(self.theory, self.index, *parts)
 
-    def trips(self) -> LinearForm:
-        """How many values the index takes."""
+    def trip_count(self) -> LinearForm:
+        """The number of values that the index takes."""
         return self.theory.extreme("max", [self.over.extent, ZERO])
 
     def ordered(self) -> Self:
@@ -74,12 +74,12 @@ class Reducer(ABC):
         return Range(over.index, low, high)
 
     def holding(self, condition: Expr) -> LinearForm | None:
-        """For how many values of the index ``condition`` holds, if no sum is left in that."""
+        """The number of values of the index for which ``condition`` holds; ``None`` if it has no closed form."""
         count = self.theory.form(reduction("sum_over", make("where", condition, const(1), const(0)), self.over))
         return None if has_reductions(count.terms) else count
 
     def over_part(self, op: str, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
-        """The reduction of ``where(condition, x, y)`` over the part of the range that ``condition`` leaves."""
+        """The reduction of ``where(condition, x, y)`` over the part of the range in which ``condition`` may hold."""
         if (solved := solved_for(self.theory, self.index, condition)) is None:
             return None
         part = self.part(solved.first, solved.beyond)
@@ -87,7 +87,7 @@ class Reducer(ABC):
         return self.theory.form(reduction(op, inside, part))
 
     def residual(self, op: str, body: LinearForm) -> LinearForm:
-        """A reduction that stays; computed now if it speaks of nothing but its index."""
+        """A reduction without closed form, as an atom; its value if it has no free variables and few steps."""
         term = reduction(op, to_expr(body), self.over)
         steps = term.args[3].vmax - term.args[2].vmin
         if not self.theory.variables.of(term) and steps <= LIMITS.computed_steps:
@@ -116,11 +116,11 @@ def is_free_of(theory: Arithmetic, variable: Expr, *parts: LinearForm | Expr) ->
 
 
 def equated(theory: Arithmetic, variable: Expr, condition: Expr) -> LinearForm | None:
-    """The only value of the variable for which ``condition`` can hold, if it says which."""
+    """The only value of the variable for which ``condition`` can hold, if its equations imply one."""
     equations = [theory.difference(m) for m in chain_members(condition, "and") if m.op == "eq"]
     waiting = [equation for equation in equations if equation is not None]
     values: dict[Expr, LinearForm] = {}
-    # one equation may have a quotient by the variable that another one knows
+    # an equation may contain a quotient of the variable that another equation solves for
     for _ in range(len(waiting)):
         for equation in waiting:
             left = equation
@@ -158,11 +158,11 @@ def solved_for(theory: Arithmetic, variable: Expr, condition: Expr) -> Solved | 
 def _bounds_on(
     theory: Arithmetic, variable: Expr, comparison: Expr
 ) -> tuple[LinearForm | None, LinearForm | None] | None:
-    """What one comparison says: ``first <= variable < beyond``, either of which may be missing."""
+    """One comparison as ``first <= variable < beyond``, of which one may be ``None``; ``None`` if it is no bound."""
     if (gap := theory.difference(comparison)) is None:
         return None
     if comparison.op == "eq":
-        # a quotient has a value from one bound of its dividend to another
+        # a quotient has one value from one bound of its dividend to another
         halves = [theory.at_least_zero(gap.times(sign)) for sign in (1, -1)]
         bounds = [b for b in (_bounds_on(theory, variable, h) for h in halves if h.op in ("lt", "le")) if b]
         least, limit = [next((b[end] for b in bounds if b[end] is not None), None) for end in (0, 1)]
@@ -178,7 +178,7 @@ def _bounds_on(
 
 
 def in_range(theory: Arithmetic, over: Range, value: LinearForm) -> list[Expr]:
-    """That the index of a range may be ``value``."""
+    """The conditions that ``value`` is in the range."""
     ends = value.plus(over.low, -1), over.high.plus(value, -1).shifted(-1)
     return [theory.at_least_zero(end) for end in ends]
 
@@ -188,25 +188,25 @@ def reduction(op: str, body: Expr, over: Range) -> Expr:
 
 
 def chosen(theory: Arithmetic, condition: Expr, x: Expr, y: Expr) -> LinearForm:
-    """``x`` where ``condition``, in normal form, holds, else ``y``; neither is looked at where it is not taken."""
+    """``where(condition, x, y)`` for a normal ``condition``; a branch that is never taken is not normalised."""
     if condition is TRUE or condition is FALSE:
         return theory.form(x if condition is TRUE else y)
     return theory.form(make("where", condition, x, y))
 
 
 def selected(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
-    """As :func:`chosen`, for normal forms."""
+    """As :func:`chosen`, for forms."""
     return chosen(theory, condition, to_expr(x), to_expr(y))
 
 
 def selection_in(body: LinearForm) -> tuple[Expr, ...] | None:
-    """The plain condition and the branches of a body that is one selection."""
+    """The condition and the branches of a body that is one selection, as :func:`with_plain_condition` writes it."""
     choice = body.single()
     return None if choice is None or choice.op != "where" else with_plain_condition(choice).args
 
 
 def with_plain_condition(selection: Expr) -> Expr:
-    """A selection by what is itself selected by a condition, or compares two, as nested selections."""
+    """A selection by a selection, or by a comparison, of conditions as nested selections by these conditions."""
     condition, x, y = selection.args
     if condition.op == "where":
         p, q, r = condition.args

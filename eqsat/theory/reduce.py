@@ -1,11 +1,11 @@
-"""Reductions in normal form: closed forms where there are any, else a reduction of what cannot leave it.
+"""Reductions in normal form: closed forms where there are any, else a smaller reduction.
 
-The index is a variable of the body, and what is known of it there (the range) are facts of a theory of its own, so
-nothing that is true only inside the range leaves it. Each kind of reduction has a module: :mod:`eqsat.theory.sums`,
-:mod:`eqsat.theory.products` and, for extremes, :mod:`eqsat.theory.largest`.
+The body is normalised by a theory that assumes that the index is in its range, so what holds only there is not used
+outside. Each kind of reduction has a module: :mod:`eqsat.theory.sums`, :mod:`eqsat.theory.products` and, for extremes,
+:mod:`eqsat.theory.largest`.
 
-The identities, each checked point by point in ``tests/theory/test_reduce.py``, also stand as rules in
-``rules/reduce.py``. A range may be empty (``high <= low``): each closed form says what it gives there.
+The identities, each checked point by point in ``tests/theory/test_reduce.py``, are also rules in ``rules/reduce.py``.
+Closed forms also hold for an empty range (``high <= low``), where the reduction is its identity.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from eqsat.theory.products import ProductOver
 from eqsat.theory.ranges import Range, assuming_in, chosen, is_free_of
 from eqsat.theory.sums import SumOver
 
-#: Operators of terms that may take each value of a range once.
+#: Operators of terms that may be permutations of a range.
 _PERMUTING = frozenset({"add", "sub", "where", "mod", "bitxor"})
 
 
 def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
+    """The normal form of a reduction whose ends have theirs."""
     if term in theory.reducing:
-        # what is known makes its parts speak of the whole again
+        # its normal form is being found, and asks for itself
         return atom_form(term)
     theory.reducing.add(term)
     try:
@@ -49,7 +50,7 @@ def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
 def _normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     body, index, low, high = term.args
     if theory.parent is not None and theory.touched & theory.variables.of(index):
-        # what is known of an index here is not about the one of that name which the reduction binds
+        # facts about a variable must not be used for an index of the same name, which the reduction binds
         return theory.parent.form(term)
     if (whole := _unless_refused(lambda: as_one_loop(theory, term))) is not None:
         return theory.form(whole)
@@ -57,12 +58,12 @@ def _normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     if (inside := assuming_in(theory, over)) is None:
         return number(REDUCTIONS[term.op].identity)
     normal = inside.form(_in_order(inside, body, over))
-    found = _unless_refused(lambda: reduced(theory, term.op, _rotated(inside, normal, over), over))
+    found = _unless_refused(lambda: reduced(theory, term.op, _permuted(inside, normal, over), over))
     return atom_form(term) if found is None else found
 
 
 def _unless_refused[T](find: Callable[[], T]) -> T | None:
-    """What is found; ``None`` if a step that is never taken divides by zero, or a bound explodes."""
+    """``find()``; ``None`` if an unevaluated step divides by zero, or a number is too wide."""
     try:
         return find()
     except ContradictionError:
@@ -95,7 +96,7 @@ def reduced(theory: Arithmetic, op: str, body: LinearForm, over: Range) -> Linea
 
 
 def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
-    """``body`` with the index in place of the permutation of the range that it speaks of, if of one and of that alone.
+    """``body`` with the index in place of a permutation of the range, if it depends on the index in no other way.
 
     A reduction takes the values of the range in any order, but for one of floats: ``sum(A[(r + k)%8], r, 0, 8)`` and
     ``sum(A[7 - r], r, 0, 8)`` are ``sum(A[r], r, 0, 8)``.
@@ -105,7 +106,7 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
         return body
     extent, low = literal(over.extent), literal(over.low)
     if extent is not None and extent > 0 and low is not None:
-        # one that speaks of an index of the body is another permutation for each value of that
+        # a term with the index of an inner reduction is another permutation for each of its values
         within = _indices_within(theory, order)
         one = [term for term in order if not theory.variables.of(term) & within and not term.is_bool]
         least = {term: _least_permuted(theory, term, over, low, extent) for term in one}
@@ -115,7 +116,7 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
             (moved,) = replaced([body], {term: other + (first - low) for term, first in found.items()})
             if over.index not in topological([moved]):
                 return replaced([moved], {other: over.index})[0]
-    # what has neither elements of arrays nor loops has a closed form, or is summed in its own order
+    # only with loads or inner reductions: other bodies have a closed form, or are summed in their own order
     if any(term.op == "load" or term.op in REDUCTIONS for term in order) and runs_backward(body, over.index):
         image = over.high.plus(over.low).shifted(-1).plus(atom_form(over.index), -1)
         return replaced([body], {over.index: to_expr(image)})[0]
@@ -123,7 +124,7 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
 
 
 def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, extent: int) -> int | None:
-    """The first of the adjacent values that a term takes, each for one value of the index; ``None`` if it does not."""
+    """The least value of a term that takes ``extent`` adjacent values, each at one value of the index; or ``None``."""
     if term.op not in _PERMUTING:
         return None
     last, index = term.args[1], over.index
@@ -146,14 +147,15 @@ def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, exten
 
 
 def _indices_within(theory: Arithmetic, terms: Iterable[Expr]) -> int:
-    """The indices of the reductions among terms, as a set."""
+    """The indices of the reductions among terms, as a bit set."""
     return reduce(or_, [theory.variables.of(term.args[1]) for term in terms if term.op in REDUCTIONS], 0)
 
 
-def _rotated(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
-    """``body`` over the range from another index on, if that makes it simpler.
+def _permuted(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
+    """``body`` with its index replaced by a permutation of the range, if that makes it simpler.
 
-    ``(k*index + rest)//n`` has that index: over ``n`` values ``k*index + rest`` has each remainder by ``n`` once.
+    Over ``n`` values ``k*index + rest`` has each remainder by ``n`` once. If the body has ``(k*index + rest)//n``, the
+    new index is the one that is congruent to this dividend.
     """
     extent = literal(over.extent)
     if extent is None or extent < 2:
@@ -169,7 +171,7 @@ def _rotated(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
         rest = dividend.plus(atom_form(index), -scale)
         if gcd(scale, extent) > 1 or not is_free_of(theory, index, rest):
             continue
-        # from where the remainder is that of the first index
+        # the index at which k*index + rest has the remainder of the new index
         moved = atom_form(index).plus(rest, -1).times(pow(scale, -1, extent)).plus(over.low, -1)
         image = to_expr(theory.remainder(moved, number(extent)).plus(over.low))
         found = theory.form(instantiate(to_expr(body), index, image))

@@ -1,10 +1,10 @@
 """Refutation: conditions that cannot hold together, found by elimination and case distinction.
 
-Arithmetic in normal form become *rows*, forms that are at least zero, and *choices*, of whose alternatives one holds:
-what ``or`` leaves open, which operand a ``min`` is, which branch a ``where`` takes. The atoms of the rows bring rows
-and choices of their own: ``A - n*(A//n)`` lies in ``[0, n)``, ``min(x, y)`` is one of the two and above neither. Rows
-are refuted by :mod:`eqsat.theory.elimination`, choices alternative by alternative. All is bounded in size: what is not
-refuted may hold or not.
+Conditions in normal form become *rows*, forms that are at least zero, and *choices*, of whose alternatives one holds:
+which member of an ``or`` holds, which operand a ``min`` is, which branch a ``where`` takes. The definitions of the
+atoms in rows add further ones: ``A - n*(A//n)`` lies in ``[0, n)``, ``min(x, y)`` is one of the two and above neither.
+Rows are refuted by :mod:`eqsat.theory.elimination`, a choice by refuting all its alternatives. The work is bounded:
+what is not refuted may hold or not.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form, without
 from eqsat.theory.limits import LIMITS
 
-#: What one alternative of a choice says: rows that are at least zero, and conditions.
+#: One alternative of a choice: rows, and conditions, that hold in it.
 Alternative = tuple[list[LinearForm], list[Expr]]
 
 
 @dataclass
 class _Case:
-    """Rows and open choices; ``seen`` are the atoms and facts that have brought theirs.
+    """Rows and open choices; ``seen`` are the atoms and facts whose rows have been added.
 
-    ``of_products`` are the rows that products have brought, which may speak of further products.
+    ``of_products`` are rows from the definitions of products, which may mention further products.
     """
 
     rows: list[LinearForm] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _Case:
     impossible: bool = False
 
     def without_further_products(self) -> list[LinearForm]:
-        """The rows, without those of products that speak of others than all the rest do."""
+        """The rows, except those in ``of_products`` with products that no other row has."""
         products = {a for row in self.rows if row not in self.of_products for a in row.terms if a.op == "mul"}
         return [row for row in self.rows if all(a in products for a in row.terms if a.op == "mul")]
 
@@ -73,9 +73,9 @@ def never_negative(theory: Arithmetic, form: LinearForm) -> bool:
 
 
 def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[LinearForm]:
-    """Forms without a quotient by what is no literal and is positive: ``form`` is not negative if one of them is.
+    """Forms with one symbolic quotient less: ``form`` is never negative if any of them never is.
 
-    ``c - A//d`` is not where ``(c + 1)*d - 1 - A`` is not, and ``c - k*(A//(k*d))`` where ``c - A//d`` is not.
+    ``c - A//d`` is negative only where ``(c + 1)*d - 1 - A`` is, and ``c - k*(A//(k*d))`` only where ``c - A//d`` is.
     """
     content = gcd(form.content(), form.constant) or 1
     for atom, coefficient in form.ordered().terms.items():
@@ -111,7 +111,7 @@ def _is_witnessed(theory: Arithmetic, conditions: Sequence[Expr], rows: Sequence
 
 
 def is_coupled(theory: Arithmetic, form: LinearForm) -> bool:
-    """Whether the atoms of a form may be related: else its bounds say all there is to say."""
+    """Whether the atoms of a form may be related; if not, its bounds decide its sign."""
     met = theory.touched if theory.directions else 0
     for atom in form.terms:
         of_atom = theory.variables.of(atom)
@@ -122,7 +122,7 @@ def is_coupled(theory: Arithmetic, form: LinearForm) -> bool:
 
 
 def _is_refuted(theory: Arithmetic, case: _Case, left: int) -> bool:
-    """Whether every choice leads to a clash, while more than ``left`` of all steps are left."""
+    """Whether every choice leads to a clash; no once the steps of the theory are down to ``left``."""
     work = theory.work
     work.steps -= LIMITS.steps_of_case
     if work.steps <= max(left, 0) or theory.late_or_raise():
@@ -145,6 +145,7 @@ def _is_refuted(theory: Arithmetic, case: _Case, left: int) -> bool:
 
 
 def _clash(theory: Arithmetic, given: Iterable[LinearForm]) -> bool:
+    """Whether rows contradict each other; the pairs that are combined count as steps."""
     rows = Rows(given, theory.range)
     clash = rows.clash()
     theory.work.steps -= rows.combined
@@ -152,6 +153,7 @@ def _clash(theory: Arithmetic, given: Iterable[LinearForm]) -> bool:
 
 
 def _extend(theory: Arithmetic, case: _Case, alternative: Alternative) -> None:
+    """Add the rows of an alternative, and the rows and choices of its conditions."""
     rows, stack = alternative[0], list(alternative[1])
     case.rows += rows
     while stack:
@@ -173,7 +175,7 @@ def _extend(theory: Arithmetic, case: _Case, alternative: Alternative) -> None:
 
 
 def _close(theory: Arithmetic, case: _Case) -> None:
-    """Add what is known of the atoms of the rows, and of theirs."""
+    """Add the definitions of the atoms of the rows, and facts about them, to which the same applies."""
     at = 0
     while at < len(case.rows) and len(case.seen) < LIMITS.refutation_atoms:
         for atom in case.rows[at].ordered().terms:
@@ -219,7 +221,7 @@ def _define(theory: Arithmetic, case: _Case, atom: Expr) -> None:
 
 
 def _product_rows(theory: Arithmetic, atom: Expr) -> list[LinearForm]:
-    """The products of the distances of two factors from the ends of their ranges, which are not negative."""
+    """Products of the distances of two factors from the ends of their ranges, neither of which is negative."""
     *rest, last = factors(atom)
     x, y = product_form(rest), theory.inner(last)
     of_x, of_y = _distances(x, *theory.range(product(rest))), _distances(y, *theory.range(last))
@@ -227,7 +229,7 @@ def _product_rows(theory: Arithmetic, atom: Expr) -> list[LinearForm]:
 
 
 def _scaled_facts(theory: Arithmetic, atom: Expr) -> Iterator[LinearForm]:
-    """What is known of a sum with one factor, times another factor that is not negative."""
+    """Facts about a sum with some of the factors, times the other factor, if that is not negative."""
     parts = factors(atom)
     for index, factor in enumerate(parts):
         rest = product(parts[:index] + parts[index + 1 :])
@@ -240,6 +242,6 @@ def _scaled_facts(theory: Arithmetic, atom: Expr) -> Iterator[LinearForm]:
 
 
 def _distances(form: LinearForm, low: int, high: int) -> list[LinearForm]:
-    """How far a form between two bounds is from each that is finite."""
+    """The distances of a form from each of its bounds that is finite."""
     above = [form.shifted(-low)] if is_finite(low) else []
     return [*above, form.times(-1).shifted(high)] if is_finite(high) else above

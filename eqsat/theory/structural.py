@@ -1,7 +1,7 @@
-"""Terms as they are written, up to the representation of sums: what rules alone work on.
+"""Normal forms of sums alone, for runs in which rules do everything else.
 
-A sum is a form over atoms, as in :mod:`eqsat.theory.linear`; but here every other operator makes an atom. Two terms
-have one form only if they differ in the order and nesting of what commutes and associates, in like terms, in literals,
+A sum is a form over atoms, as in :mod:`eqsat.theory.linear`, but every other operator makes an atom. Two terms have one
+form only if they differ in the order and nesting of commutative and associative operators, in like terms, in literals,
 or in what bounds decide. Everything else is left to the rules.
 """
 
@@ -18,14 +18,14 @@ from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import Division, LinearForm, atom_form, chained, number, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic
 
-#: Operators of which the operands may come in any order and nesting, beside those of sums and products.
+#: Commutative and associative operators, other than those of sums and products.
 _CHAINS = BITWISE | {"min", "max"}
-#: Operators of which the values may be congruent.
+#: Operators whose values may be known modulo a number.
 _ALIGNED = frozenset({"mul", "min", "max", "where", "mod", "floordiv", "shl"})
 
 
 class StructuralArithmetic(LinearArithmetic):
-    """Forms of terms under known facts, by representation alone.
+    """Forms of terms under known facts, in which only sums are normalised.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 99), var("y", 0, 99)
@@ -63,7 +63,7 @@ class StructuralArithmetic(LinearArithmetic):
         if op == "where" and operands[0] in (TRUE, FALSE):
             return forms[args[1 if operands[0] is TRUE else 2]]
         if op in REDUCTIONS:
-            # the form of an index of one value is that value, which binds nothing
+            # an index with one value would become that literal
             operands[1] = args[1]
         elif op in SHIFTS:
             operands[1] = shift_amount(operands[1])
@@ -84,7 +84,7 @@ class StructuralArithmetic(LinearArithmetic):
         return number(low * scale) if low == high else LinearForm({monomial: scale}, 0)
 
     def _chain(self, op: str, operands: Iterable[LinearForm]) -> LinearForm:
-        """Operands of a chain of ``op`` in the fixed order, literals among them as one."""
+        """The chain of ``op`` over operands in the fixed order, with the literals among them as one."""
         members = [m for form in operands for m in chain_members(to_expr(form), op)]
         literals = [m for m in members if m.op == "const"]
         others = sorted([m for m in members if m.op != "const"], key=lambda m: m.key)
@@ -216,7 +216,7 @@ class StructuralArithmetic(LinearArithmetic):
         low, high = atom.vmin, atom.vmax
         op = OPS.get(atom.op)
         if op is not None and atom.args and self.variables.of(atom) & self.touched:
-            # an equation may bound an operand by this atom: what asks for its range meanwhile sees the plain one
+            # an equation may bound an operand by this atom: a recursive call gets the plain range
             self._ranges[atom] = low, high
             ends = op.bounds(*[(a.vmin, a.vmax) if a.is_bool else self.bounds(self.inner(a)) for a in atom.args])
             low, high = max(low, ends[0]), min(high, ends[1])
@@ -226,9 +226,9 @@ class StructuralArithmetic(LinearArithmetic):
     def _correlated_bounds(
         self, form: LinearForm, divisions: Callable[[Expr], tuple[Division, ...]]
     ) -> Iterator[Bounds]:
-        """None: that a dividend is near its quotient rules say."""
+        """None: the relation of a dividend and its quotient is left to rules."""
         return iter(())
 
     def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
-        """None: that a dividend is near its quotient rules say."""
+        """None: the relation of a dividend and its quotient is left to rules."""
         return iter(())

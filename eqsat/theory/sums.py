@@ -1,8 +1,7 @@
 """Sums over a range in closed form.
 
-A sum is taken apart: each addend is summed alone, and factors without the index leave it. Of what is left a power of
-the index, a selection, an extreme or a quotient by a literal has a closed form: the methods of :class:`SumOver` that
-:meth:`SumOver.of_product` tries, one after the other.
+Each addend is summed alone, and factors without the index leave the sum. A power of the index, a selection, an extreme
+or a quotient by a literal may have a closed form: :meth:`SumOver.of_product` tries a method for each, in order.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class SumOver(Reducer):
 
     def _repeated(self, value: LinearForm) -> LinearForm:
         """The sum of what does not change with the index."""
-        return self.theory.times(value, self.trips()) if value != ZERO else ZERO
+        return self.theory.times(value, self.trip_count()) if value != ZERO else ZERO
 
-    def _again(self, body: LinearForm, over: Range) -> LinearForm:
+    def _sum_over(self, body: LinearForm, over: Range) -> LinearForm:
         """The normal form of a sum over a part of the range, where more may be known of the index."""
         return self.theory.form(reduction("sum_over", to_expr(body), over))
 
@@ -97,19 +96,19 @@ class SumOver(Reducer):
         if same := [member for member in members if self.is_free(member)]:
             varying = theory.junction("and", [member for member in members if member not in same])
             there = x if varying is TRUE else atom_form(make("where", varying, to_expr(x), to_expr(y)))
-            sums = [self._again(body, self.over) for body in (there, y)]
+            sums = [self._sum_over(body, self.over) for body in (there, y)]
             return selected(theory, theory.junction("and", same), *sums)
         if (value := equated(theory, self.index, condition)) is not None:
             return self._gathered(value, choice, others, y)
         return self._of_bounded(condition, x, y)
 
     def _of_bounded(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
-        """A sum of ``where(c, x, y)`` by the part of the range that ``c`` leaves, if it bounds the index."""
+        """A sum of ``where(c, x, y)`` over the part of the range in which ``c`` may hold, if it bounds the index."""
         solved = solved_for(self.theory, self.index, condition)
         is_partial = solved is not None and solved.rest is not TRUE and y != ZERO
         if is_partial and self.is_free(y):
             apart = atom_form(make("where", condition, to_expr(x.plus(y, -1)), const(0)))
-            return self._again(apart, self.over).plus(self._repeated(y))
+            return self._sum_over(apart, self.over).plus(self._repeated(y))
         if solved is None or is_partial:
             return self._of_residues(condition, x, y) or self._of_alternatives(condition, x, y)
         if solved.rest is not TRUE:
@@ -117,14 +116,14 @@ class SumOver(Reducer):
         part = self.part(solved.first, solved.beyond)
         if self.is_free(y):
             everywhere = self._repeated(y)
-            return self._again(x.plus(y, -1), part).plus(everywhere)
-        return self._again(x, part).plus(self._outside(y, solved.first, solved.beyond))
+            return self._sum_over(x.plus(y, -1), part).plus(everywhere)
+        return self._sum_over(x, part).plus(self._outside(y, solved.first, solved.beyond))
 
     def _multiplied(self, term: Expr, others: Sequence[Expr]) -> LinearForm:
         return self.theory.times(self.theory.inner(term), product_form(others))
 
     def _selected_product(self, inside: Sequence[Expr]) -> LinearForm:
-        """A product in which a factor ``where(c, x, 0)`` takes in the others."""
+        """A product with the other factors moved into a factor ``where(c, x, 0)``, if it has one."""
         for part in inside:
             if part.op == "where" and len(inside) > 1 and self.theory.inner(part.args[2]) == ZERO:
                 taken = to_expr(self._multiplied(part.args[1], _without(inside, part)))
@@ -132,7 +131,7 @@ class SumOver(Reducer):
         return product_form(inside)
 
     def _outside(self, body: LinearForm, first: LinearForm | None, beyond: LinearForm | None) -> LinearForm:
-        """The sum over the part of the range before ``first``, or from ``beyond`` on: each value once."""
+        """The sum over the part of the range before ``first``, and from ``beyond`` on, each value once."""
         over, extreme = self.ordered().over, self.theory.extreme
         start, end = over.low, over.high
         if first is not None:
@@ -140,12 +139,12 @@ class SumOver(Reducer):
         if beyond is not None:
             end = extreme("max", [start, extreme("min", [over.high, beyond])])
         pieces = (Range(self.index, over.low, start), Range(self.index, end, over.high))
-        return self._again(body, pieces[0]).plus(self._again(body, pieces[1]))
+        return self._sum_over(body, pieces[0]).plus(self._sum_over(body, pieces[1]))
 
     def _gathered(self, value: LinearForm, choice: Expr, others: Sequence[Expr], y: LinearForm) -> LinearForm:
         """The sum of ``where(index == value and ..., x, y)``: at most one ``x``, and ``y`` for the others.
 
-        Nothing that holds for the index holds for ``value`` outside the range: ``x`` is taken under that condition.
+        ``value`` may lie outside the range: ``x`` counts only if it is inside.
         """
         theory = self.theory
         there = in_range(theory, self.over, value)
@@ -207,7 +206,7 @@ class SumOver(Reducer):
         """A sum of ``x`` where ``ones`` is 1 and ``y`` where it is 0, if neither speaks of the index."""
         if not self.is_free(x, y):
             return None
-        count = self._again(self.theory.inner(ones), self.over)
+        count = self._sum_over(self.theory.inner(ones), self.over)
         if has_reductions(count.terms):
             return None
         return self.theory.times(x.plus(y, -1), count).plus(self._repeated(y))
@@ -254,7 +253,7 @@ class SumOver(Reducer):
             return None
         open_ones = self.theory.alternatives
         if condition in open_ones:
-            # what two share led back here: it is the opposite of two alternatives again
+            # the intersection of two members is a conjunction, whose complement is a disjunction again
             return None
         open_ones.add(condition)
         try:
@@ -268,7 +267,7 @@ class SumOver(Reducer):
         for count in range(1, len(members) + 1):
             for some in combinations(members, count):
                 shared = make("where", self.theory.junction("and", some), there, const(0))
-                found = self._again(atom_form(shared), self.over)
+                found = self._sum_over(atom_form(shared), self.over)
                 if has_reductions(found.terms):
                     return None
                 total = total.plus(found, 1 if count % 2 else -1)
@@ -307,7 +306,7 @@ class SumOver(Reducer):
         return None
 
     def _of_steep_clamp(self, inside: Sequence[Expr]) -> LinearForm | None:
-        """The sum of clamps, each of which begins where the one before it ends: that of the whole.
+        """The sum of adjacent clamps, each of which begins where the one before it ends: one wide clamp.
 
         ``min(max(x + d*i, -d), 0)`` for the ``n`` values of ``i`` from 0 on is ``min(max(x, -d*n), 0)``.
         """
@@ -335,7 +334,7 @@ class SumOver(Reducer):
         return None if found is None or has_reductions(found.terms) else found
 
     def _of_rows(self, inside: Sequence[Expr]) -> LinearForm | None:
-        """The sum of sums, over the part of the range in which these have addends."""
+        """The sum of sums, over the part of the range in which the inner ones are not empty."""
         rows = next((part for part in inside if part.op == "sum_over"), None)
         if rows is None:
             return None
@@ -344,7 +343,7 @@ class SumOver(Reducer):
         if solved is None or solved.rest is not TRUE:
             return None
         part = self.part(solved.first, solved.beyond)
-        return None if part == self.over else self._again(product_form(inside), part)
+        return None if part == self.over else self._sum_over(product_form(inside), part)
 
     def _of_exact_quotient(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of ``p // n`` times the other factors, where ``n`` always divides ``p``: the division comes last."""
@@ -392,7 +391,7 @@ class SumOver(Reducer):
         if left:
             remaining = Range(self.index, over.low.shifted(n * periods), over.high)
             body = theory.quotient_by(rest.plus(atom_form(self.index), k), n)
-            total = total.plus(self._again(body, remaining))
+            total = total.plus(self._sum_over(body, remaining))
         return total
 
     def _of_unit_quotient(self, rest: LinearForm, n: int) -> LinearForm:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import combinations_with_replacement, product
-from operator import itemgetter
+from math import prod
+from operator import add, itemgetter
 
 import numpy as np
 import pytest
@@ -826,3 +827,12 @@ def test_long_extremes_by_every_engine(options):
 def test_a_long_extreme_without_time_has_its_value(op):
     term = long_extreme(op, 50, by_operators=False)
     assert optimize(term, budget=Budget(seconds=1e-9)).check().equal
+
+
+def test_divisors_that_coefficients_share_in_every_combination_are_not_all_tried() -> None:
+    primes = [p for p in range(2, 114) if all(p % d for d in range(2, p))]
+    n = prod(primes)
+    names = [var(f"x{p}", 0, 3 * p) for p in primes]
+    dividend = reduce(add, [x * (n // p) for x, p in zip(names, primes, strict=True)], var("y", 0, 5))
+    found = LinearArithmetic().simplify(dividend // n)
+    assert check_equal([dividend // n], [found]).equal
