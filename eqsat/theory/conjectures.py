@@ -334,7 +334,8 @@ def _by_bounds(
     known = {member: values[member] for member in members}
     for variable in names:
         for bound in _bounds(variable, points[_name(variable)][inside]):
-            known[bound if op == "and" else opposite(bound)] = evaluate([bound], points, total=True)[0] == (op == "and")
+            member = bound if op == "and" else opposite(bound)
+            known[member] = evaluate([member], points, total=True)[0]
     return _joined(op, members, _needed(op, known, known, size), size)
 
 

@@ -139,11 +139,11 @@ class Intervals(Arithmetic):
     def _stated_bounds(self, form: LinearForm) -> Bounds:
         """As :meth:`_bounds_without_known_sums`, with the facts about exactly this sum."""
         low, high = self._bounds_without_known_sums(form)
-        for direction, (least, most) in self.directions:
+        for direction, known in self.directions:
             for sign in (1, -1):
                 if direction.times(sign).terms == form.terms:
-                    ends = sorted((sign * least, sign * most))
-                    low, high = max(low, ends[0] + form.constant), min(high, ends[1] + form.constant)
+                    least, most = _multiple(known, sign)
+                    low, high = max(low, least + form.constant), min(high, most + form.constant)
         return low, high
 
     def _correlated_bounds(
@@ -191,17 +191,17 @@ class Intervals(Arithmetic):
     def _known_bounds(self, form: LinearForm) -> Iterator[Bounds]:
         """Bounds by those of known sums, by each alone and by all together, plus those of the other terms."""
         rest, total_low, total_high, taken = form, 0, 0, 0
-        for direction, (least, most) in self.directions:
+        for direction, known in self.directions:
             if scale := scale_of(direction, form):
                 low, high = self.plain_bounds(form.plus(direction, -scale))
-                ends = sorted((scale * least, scale * most))
-                yield low + ends[0], high + ends[1]
+                least, most = _multiple(known, scale)
+                yield low + least, high + most
             scale = scale_of(direction, rest)
             smaller = rest.plus(direction, -scale)
             if scale and len(smaller.terms) < len(rest.terms):
-                ends = sorted((scale * least, scale * most))
+                least, most = _multiple(known, scale)
                 rest, taken = smaller, taken + 1
-                total_low, total_high = total_low + ends[0], total_high + ends[1]
+                total_low, total_high = total_low + least, total_high + most
         if taken > 1:
             low, high = self.plain_bounds(rest)
             yield low + total_low, high + total_high
@@ -240,9 +240,9 @@ class Intervals(Arithmetic):
         of_atom = self.variables.of(atom)
         for other in form.terms:
             if other.op == "floordiv" and other is not atom and self.variables.of(other) & of_atom:
-                division = self._division_of(other, atom)
-                if division is not None:
-                    yield division
+                found = self._division_of(other, atom)
+                if found is not None:
+                    yield found
 
     def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
         """The division of ``A//b`` by ``m`` if ``quotient`` is ``A // (b*m)``, less common factors."""
@@ -310,6 +310,12 @@ class Intervals(Arithmetic):
                     if low > 0:
                         part = self.quotient(dividend, product_form(symbols).times(b))
                         yield Division(part, outer, part.plus(LinearForm({atom: n // b}, 0), -1), high - 1)
+
+
+def _multiple(bounds: Bounds, scale: int) -> Bounds:
+    """Bounds of ``scale*x``, by those of ``x``."""
+    low, high = bounds
+    return (scale * low, scale * high) if scale > 0 else (scale * high, scale * low)
 
 
 def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:

@@ -32,38 +32,42 @@ def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
     if (inside := assuming_in(theory, over)) is None:
         return None
     merged = as_one_loop(inside, body)
-    inner = body if merged is None else merged
-    as_found = None if merged is None else make(term.op, merged, index, low, high)
-    innermost = inner.args[0]
-    if term_count([innermost]) > LIMITS.merged_terms or has_reductions([innermost]):
-        return as_found
-    under = Range(inner.args[1], inside.form(inner.args[2]), inside.form(inner.args[3]))
-    if not is_free_of(inside, index, under.low, under.high):
-        return as_found
-    if (within := assuming_in(inside, under)) is None:
-        return as_found
-    size = theory.simplicity.size(to_expr(within.form(innermost)))
-    for above, below, digits in _orders(over, under):
-        number_of = any_var("#number", 0, max(0, theory.bounds(above.extent.times(digits))[1] - 1))
-        whole = Range(number_of, number(0), above.extent.times(digits))
+    whole = _merged(theory, inside, over, body if merged is None else merged)
+    return make(term.op, merged, index, low, high) if whole is None and merged is not None else whole
+
+
+def _merged(theory: Arithmetic, inside: Arithmetic, outer: Range, loop: Expr) -> Expr | None:
+    """A ``loop`` in a loop over the range ``outer`` as one; ``inside`` is the theory in the range."""
+    body = loop.args[0]
+    if term_count([body]) > LIMITS.merged_terms or has_reductions([body]):
+        return None
+    inner = Range(loop.args[1], inside.form(loop.args[2]), inside.form(loop.args[3]))
+    if not is_free_of(inside, outer.index, inner.low, inner.high):
+        return None
+    if (within := assuming_in(inside, inner)) is None:
+        return None
+    size = theory.simplicity.size(to_expr(within.form(body)))
+    for above, below, radix in _orders(outer, inner):
+        number_of = any_var("#number", 0, max(0, theory.bounds(above.extent.times(radix))[1] - 1))
+        whole = Range(number_of, number(0), above.extent.times(radix))
         images = {
-            above.index: _digit(innermost, above, theory.form(number_of // digits)),
-            below.index: _digit(innermost, below, theory.form(number_of % digits)),
+            above.index: _digit(body, above, theory.form(number_of // radix)),
+            below.index: _digit(body, below, theory.form(number_of % radix)),
         }
         if (there := assuming_in(theory, whole)) is None:
             continue
-        found = to_expr(there.form(replaced([innermost], images)[0]))
+        found = to_expr(there.form(replaced([body], images)[0]))
         if size > theory.simplicity.size(found):
-            return reduction(term.op, found, whole)
-    return as_found
+            return reduction(loop.op, found, whole)
+    return None
 
 
 def _orders(outer: Range, inner: Range) -> Iterator[tuple[Range, Range, int]]:
     """Both choices of the loop over the upper digit and the one over the lower digit, and the radix."""
     for above, below in ((outer, inner), (inner, outer)):
-        digits = literal(below.extent)
-        if digits is not None and digits > 1:
-            yield above, below, digits
+        radix = literal(below.extent)
+        if radix is not None and radix > 1:
+            yield above, below, radix
 
 
 def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
