@@ -78,9 +78,9 @@ def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
     if found == [None, None]:
         return None
     if (body.op, term.op) == ("mul", "sum_over"):
-        # a factor without the index leaves the loop
+        # the one factor with the index stays in the loop, the other leaves it
         held = [not is_free_of(theory, index, part) for part in body.args]
-        if sum(held) > 1:
+        if sum(held) != 1:
             return None
         apart = [part if is_held else factor for part, factor, is_held in zip(apart, body.args, held, strict=True)]
         found = [whole if is_held else None for whole, is_held in zip(found, held, strict=True)]

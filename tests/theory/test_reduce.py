@@ -77,6 +77,8 @@ COLLAPSE = [
     ("sum(where(r < 4, A[r], 0) - where(r < 4, A[r], 0), r, 0, n)", 0),
     ("sum(sum(A[r]*B[s], r, 0, 10), s, 0, 7)", 2),
     ("sum(sum(where(r == s, A[r], 0), r, 0, 8), s, 0, 8)", 1),
+    ("sum(x*sum(sum(A[s*4 + t], t, 0, 4), s, 0, 8), r, 0, n)", 1),
+    ("sum(sum(sum(A[s*4 + t], t, 0, 4), s, 0, 8)*sum(sum(B[s*2 + t], t, 0, 2), s, 0, 4), r, 0, n)", 2),
     ("sum(where(2*r == n, A[r], 0), r, 0, 10)", 0),
     ("sum(where(3*r + 1 == n, r, x), r, 0, 10)", 0),
     ("sum(where(r//4 == n, x, 0), r, 0, 40)", 0),
