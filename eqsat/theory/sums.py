@@ -87,8 +87,8 @@ class SumOver(Reducer):
         theory = self.theory
         if (choice := next((part for part in inside if part.op == "where"), None)) is None:
             return None
-        others = _without(inside, choice)
-        condition, *branches = with_plain_condition(choice).args
+        others, plain = _without(inside, choice), with_plain_condition(choice)
+        condition, *branches = plain.args
         x, y = [self._multiplied(arg, others) for arg in branches]
         if condition.op == "or" or (x == ZERO and condition.op in ("lt", "le")):
             condition, x, y = theory.negate(condition), y, x
@@ -99,7 +99,7 @@ class SumOver(Reducer):
             sums = [self._sum_over(body, self.over) for body in (there, y)]
             return selected(theory, theory.junction("and", same), *sums)
         if (value := equated(theory, self.index, condition)) is not None:
-            return self._gathered(value, choice, others, y)
+            return self._gathered(value, plain, others, y)
         return self._of_bounded(condition, x, y)
 
     def _of_bounded(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:

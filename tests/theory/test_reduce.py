@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 import pytest
 from corpora import SEEDS, cases
@@ -174,6 +177,14 @@ def test_cheapest_form(text, expected):
     wanted = parse(expected, NAMES)
     assert check_equal([found], [wanted]).equal
     assert cost_of([found], Latency()) <= cost_of([wanted], Latency())
+
+
+def test_a_long_equation_that_selects_between_conditions_keeps_both():
+    # too long to be written twice, so the selection of conditions stays one
+    place = reduce(add, [var(f"v{k}", 0, 1) for k in range(300)])
+    r, m, x = var("r", 0, 2), NAMES["m"], NAMES["x"]
+    term = sum_over(where(where(r.eq(place), m < x, x < 3), x, 5), r, 0, 3)
+    assert check_equal([term], [LinearArithmetic().simplify(term)]).equal
 
 
 #: Terms that are undefined, or other, outside their range: nothing true inside may leave it.
