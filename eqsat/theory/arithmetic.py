@@ -391,22 +391,12 @@ def late_after(until: float) -> Iterator[None]:
 
 @dataclass
 class Work:
-    """The effort that a theory and those that stem from it may still spend; without it, answers are right but weaker.
+    """The effort that a theory and those made from it may still spend; without it, answers are right but weaker."""
 
-    Attributes
-    ----------
-    contexts : int
-        Theories that may still be made, by assuming a further condition.
-    steps : int
-        Steps of refutation that are left.
-    until : float
-        The time of ``time.perf_counter()`` after which only the cheap methods are used.
-    end : float
-        The time after which no answer is given: :class:`OverdueError` is raised.
-    """
-
+    #: Theories that may still be made by assuming a further condition, and steps of refutation.
     contexts: int = LIMITS.contexts
     steps: int = LIMITS.shared_steps
+    #: The times of ``time.perf_counter()`` after which only cheap methods are used, and after which no answer is given.
     until: float = field(default_factory=_LATE.get)
     end: float = inf
 

@@ -384,14 +384,13 @@ class Conditions(Arithmetic):
 
     def negate(self, condition: Expr) -> Expr:
         if (found := self._complements.get(condition)) is None:
-            found = self._complements[condition] = self._complement(condition)
+            if (op := condition.op) in ("and", "or"):
+                members = [self.negate(a) for a in chain_members(condition, op)]
+                found = self.junction("or" if op == "and" else "and", members)
+            else:
+                found = opposite(condition)
+            self._complements[condition] = found
         return found
-
-    def _complement(self, condition: Expr) -> Expr:
-        if (op := condition.op) in ("and", "or"):
-            members = [self.negate(a) for a in chain_members(condition, op)]
-            return self.junction("or" if op == "and" else "and", members)
-        return opposite(condition)
 
     def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
         unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)

@@ -432,6 +432,14 @@ def partition_by(form: LinearForm, monomial: Expr, scale: int = 1) -> tuple[Line
     return multiples, LinearForm(rest, form.constant)
 
 
+def divided_by(form: LinearForm, shared: list[Expr], scale: int) -> LinearForm:
+    """``form`` divided by ``scale`` and by the ``shared`` factors, all of which all its terms have."""
+    found = number(form.constant // scale)
+    for atom, coefficient in form.terms.items():
+        found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
+    return found
+
+
 def scale_of(part: LinearForm, form: LinearForm) -> int:
     """A number ``k`` such that ``form - k*part`` lacks a term of ``part``: that of least magnitude; 0 if none does."""
     best = 0

@@ -168,7 +168,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         if op == "add":
             return self._sum(term)
         if op in ("min", "max") and not (args[0] in forms and args[1] in forms):
-            return self.extreme(op, self._operands_of(term))
+            return self.extreme(op, operands_in(forms, term))
         if (step := _INTEGER_STEPS.get(op)) is not None:
             if (written := _decided_by_bounds(op, *args)) is not None:
                 return forms[written[0]].shifted(written[1])
@@ -205,18 +205,10 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
 
     def _sum(self, term: Expr) -> LinearForm:
         """The form of an addition and of the partial sums in it that have none of their own."""
-        addends = self._operands_of(term)
+        addends = operands_in(self.forms, term)
         if len(addends) == 2:
             return addends[0].plus(addends[1])
         return combination([(form, 1) for form in addends], 0)
-
-    def _operands_of(self, term: Expr) -> list[LinearForm]:
-        """The forms of the operands of a chain."""
-        return _chained(self.forms, term)
-
-    def _joined_by(self, term: Expr) -> list[Expr]:
-        """The normal forms of the members of a junction."""
-        return _chained(self.conditions, term)
 
     def _condition(self, term: Expr) -> Expr:
         if term.vmin == term.vmax:
@@ -230,7 +222,7 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         """A junction, a complement, a selection or a comparison, by the normal forms of its operands."""
         op, args = term.op, term.args
         if op in ("and", "or"):
-            return self.junction(op, self._joined_by(term))
+            return self.junction(op, operands_in(self.conditions, term))
         if op == "not":
             return self.negate(self.conditions[args[0]])
         if op == "where" or args[0].is_bool:
@@ -282,8 +274,8 @@ _INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], L
 }
 
 
-def _chained[Value](values: Mapping[Expr, Value], term: Expr) -> list[Value]:
-    """The values of the operands of a chain, flat: a partial chain may have no value."""
+def operands_in[Value](values: Mapping[Expr, Value], term: Expr) -> list[Value]:
+    """The values of the operands of a chain; of a partial chain without a value, those of its operands."""
     op, joined, stack = term.op, list[Value](), [term]
     while stack:
         part = stack.pop()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import cast
 
 from eqsat.lang.expr import Expr, const, instantiate
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, product_form, to_expr, without
+from eqsat.theory.forms import ZERO, LinearForm, common_factors, divided_by, factors, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Reducer, chosen, equated, in_range, selected, selection_in
 
@@ -34,14 +33,10 @@ class ProductOver(Reducer):
         content = gcd(body.content(), body.constant)
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
         outside = [p for p in shared if self.is_free(p) and _has_power(theory.inner(p), exponent)]
-        rest = LinearForm({}, body.constant // content)
-        for atom, coefficient in body.terms.items():
-            left = cast(list[Expr], without(factors(atom), outside))
-            rest = rest.plus(product_form(left), coefficient // content)
         total = number(content**exponent)
         for part in outside:
             total = theory.times(total, self._power(theory.inner(part), exponent))
-        return theory.times(total, self.residual("prod_over", rest))
+        return theory.times(total, self.residual("prod_over", divided_by(body, outside, content)))
 
     def _power(self, base: LinearForm, exponent: int) -> LinearForm:
         total = _ONE

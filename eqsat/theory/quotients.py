@@ -19,6 +19,7 @@ from eqsat.theory.forms import (
     atom_form,
     combination,
     common_factors,
+    divided_by,
     factors,
     literal_divisor,
     number,
@@ -189,9 +190,9 @@ class Quotients(Arithmetic):
                 multiple = x.plus(direction, -scale)
                 if uneven or any(k % n for k in multiple.terms.values()):
                     continue
-                ends = sorted((scale * low + multiple.constant, scale * high + multiple.constant))
-                if ends[0] // n == ends[1] // n:
-                    return LinearForm({a: k // n for a, k in multiple.terms.items()}, ends[0] // n)
+                constants = {(scale * end + multiple.constant) // n for end in (low, high)}
+                if len(constants) == 1:
+                    return LinearForm({a: k // n for a, k in multiple.terms.items()}, constants.pop())
         return None
 
     def _composed(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
@@ -394,7 +395,7 @@ class Quotients(Arithmetic):
         """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
         scale = gcd(divisor.content(), divisor.constant)
-        rest = _divided(divisor, common, scale)
+        rest = divided_by(divisor, common, scale)
         shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
         parts = [number(shared), number(scale // shared), *map(atom_form, common), rest]
         parts = [part for part in parts if part.terms or part.constant != 1]
@@ -423,7 +424,7 @@ class Quotients(Arithmetic):
         shared = common_factors([factors(a) for a in x.terms] + [below]) if not x.constant else []
         common = gcd(x.content(), x.constant, scale)
         left = without(below, shared) or []
-        return _divided(x, shared, common), product_form(left).times(scale // common)
+        return divided_by(x, shared, common), product_form(left).times(scale // common)
 
     def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
@@ -498,14 +499,6 @@ class Quotients(Arithmetic):
 
     def _uninterpreted(self, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
         return self.atom(make(op, to_expr(x), to_expr(y)))
-
-
-def _divided(form: LinearForm, shared: list[Expr], scale: int) -> LinearForm:
-    """``form`` divided by ``scale`` and by the ``shared`` factors, which all its terms have."""
-    found = number(form.constant // scale)
-    for atom, coefficient in form.terms.items():
-        found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
-    return found
 
 
 def common_divisors(x: LinearForm, n: int) -> list[int]:

@@ -16,7 +16,7 @@ from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.conditions import opposite
 from eqsat.theory.forms import Division, LinearForm, atom_form, chained, number, to_expr, undistributed
-from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.linear import LinearArithmetic, operands_in
 
 #: Commutative and associative operators, other than those of sums and products.
 _CHAINS = BITWISE | {"min", "max"}
@@ -58,7 +58,7 @@ class StructuralArithmetic(LinearArithmetic):
         if op in ("load", "buffer"):
             return self._variable(self._loaded(term))
         if op in _CHAINS:
-            return self._chain(op, self._operands_of(term))
+            return self._chain(op, operands_in(forms, term))
         operands = [self.conditions[a] if a.is_bool else to_expr(forms[a]) for a in args]
         if op == "where" and operands[0] in (TRUE, FALSE):
             return forms[args[1 if operands[0] is TRUE else 2]]
@@ -115,7 +115,7 @@ class StructuralArithmetic(LinearArithmetic):
         if op in COMPARISONS and not args[0].is_bool:
             return self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
         if op in ("and", "or"):
-            return self.junction(op, self._joined_by(term))
+            return self.junction(op, operands_in(self.conditions, term))
         parts = [self.conditions[a] for a in args]
         if op in ("min", "max"):
             return self.junction("and" if op == "min" else "or", parts)
