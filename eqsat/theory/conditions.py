@@ -539,7 +539,7 @@ class Conditions(Arithmetic):
         op, members = junction.op, chain_members(junction, junction.op)
         places = self._by_variable(members)
         for member in sorted(members, key=lambda m: m.key):
-            if member.op not in _COMPLEMENT or not _has_quotient(member):
+            if member.op not in _COMPLEMENT or not any(t.op == "floordiv" for t in topological([member])):
                 continue
             if not (others := self._deciding(member, members, places)):
                 continue
@@ -628,7 +628,3 @@ def opposite(condition: Expr) -> Expr:
     if op in _COMPLEMENT:
         return make(_COMPLEMENT[op], *(args[::-1] if op in ("lt", "le") else args))
     return args[0] if op == "not" else make("not", condition)
-
-
-def _has_quotient(condition: Expr) -> bool:
-    return any(t.op == "floordiv" for t in topological([condition]))
