@@ -50,7 +50,8 @@ def explain(
     seconds : float
         About how long it may take. What is not derived by then is one coarse step per root.
 
-    Raises ``UnsoundStepError`` if the sides of a step differ, ``ValueError`` if there are less than 0 seconds.
+    Raises ``UnsoundStepError`` if the sides of a step differ, ``ValueError`` if there are less than 0 seconds,
+    ``TypeError`` if ``only`` is a single name.
 
     >>> from eqsat.optimizer.front import optimize
     >>> print(explain(optimize("R0//8*8 + R0%8", R0=(0, 31))))
@@ -61,6 +62,8 @@ def explain(
       mod-core  x % n + (x // n)*n = x
     """
     refuse_seconds(seconds)
+    if isinstance(only, str):
+        raise TypeError(f"the laws that may be cited are given as {only!r}: give a list of str")
     return _Explainer(result, only, prove, seconds).run()
 
 

@@ -138,8 +138,8 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
     >>> for stage in split_reduction(Kernel("total", [Store(out[0], sum_over(a[r], r, 0, 65536))])).kernels:
     ...     print(*stage.stores)
-    Store('total_parts[p] = sum(A[p*256 + r1], r1, 0, 256) for p')
-    Store('OUT[0] = sum(min(max(total_parts[r1], -549755813888), 549755813632), r1, 0, 256)')
+    Store('OUT_parts[p] = sum(A[p*256 + r1], r1, 0, 256) for p')
+    Store('OUT[0] = sum(min(max(OUT_parts[r1], -549755813888), 549755813632), r1, 0, 256)')
     """
     require(kernel, Kernel, "a kernel")
     if len(kernel.stores) != 1:
@@ -159,8 +159,9 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     outer, inner = fresh("p", taken, found.outer), fresh("q", taken, found.inner)
     place = outer * found.inner + inner
     first = reduction(term.op, instantiate(body, index, place + low if low.vmin else place), [Axis(inner)])
-    element = "bool" if first.is_bool else first.element or f"i{select_width(first)}"
-    parts = buffer(free_name(f"{kernel.name}_parts", taken), element, (*extents, found.outer))
+    element = first.element or f"i{select_width(first)}"
+    # the name of a kernel may be none of a buffer
+    parts = buffer(free_name(f"{store.array.name}_parts", taken), element, (*extents, found.outer))
     target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
     # a sum of partial results is bounded by their bounds, not by those of the elements' type
     partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
@@ -343,8 +344,8 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     """``kernel`` with what ``producer`` computes in the place of its loads of that: its ranges become the indices.
 
     Raises ``ValueError`` if ``producer`` does not store one element for each of its variables, everywhere; if one of
-    its parameters is a variable of a loop of ``kernel``; or if its floating-point values are converted when they are
-    stored.
+    its parameters is a variable of a loop of ``kernel``; if its floating-point values are converted when they are
+    stored; or if the new kernel has a value that does not fit its elements, or divides by what is always zero.
 
     >>> from eqsat.lang.expr import var
     >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
@@ -416,7 +417,8 @@ def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipel
     require(kernel, Kernel, "a kernel")
     require(producer, Store, "a store")
     kept = Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
-    if _obstacle(kernel, producer):
+    try:
+        alone = Pipeline((inlined(kernel, producer),))
+    except ValueError:
         return kept
-    alone = Pipeline((inlined(kernel, producer),))
     return alone if alone.cost(cost) <= kept.cost(cost) else kept

@@ -309,6 +309,11 @@ def test_what_the_laws_do_not_reach_is_coarse():
     assert sound(result, only=["mod-of-mod"]).coarse == 0
 
 
+def test_one_name_is_no_list_of_laws():
+    with pytest.raises(TypeError, match="the laws that may be cited are given as 'mod-of-mod': give a list of str"):
+        explain(optimize(["x%24%8"], **X), only="mod-of-mod")
+
+
 def test_a_rule_of_ones_own():
     rule = Rule("least-times-most", "min(x, y) * max(x, y)", "x*y", why="one of them is the least, the other the most")
     result = optimize(["min(x, y % 4) * max(x, y % 4)"], rules=[*DEFAULT, rule], **X)

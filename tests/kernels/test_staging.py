@@ -21,7 +21,7 @@ from eqsat.kernels.staging import (
     two_stages,
 )
 from eqsat.lang.expr import Expr, buffer, var
-from eqsat.lang.functions import max_over, sum_over
+from eqsat.lang.functions import max_over, sum_over, where
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
 
@@ -107,6 +107,11 @@ def test_a_kernel_in_two_stages_computes_the_same(store: Store, reassociate: boo
     assert np.array_equal(found.reference(given)[store.array.name], want)
     programs = [eqsat.compile(stage, reassociate=reassociate) for stage in found.kernels]
     assert np.array_equal(found.run(programs, given)[store.array.name], want)
+
+
+def test_a_kernel_with_a_name_that_no_buffer_may_have_is_split():
+    kernel = Kernel("3x3 pool", [Store(TOP[I], max_over(A[I, R], R, 0, 2**16), [I])])
+    assert [stage.name for stage in split_reduction(kernel).kernels] == ["3x3 pool_first", "3x3 pool"]
 
 
 def test_parameters_of_a_pipeline_are_those_of_its_kernels():
@@ -220,6 +225,22 @@ OBSTACLES = [
 def test_what_cannot_be_inlined_is_refused(producer, message):
     kernel = Kernel("use", [Store(MANY[J], T[J % 64] // 2, [J])])
     with pytest.raises(ValueError, match="cannot be inlined: .*" + message):
+        inlined(kernel, producer)
+    assert len(cheaper(kernel, producer).kernels) == 2
+
+
+REFUSED = [
+    # the value of an intermediate, what the kernel computes of it, and why that is refused of the value itself
+    (K * 2**25, lambda t: where(J < 64, t[J], 0), "which i32, the element type of 'W', does not hold"),
+    (100 // (64 - K), lambda t: t[64], "division by zero"),
+]
+
+
+@pytest.mark.parametrize(("value", "use", "message"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_an_intermediate_is_kept_where_the_kernel_without_it_is_refused(value, use, message):
+    t, out = buffer("R", "i32", (64,)), buffer("W", "i32", (100,))
+    producer, kernel = Store(t[K], value, [K]), Kernel("use", [Store(out[J], use(t), [J])])
+    with pytest.raises(ValueError, match=message):
         inlined(kernel, producer)
     assert len(cheaper(kernel, producer).kernels) == 2
 
