@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.codegen.limits import CODE_LIMITS
-from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store
+from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, zero_like
 from eqsat.kernels.schedule import writes_once
 from eqsat.lang.evaluation import evaluate, most_steps
-from eqsat.lang.expr import Expr, any_var, as_float, const, make, rebuild, replaced
+from eqsat.lang.expr import Expr, any_var, make, rebuild, replaced
+from eqsat.lang.functions import where
 from eqsat.lang.ops import ELEMENTS, Buffer
 from eqsat.lang.sampling import sample
 from eqsat.lang.traversal import array_of, extent, topological
@@ -117,10 +118,7 @@ def with_tests(kernel: Kernel) -> Kernel:
         load, index, size = make("load", *args), args[1], array_of(term).size
         if index.vmin >= 0 and index.vmax < size:
             return load
-        there = (index >= 0) & (index < size)
-        if load.is_bool:
-            return there & load
-        return make("fwhere", there, load, as_float(0, load)) if load.element else make("where", there, load, const(0))
+        return where((index >= 0) & (index < size), load, zero_like(load))
 
     return Kernel(kernel.name, [equal_store(s, rebuild(s.parts, tested), s.over) for s in kernel.stores])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -127,8 +126,11 @@ class Store:
         return self.target.args[1], self.value, self.when
 
     def where_stored(self) -> list[Expr]:
-        """The place of each axis, the value and the condition: what is not stored is 0, as it may divide by zero."""
-        return [*[where(self.when, t, _nothing(t)) for t in (*self.target.args[1:], self.value)], self.when]
+        """The index of each axis, the value, and the condition.
+
+        Where the condition fails, the others are 0: as they are written, they may divide by zero there.
+        """
+        return [*[where(self.when, t, zero_like(t)) for t in (*self.target.args[1:], self.value)], self.when]
 
     def _check_value(self, array: Buffer) -> None:
         value = self.value
@@ -211,8 +213,8 @@ class Kernel(Displayed):
         rows = []
         for store in self.stores:
             over = ", ".join(f"{v} in [{v.vmin}, {v.vmax}]" for v in store.over)
-            where = "" if store.when is TRUE else brief(store.when)
-            rows.append([over, where, f"{brief(store.target)} = {brief(store.value)}"])
+            guard = "" if store.when is TRUE else brief(store.when)
+            rows.append([over, guard, f"{brief(store.target)} = {brief(store.value)}"])
         return html_table(["for", "where", "store"], rows, f"kernel {self.name}")
 
     def _check_arrays(self) -> None:
@@ -324,8 +326,8 @@ class Kernel(Displayed):
                 raise ValueError(f"variable {name!r} is given {stated}, outside its range {within}")
 
 
-def _nothing(term: Expr) -> bool | float:
-    """A literal of the kind of ``term``."""
+def zero_like(term: Expr) -> bool | float:
+    """The literal 0 of the kind of ``term``: false, an integer, or a floating-point value."""
     return False if term.is_bool else 0.0 if term.element else 0
 
 
@@ -333,30 +335,29 @@ def flat_store(store: Store) -> Store:
     """The store with loads and targets in flat arrays, in row-major order."""
 
     def flat_load(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return _flat(args[0], args[1:]) if term.op == "load" else None
+        if term.op != "load":
+            return None
+        array = array_of(term)
+        place = args[1]
+        for index, size in zip(args[2:], cast(tuple[int, ...], array.shape)[1:], strict=True):
+            place = place * size + index
+        return make("load", buffer(array.name, array.element, (array.size,)), place)
 
     target, value, when = rebuild([store.target, store.value, store.when], flat_load)
     return equal_store(store, [target.args[1], value, when], store.over, target.args[0])
 
 
-def _flat(array: Expr, indices: Sequence[Expr]) -> Expr:
-    """The element of the flat array that ``array[indices]`` is."""
-    declared = cast(Buffer, array.value)
-    shape = cast(tuple[int, ...], declared.shape)
-    place = indices[0]
-    for index, size in zip(indices[1:], shape[1:], strict=True):
-        place = place * size + index
-    return make("load", buffer(declared.name, declared.element, (prod(shape),)), place)
-
-
 def flattened(kernel: Kernel) -> Kernel:
-    """The kernel as it is, but with flat arrays."""
+    """The kernel with flat arrays, and otherwise as it is."""
     require(kernel, Kernel, "a kernel")
     return Kernel(kernel.name, map(flat_store, kernel.stores))
 
 
 def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array: Expr | None = None) -> Store:
-    """``store`` with equal parts, in equal loops: what was checked holds for them, though bounds may not show it."""
+    """``store`` with other parts and loops, which store the same values at the same places (of ``array`` if given).
+
+    They are not checked again: what was checked of ``store`` holds for them, but their bounds may not show it.
+    """
     new = object.__new__(Store)
     place, value, when = parts
     target = make("load", store.target.args[0] if array is None else array, place)
@@ -366,5 +367,5 @@ def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array
 
 
 def fresh(name: str, taken: set[str], size: int) -> Expr:
-    """A variable of ``size`` values from 0 on, and a name of its own: see :func:`eqsat.lang.expr.free_name`."""
+    """A variable with the values from 0 to ``size - 1``, by a name that is not ``taken``, which gains that name."""
     return any_var(free_name(name, taken), 0, size - 1)
