@@ -120,7 +120,8 @@ class Nest:
     gates : tuple of (Expr or None)
         Per root the condition under which its value matters; empty for none.
     images, origins : dict
-        What variables of axes that are no more stand for, and what new ones are in terms of those.
+        If axes were replaced: each variable that has no axis any more, in terms of those that have one, and each new
+        variable in terms of those that had one at first.
 
     Raises
     ------
@@ -247,17 +248,21 @@ class Nest:
         return self._rewritten(axes, images, origins)
 
     def _rewritten(self, axes: Iterable[Axis], images: Mapping[Expr, Expr], origins: Mapping[Expr, Expr]) -> Nest:
-        """This nest with other axes: their terms in the place of variables, and those in the place of new ones."""
+        """This nest over other axes: ``images`` are the old variables in terms of the new, ``origins`` the reverse."""
         return Nest(
             axes,
             substitute(self.roots, images),
             [None if g is None else substitute([g], images)[0] for g in self.gates],
-            {**images, **_images(self.images, images)},
-            {**self.origins, **_images(origins, self.origins)},
+            {**images, **_values_substituted(self.images, images)},
+            {**self.origins, **_values_substituted(origins, self.origins)},
         )
 
-    def named_beside(self, given: Nest, taken: Iterable[str] = ()) -> Nest:
-        """This nest, made of ``given``, with new variables named by what is free in that and not ``taken``."""
+    def with_short_names(self, given: Nest, taken: Iterable[str] = ()) -> Nest:
+        """This nest, which was made of ``given`` in steps, as if by one step; names that are ``taken`` are not used.
+
+        The steps made names that differ from those of all nests tried, such as ``r__o``. Here a new name needs to
+        differ from those in ``given`` only: extra underscores go, as do variables of steps between the two nests.
+        """
         old = [axis.variable for axis in given.axes]
         made = [axis.variable for axis in self.axes if axis.variable not in old]
         known = given.names | set(taken)
@@ -270,7 +275,7 @@ class Nest:
 
     @property
     def names(self) -> set[str]:
-        """The names of all variables, of axes that are no more too."""
+        """The names of all variables, also of those that have no axis any more."""
         return {str(t.value) for t in topological(self.terms) if t.op == "var"} | {str(v.value) for v in self.images}
 
     @property
@@ -279,7 +284,7 @@ class Nest:
         return [*self.roots, *[g for g in self.gates if g is not None], *[a.variable for a in self.axes]]
 
 
-def _images(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
+def _values_substituted(terms: Mapping[Expr, Expr], images: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
     return dict(zip(terms, substitute(terms.values(), images), strict=True))
 
 
@@ -304,7 +309,7 @@ def split_at_modulo(nest: Nest) -> Nest:
         extents = {a.variable: a.extent for a in nest.axes}
         fitting = {v: {n for n in found if 1 < n < extents[v] and extents[v] % n == 0} for v, found in sizes.items()}
         if not (equations := nest.splits({v: max(found) for v, found in fitting.items() if found})):
-            return nest.named_beside(given)
+            return nest.with_short_names(given)
         nest = nest.replaced(equations)
         sizes = {e.inner.variable: fitting[e.whole.variable] for e in equations}
 
@@ -348,7 +353,7 @@ def merge_adjacent(nest: Nest, **options: Any) -> Nest:
     given = nest
     for place in reversed(range(len(nest.axes) - 1)):
         nest = consider_merge(nest, place, **options).nest
-    return nest.named_beside(given)
+    return nest.with_short_names(given)
 
 
 def body_and_axes(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
@@ -396,11 +401,11 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
     """
     body, axes = body_and_axes(term)
-    # of floating-point values, and of conditions that compare them, the integers that they are computed from
+    # if floating-point values take part, the terms of the nest are the integers that these are computed from
     rounded = with_floats([body])
     parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
     roots = dict.fromkeys(parts) if rounded else [body]
-    # free variables for the indices of reductions around
+    # the indices of reductions around are free variables in the nest
     nest = Nest(axes, [substitute([t], {index: as_free(index) for index in indices_around(t)})[0] for t in roots])
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
@@ -450,28 +455,33 @@ def cheapest(
     10
     """
     require(nest, Nest, "a nest")
-    cost = model_of(cost)
+    model = model_of(cost)
     refuse_below(0, gain, "as the least gain")
     refuse_seconds(seconds)
-    # costs of long loops are integers that no float holds
+    # a fraction, since costs of long loops are integers that no float holds
     most = 1 - Fraction(float(min(gain, 1)))
     budget = Budget(seconds=seconds)
     end = budget.ends()
-    space = _Space(nest, cost, dict(inside or {}), budget.ends(1 / 2))
-    found = _found(nest, space, most)
+    space = _Space(nest, model, dict(inside or {}), budget.ends(1 / 2))
+    found = _descend(nest, space, most)
     if found is nest:
         return nest
-    # that price has no sums shared between terms, which may turn a narrow choice
-    found = found.named_beside(nest, taken)
-    costs = []
-    for place, each in enumerate((nest, found)):
-        result = each.optimized(cost, inside, budget=budget.until(end, 1 / (2 - place)))
-        costs.append(result.cost + space.loop_cost(each))
-    return found if costs[1] < costs[0] * most else nest
+    found = found.with_short_names(nest, taken)
+
+    def price(each: Nest, share: float) -> int:
+        result = each.optimized(model, inside, budget=budget.until(end, share))
+        return result.cost + space.loop_cost(each)
+
+    # the prices of the search leave out that terms share partial sums, which may turn a narrow choice
+    before, after = price(nest, 1 / 2), price(found, 1)
+    return found if after < before * most else nest
 
 
-def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
-    """The cheapest nest in a space, by steps that leave no more than a share ``most`` of the cost."""
+def _descend(nest: Nest, space: _Space, most: Fraction) -> Nest:
+    """The last of a row of nests from ``nest`` on, each of which costs less than ``most`` times the one before.
+
+    Each is the cheapest that one split or merge makes of the one before.
+    """
     try:
         space.add(nest)
         space.unite()
@@ -482,7 +492,7 @@ def _found(nest: Nest, space: _Space, most: Fraction) -> Nest:
                 if len(space.builder.values) > LIMITS.classes or space.theory.late_or_raise():
                     break
                 changed.append(space.changed(nest, equation))
-            # what one adds to the graph, another may use
+            # all are in the graph before any is priced: one may use what another adds
             space.unite()
             priced = [(space.cost(other), other) for other in changed]
             least, best = min(priced, key=lambda pair: pair[0], default=(spent, nest))
@@ -502,9 +512,9 @@ class _Space:
         self.model, self.inside = model, inside
         self.theory = LinearArithmetic(work=Work.ending(until))
         self.builder = Builder(self.theory, {})
-        #: Classes that are one.
+        #: Pairs of classes whose terms are equal.
         self.unions: list[Sequence[int]] = []
-        #: The names of the axes of all nests, and of everything.
+        #: The names of the axes of all nests, and all names.
         self.loops: set[str] = set()
         self.names = nest.names | self.inside.keys()
         #: By the axes of a nest, the classes of the roots in its variables.
@@ -512,21 +522,21 @@ class _Space:
         self.step = model.price("add", [(0, 9), (0, 9)], (0, 18))
 
     def add(self, nest: Nest) -> None:
-        """Write the roots in the variables of a nest, and unite them with what they are in those of the others."""
+        """Add the roots in the variables of a nest to the graph, and unite them with those of the other nests."""
         builder = self.builder
         builder.leaves |= named_leaves(topological(nest.terms))
         self.loops |= {str(a.variable.value) for a in nest.axes}
         values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
         builder.input.add(topological(nest.roots))
         classes = [builder.add_class(value) for value in values]
-        # what is equal only where a gate holds is not one class
+        # roots with a gate are equal only where it holds, so they are no one class
         first = next(iter(self.roots.values()), classes)
         self.unions += [pair for *pair, gate in zip(first, classes, nest.gates, strict=True) if gate is None]
         self.roots[nest.axes] = classes
         builder.grow()
 
     def changed(self, nest: Nest, equation: Equation) -> Nest:
-        """``nest`` with the other side of an equation, which ties its variables."""
+        """``nest`` with one side of an equation replaced by the other; both sides are united in the graph."""
         other = nest.replaced([equation])
         self.add(other)
         for variable, image in (equation.apart | equation.together).items():
@@ -542,9 +552,9 @@ class _Space:
 
     def cost(self, nest: Nest) -> int:
         """What the cheapest terms in the variables of a nest cost, and its loops."""
-        unread = self.loops - {str(a.variable.value) for a in nest.axes}
+        others = self.loops - {str(a.variable.value) for a in nest.axes}
         classes = {
-            c: [n for n in nodes if n[1] not in unread or n[0] != "var"] for c, nodes in self.graph.classes.items()
+            c: [n for n in nodes if n[1] not in others or n[0] != "var"] for c, nodes in self.graph.classes.items()
         }
         roots = list(dict.fromkeys(self.home[c] for c in self.roots[nest.axes]))
         graph = replace(self.graph, classes=classes, roots=roots)
@@ -552,7 +562,7 @@ class _Space:
         return total_cost(priced, tree(priced)) + self.loop_cost(nest)
 
     def unite(self) -> None:
-        """Make the classes that the unions tie one each; nests can be priced then."""
+        """Make one class of those that are equal; nests can be priced then."""
         self.graph, self.home = united(self.builder.graph, self.unions)
 
     def loop_cost(self, nest: Nest) -> int:
@@ -561,7 +571,7 @@ class _Space:
         return self.step * sum(loops.runs(level + 1) for level in range(len(nest.axes)))
 
     def candidates(self, nest: Nest) -> list[Equation]:
-        """The splits and merges that may pay: at the divisors of a range, and of what is adjacent."""
+        """The splits and merges that may pay: splits at sizes by which terms divide, and merges of adjacent loops."""
         uses: Counter[tuple[Expr, int]] = Counter()
         extents = {a.variable: a.extent for a in nest.axes if not a.variable.vmin}
         for term in topological([self.theory.simplify(root) for root in nest.roots]):

@@ -22,12 +22,13 @@ from eqsat.theory.linear import LinearArithmetic
 #: Elements per side of a tile of a transposition: this number of rows is in the first-level cache at once.
 TILE = 8
 
-#: Steps in memory, in elements, that a row of vector instructions still takes well.
+#: Elements that are up to this many apart in memory are still read fast along a row; a store whose rows read elements
+#: farther apart is tiled.
 NEAR = 4
 
 
 def split(kernel: Kernel) -> Kernel:
-    """The kernel with a loop for each digit of a variable that ``//`` and ``%`` take apart; else ``kernel`` itself.
+    """The kernel with a loop for each digit of a variable that ``//`` and ``%`` take apart; without such, ``kernel``.
 
     A loop over ``[0, n)`` is split at ``d`` if some quotient or remainder changes its behaviour every ``d`` steps and
     ``d`` divides ``n``. Terms are substituted, not simplified.
@@ -124,7 +125,7 @@ def writes_once(store: Store) -> bool:
 
 
 def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Expr]) -> Store:
-    """The store over other loops, its addresses in the plain form of a sum where they are linear."""
+    """The store over other loops, with its old variables replaced, and with linear addresses as plain sums."""
     theory = LinearArithmetic()
 
     def linear(term: Expr) -> Expr:
@@ -136,20 +137,20 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
     return equal_store(store, _readdressed(substitute(store.parts, replacement), linear), over)
 
 
-def _readdressed(parts: Sequence[Expr], written: Callable[[Expr], Expr]) -> list[Expr]:
-    """The parts of a store with every address, its own first, as it is ``written`` otherwise."""
+def _readdressed(parts: Sequence[Expr], rewrite: Callable[[Expr], Expr]) -> list[Expr]:
+    """The parts of a store with every address, that of the store and those of loads, rewritten."""
 
     def with_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return make("load", args[0], written(args[1])) if term.op == "load" else None
+        return make("load", args[0], rewrite(args[1])) if term.op == "load" else None
 
     place, value, when = rebuild(parts, with_address)
-    return [written(place), value, when]
+    return [rewrite(place), value, when]
 
 
 def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
-    """After how many steps of ``variable`` quotients and remainders begin anew."""
+    """The numbers of steps of ``variable`` after which a remainder begins anew, or a quotient grows by one."""
     theory = LinearArithmetic()
-    # how many steps a term takes to grow by one
+    # after how many steps of the variable each term grows by one
     steps = {variable: 1}
     found = set()
     for term in topological(terms):
@@ -170,7 +171,11 @@ def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
 
 
 def _digits(variable: Expr, steps: Iterable[int], stem: str, taken: set[str]) -> list[tuple[Expr, int]]:
-    """A variable and its weight for each digit, the most significant first; their names begin with ``stem``."""
+    """The digits of a variable and their weights, the most significant first, named after ``stem``.
+
+    The weights are those of ``steps`` that divide one another and the extent; if none does, the only digit is the
+    variable itself.
+    """
     if variable.vmin != 0:
         return [(variable, 1)]
     weights = [1]
@@ -228,6 +233,7 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
+    """The number that has these digits, which are given with their weights."""
     return sum([digit * weight for digit, weight in digits], const(0))
 
 
@@ -241,7 +247,10 @@ def _addresses(store: Store) -> tuple[list[LinearForm], set[Expr]]:
 
 
 def _in_output_order(store: Store) -> Store:
-    """The loops by their strides in the output; with a reduction, which might then run more often, as they are."""
+    """The store with its loops in the order of their strides in the output, the largest outermost.
+
+    With a reduction they stay: it might run more often in another order.
+    """
     if has_reductions([store.value, store.when]):
         return store
     form = LinearArithmetic().form(store.target.args[1])
@@ -250,7 +259,7 @@ def _in_output_order(store: Store) -> Store:
 
 
 def _merged(store: Store, taken: set[str]) -> Store:
-    """One loop in place of two wherever every address takes the same step from row to row as within a row."""
+    """The store with two adjacent loops as one wherever every address runs on from the end of a row to the next row."""
     place, form = 0, LinearArithmetic().form
     while place + 1 < len(store.over):
         outer, inner = store.over[place : place + 2]
@@ -260,10 +269,10 @@ def _merged(store: Store, taken: set[str]) -> Store:
             name = _name_of_both(str(outer.value), str(inner.value))
             both = fresh(name, taken, extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
-            # an address may be a sum in the range of a loop only
+            # as sums, since some addresses are sums only within the ranges of the loops that go
             store = equal_store(store, _readdressed(store.parts, lambda address: to_expr(form(address))), store.over)
             store = _substituted(store, over, {outer: const(0), inner: both})
-            # it may go on in the loop around it, too
+            # the new loop may merge with the one around it
             place = max(0, place - 1)
         else:
             place += 1
@@ -290,13 +299,13 @@ def _tiled(store: Store, taken: set[str]) -> list[Store]:
         tiles = extent(v) // TILE
         if tiles * TILE < extent(v):
             uncovered = fresh(f"{v.value}_rest", taken, extent(v) - tiles * TILE)
-            rest.append(_over_instead(store, v, [uncovered], uncovered + tiles * TILE))
+            rest.append(_with_loop_replaced(store, v, [uncovered], uncovered + tiles * TILE))
         # tiles in blocks, so that few pages of memory are in use at a time
         together = max(n for n in range(1, TILE + 1) if tiles % n == 0)
         sizes = {"block": tiles // together, "tile": together, "in": TILE}
         nest = [fresh(f"{v.value}_{part}", taken, size) if size > 1 else const(0) for part, size in sizes.items()]
         loops = [loop for loop in nest if loop.op == "var"]
-        store = _over_instead(store, v, loops, (nest[0] * together + nest[1]) * TILE + nest[2])
+        store = _with_loop_replaced(store, v, loops, (nest[0] * together + nest[1]) * TILE + nest[2])
         nests.append(nest)
     columns, rows = nests
     # within a tile the input goes along its rows
@@ -306,7 +315,7 @@ def _tiled(store: Store, taken: set[str]) -> list[Store]:
 
 
 def _column_and_row(store: Store) -> list[Expr]:
-    """The loops that a store is tiled along, if an input has its columns along the innermost one."""
+    """The two loops that a store is tiled along, if the innermost loop runs down the columns of an input; else none."""
     if has_reductions([store.value, store.when]) or len(store.over) < 2:
         return []
     row = store.over[-1]
@@ -316,8 +325,8 @@ def _column_and_row(store: Store) -> list[Expr]:
     return loops if columns and all(extent(v) >= TILE and not v.vmin for v in loops) else []
 
 
-def _over_instead(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:
-    """The store with other loops in the place of that over ``variable``."""
+def _with_loop_replaced(store: Store, variable: Expr, loops: Sequence[Expr], value: Expr) -> Store:
+    """The store with other loops in the place of that over ``variable``, which has a ``value`` in their terms."""
     place = store.over.index(variable)
     over = [*store.over[:place], *loops, *store.over[place + 1 :]]
     return _substituted(store, over, {variable: value})

@@ -46,18 +46,18 @@ from eqsat.theory.ranges import equated, solved_for
 
 #: What optimising a kernel may use: its loops and terms are optimised several times over.
 KERNEL_BUDGET = Budget(seconds=10.0)
-#: The share of the time after which no further loops are looked for.
+#: The share of the time of :func:`simplified` that may go to choosing loops.
 FOR_LOOPS = 1 / 2
-#: The share of the time for simplifying a kernel before it is split again.
+#: The share of the time of :func:`optimized` that may go to simplifying the kernel before it is split again.
 ONCE = 2 / 3
 
 
 def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KERNEL_BUDGET) -> Kernel:
     """The kernel that is compiled: split and simplified, once more if that helps, and arranged.
 
-    It is split first, since rules that know nothing of the loops would mix the digits of an index. Sums are
-    reassociated only if their loops then divide no more often: a range that ends early in places has no loops for its
-    digits.
+    It is split first, since rules that know nothing of the loops would mix the digits of an index. With
+    ``reassociate`` it is optimised with and without, and what divides less often in the loops of its sums is taken: a
+    condition may have become the end of a range, and such a range has no loops for its digits.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KER
 
 
 def _divisions_in_sums(kernel: Kernel) -> int:
-    """How many divisions the loops of reductions compute."""
+    """How many divisions there are in the bodies of reductions."""
     stores, _ = in_digits(kernel.stores)
     reductions = [t for t in topological([part for s in stores for part in s.parts]) if t.op in REDUCTIONS]
     return sum(t.op in DIVISIONS for t in topological([r.args[0] for r in reductions]))
@@ -140,14 +140,17 @@ def simplified(
 
 
 def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], budget: Budget) -> list[Store]:
-    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions; names are ``taken``."""
+    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions.
+
+    New loops get names that are not ``taken``, which gains these. No nest is chosen that runs a reduction more often.
+    """
     if not budget.seconds:
         return stores
     pieces = _Pieces(stores)
     over = stores[0].over
     reductions = [t for s in stores for t in topological([s.value, s.when]) if t.op in REDUCTIONS]
     free = [{v for v in topological([t]) if v.op == "var"} for t in reductions]
-    axes = [Axis(v, scopes=frozenset([str(n) for n, vs in enumerate(free) if v in vs])) for v in over]
+    axes = [Axis(v, scopes=[str(n) for n, vs in enumerate(free) if v in vs]) for v in over]
     given = Nest(axes, pieces.terms, pieces.gates)
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
     nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, seconds=budget.seconds, taken=taken)
@@ -159,17 +162,18 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], b
 
 
 def _repeats(nest: Nest, free: Collection[Expr]) -> int:
-    """How often what speaks of these variables is computed in a nest."""
-    speaks_of = set(topological([nest.images.get(v, v) for v in free]))
-    return prod([axis.extent for axis in nest.axes if axis.variable in speaks_of])
+    """How often a nest computes a term with the variables ``free``."""
+    read = set(topological([nest.images.get(v, v) for v in free]))
+    return prod([axis.extent for axis in nest.axes if axis.variable in read])
 
 
 def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget) -> Store:
-    """The store with its floating-point reductions over no more than what counts.
+    """The store with its floating-point reductions only over the steps that change their results.
 
-    A step that adds 0.0 changes nothing (but the sign of a zero), and so one that multiplies by 1.0 or compares with an
-    infinity: a condition on the index narrows the range, and an equation leaves one step. Only with ``reassociate`` do
-    factors leave a sum, and is a condition as a factor one on the index.
+    A step that adds 0.0 changes nothing (but the sign of a zero), nor does one that multiplies by 1.0 or compares with
+    an infinity. So a condition on the index narrows the range, and an equation leaves one step. Only with
+    ``reassociate`` may factors leave a sum, or a factor of 0 or 1 count as a condition. Ranges that may be taken in any
+    order are split and merged where that costs less.
     """
     end = budget.ends()
 
@@ -200,7 +204,7 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
 def _narrowed(term: Expr) -> Expr | None:
     """A reduction of ``where(c, x, y)``, where ``y`` changes nothing, over the part of the range where ``c`` can hold.
 
-    ``None`` if ``c`` says nothing of the index.
+    ``None`` if the body is no such selection, or ``c`` does not bound the index.
     """
     body, index, low, high = term.args
     if body.op != "fwhere" or with_floats(body.args[:1]):
@@ -253,7 +257,7 @@ def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     if not reassociate or term.op != "fsum_over":
         return term
     if not mentions(body, index):
-        # no times infinity is nothing, and no number as a product
+        # over no steps a sum of infinities is 0, but 0 times infinity is NaN
         some, product = low < high, make("fmul", body, as_float(maximum(high - low, 0), body))
         return product if some.vmin else make("fwhere", some, product, as_float(0, body))
     if body.op == "fmul":
@@ -272,18 +276,20 @@ def _is_literal(term: Expr, value: float) -> bool:
 class _Pieces:
     """The addresses, conditions and integers of stores as roots for one optimisation, and the way back.
 
-    The roots are ``terms`` without floating-point values: comparisons of those are variables, and so are the indices of
-    the reductions around a root. ``gates`` say per root what holds wherever it is evaluated.
+    ``pieces`` are the addresses, conditions and integers that stores and floating-point terms use. ``terms``, the
+    roots, are the same without floating-point comparisons, for which loads from unknown arrays stand, and with free
+    variables for the indices of the reductions around them. ``gates`` say per root what holds wherever it is evaluated.
     """
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self.stores = stores
         self.order = topological([t for s in stores for t in s.parts])
-        # what holds wherever a term is evaluated, from the outside in: gates share what is around them
+        # per term the conditions that hold wherever it is evaluated, the outermost first, as the keys of a dict
         self.contexts: dict[Expr, dict[Expr, None]] = {}
         self.pieces: list[Expr] = []
+        # what stands for comparisons and indices
         self.images: dict[Expr, Expr] = {}
-        # by the name of its array, what a comparison is and the indices that it speaks of
+        # per name of an unknown array, the comparison that its elements stand for, and the indices in that
         self.hidden: dict[str, tuple[Expr, list[Expr]]] = {}
         for s in stores:
             self._reach([s.target.args[1], s.value], {} if s.when is TRUE else {s.when: None})
@@ -311,10 +317,12 @@ class _Pieces:
         return {str(v.value): extent(v) for v in nest}
 
     def _reach(self, terms: Iterable[Expr], context: Mapping[Expr, None]) -> None:
+        """Note that ``terms`` are evaluated where the conditions of ``context`` hold: those of all uses are kept."""
         for term in terms:
             self.contexts[term] = {c: None for c in self.contexts.get(term, context) if c in context}
 
     def _visit(self, term: Expr, context: dict[Expr, None]) -> None:
+        """Make a piece of ``term``, or pass its context on to its operands if it is a floating-point value."""
         if not term.element:
             self.pieces.append(term)
             for inner in topological([term]):
@@ -335,7 +343,7 @@ class _Pieces:
             self._reach([a for a in term.args if a.op != "buffer"], context)
 
     def _hide(self, comparison: Expr) -> None:
-        """Let an element of an unknown array, at the indices that it speaks of, stand for a comparison."""
+        """Let an element of an unknown array stand for a comparison, at the indices that occur in it."""
         if comparison not in self.images:
             free = indices_around(comparison)
             name = f"#{len(self.hidden)}"
@@ -343,7 +351,7 @@ class _Pieces:
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
 
     def joined(self, terms: Sequence[Expr]) -> list[Store]:
-        """The stores put together from what has become of the pieces."""
+        """The stores, with each piece replaced by that of ``terms``, in the same order."""
         found = dict(zip(self.pieces, terms, strict=True))
         indices = {image: index for index, image in self.images.items() if index.op == "var"}
         new: dict[Expr, Expr] = {}
@@ -359,9 +367,10 @@ class _Pieces:
         return [equal_store(s, [new[part] for part in s.parts], s.over) for s in self.stores]
 
     def _restored(self, term: Expr, indices: Mapping[Expr, Expr], new: Mapping[Expr, Expr]) -> Expr:
-        """``term`` with its indices and comparisons again."""
+        """``term`` with the indices and comparisons that variables and loads stood for."""
         bound = dict.fromkeys(t.args[1] for t in topological([term]) if t.op in REDUCTIONS)
-        # comparisons may have reductions, whose indices are not to capture those around them
+        # indices of the term's reductions are free until these are made again: a comparison that is put into a body may
+        # have reductions of its own, which must not capture them
         own = {index: any_var(f"#own{n}", index.vmin, index.vmax) for n, index in enumerate(bound)}
 
         def restore(part: Expr, args: tuple[Expr, ...]) -> Expr | None:

@@ -33,10 +33,9 @@ from eqsat.lang.validation import integers_of, list_of, require
 
 @dataclass(frozen=True)
 class SplitLimits:
-    """When a reduction is large, and how it may split.
+    """When a reduction is large enough to split, and how many values its partial results may combine.
 
-    Raises ``ValueError`` if a partial result could combine a single value, or there are too many numbers of values to
-    try them all.
+    Raises ``ValueError`` if a partial result could combine a single value, or more values than are tried.
     """
 
     #: It splits if it has more inputs per output than this.
@@ -123,7 +122,7 @@ def two_stages(
 
 
 def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassociate: bool = False) -> Pipeline:
-    """A kernel that stores one large reduction over a literal range, in two stages; as it is where that does not apply.
+    """A kernel that stores one large reduction over a literal range, in two stages; any other kernel as it is.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
         return Pipeline((kernel,))
     body, index, low, high = term.args
     extents = [extent(v) for v in store.over]
-    # an empty range is too small, as that of one element is
+    # an empty range counts as one of one step, which is too small as well
     found = two_stages([*extents, max(1, high.vmin - low.vmin)], [len(extents)], (), limits)
     if found is None:
         return Pipeline((kernel,))
@@ -171,7 +170,7 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
 
 
 class Decision(StrEnum):
-    """What becomes of an intermediate result."""
+    """Whether an intermediate result gets a buffer, or is computed where it is used."""
 
     KEEP = "keep"
     INLINE = "inline"
@@ -180,7 +179,7 @@ class Decision(StrEnum):
 
 #: Operations whose result always gets a buffer.
 ALWAYS_KEPT = frozenset({"CONTIGUOUS", "COPY"})
-#: An intermediate that has fewer elements per element that it is computed from is kept.
+#: An intermediate with a lower :func:`output_ratio` is kept.
 LEAST_RATIO = 10
 
 
@@ -341,7 +340,7 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
 
 
 def inlined(kernel: Kernel, producer: Store) -> Kernel:
-    """``kernel`` with what ``producer`` computes in the place of its loads of that: its ranges become the indices.
+    """``kernel`` with the value of ``producer``, at the indices loaded, in place of its loads of what that stores.
 
     Raises ``ValueError`` if ``producer`` does not store one element for each of its variables, everywhere; if one of
     its parameters is a variable of a loop of ``kernel``; if its floating-point values are converted when they are
@@ -360,7 +359,7 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
 
     def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op == "var" and is_index(term):
-            # so that no reduction of the producer captures it
+            # free until its reduction is made again, so that no reduction of the producer captures it
             return as_free(term)
         if term.op != "load" or args[0] is not array:
             return None
@@ -383,7 +382,7 @@ def _obstacle(kernel: Kernel, producer: Store) -> str:
             stored = f"{str(variable.value)!r} has range [{variable.vmin}, {variable.vmax}]"
             return f"all elements must be stored, but {stored} and axis {axis} has extent {size}"
     if producer.value.element and producer.value.element != producer.array.element:
-        # no term stands for the rounding, or the wider arithmetic behind it
+        # no term says that a value is rounded to other elements, or that what follows is computed in their type
         return f"its value is {producer.value.element} and its elements are {producer.array.element}"
     loops = {v.value for store in kernel.stores for v in store.over}
     for parameter in variables([producer.value]):
