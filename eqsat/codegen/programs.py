@@ -23,7 +23,7 @@ from eqsat.codegen.expressions import preamble
 from eqsat.codegen.libraries import DIGEST_SIZE, build, compiler_version, find_compiler, load, own_file
 from eqsat.codegen.nests import function as loop_function
 from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, ffi_of, values_of
-from eqsat.codegen.trusted import Arrays, differs, rounds_at_will, shortened
+from eqsat.codegen.trusted import Arrays, comparable_part, differs, rounds_at_will
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import DTYPES, Kernel, flattened
 from eqsat.kernels.simplification import KERNEL_BUDGET, optimized
@@ -39,7 +39,7 @@ ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-con
 #: What keeps gcc from changing the order of loops, which it does at the expense of vectors; clang does not.
 GCC_FLAGS = ("-fno-loop-interchange", "-fno-loop-unroll-and-jam")
 
-#: What a kernel is compiled with that comes out wrong with those: no option that compilers are known to get wrong.
+#: What a kernel is compiled with that comes out wrong with those: none of the options that compilers have got wrong.
 SAFE_FLAGS = ("-std=c99", "-O1", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-ffp-contract=off")
 
 #: A forked process has none of the threads that OpenMP waits for: it goes on without them.
@@ -212,7 +212,7 @@ def compile_kernel(
         text, source = unit(kernel, compiled)
     order = () if "clang" in compiler_version() else GCC_FLAGS
     compiled_by = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
-    part = shortened(compiled) if verify else None
+    part = comparable_part(compiled) if verify else None
     if part is not None:
         owner = kernel if part is compiled else part
         check = partial(_Check, source, source if part is compiled else unit(part, part)[1], owner, part, parallel)
@@ -222,6 +222,7 @@ def compile_kernel(
 
 
 def _difference(wanted: Set[str], given: Set[str]) -> str:
+    """The end of a message about arguments: which are missing, or else which are too many."""
     missing, unknown = sorted(wanted - given), sorted(given - wanted)
     return f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
 
@@ -254,7 +255,7 @@ def _array_call(given: Kernel, compiled: Kernel, name: str) -> str:
 def _trusted(
     check: Callable[[tuple[str, ...]], _Check], fast: tuple[str, ...], safe: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The flags with which the compiled kernel is right."""
+    """The first of two sets of flags with which the compiled kernel is right; raise if there is none."""
     first = check(fast)
     if first.is_right():
         return fast
@@ -281,10 +282,10 @@ def _trusted(
 class _Check:
     """What a library computes, and whether it is right; the verdict is kept in a file beside the library."""
 
-    #: The C of the library, and of the one that is run to judge it.
+    #: The C of the library, and of the one that is run to judge it: the same, or that of ``part``.
     source: str
-    shorter: str
-    #: The kernel whose arguments the latter takes, and the one that it computes.
+    run_source: str
+    #: The kernel whose arguments that one takes, and the kernel that it computes.
     owner: Kernel
     part: Kernel
     parallel: bool
@@ -321,7 +322,7 @@ class _Check:
 
     @cached_property
     def _library(self) -> Any:
-        return load(build(self.shorter, self.flags), _ffi, "eqsat_call")
+        return load(build(self.run_source, self.flags), _ffi, "eqsat_call")
 
     def run(self, arrays: Arrays, parameters: Mapping[str, int]) -> None:
         """Run it; an array that it does not use may be missing."""

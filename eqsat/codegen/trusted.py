@@ -1,11 +1,11 @@
 """Whether a compiled kernel does what its terms say: it is run once on random arrays and compared with the evaluator.
 
-If evaluating all output elements takes at most ``CODE_LIMITS.evaluated_steps``, all are compared. Otherwise elements at
-random points of the loops of a store are, the ends of the loops among them, if the store is the only one to its array
-and gives each element one value. Not compared are, in such large kernels, stores that others overwrite, and reductions
-of which one element takes more steps than that; and in all kernels inputs that no random ones resemble, and inputs by
-which the kernel would divide by zero. The memory beside the arrays is filled with arbitrary values, so that reading it
-gives a wrong result, and it is looked at afterwards, so that writing it is found.
+If evaluating all output elements takes at most ``CODE_LIMITS.evaluated_steps``, all are compared. Of a larger kernel,
+elements at random points of the loops of each store are compared, the ends of the loops among them. Left out are stores
+to arrays or elements that are stored to more than once, and reductions of which one element takes more steps than that.
+Not compared in any kernel are inputs that no random ones resemble, and inputs by which the kernel would divide by zero.
+The memory beside the arrays is filled with arbitrary values, so that reading it gives a wrong result; the memory beside
+the outputs is looked at afterwards, so that writing it is found.
 
 Floating-point elements must be exactly equal unless the kernel takes sums or products, whose order counts, or calls
 ``exp`` or ``log``, which C's library computes in its own way.
@@ -33,7 +33,7 @@ from eqsat.lang.traversal import array_of, extent, topological
 Arrays = dict[str, NDArray[Any]]
 
 #: A compiled kernel: it takes all arrays and parameters by name, and stores to the outputs.
-Run = Callable[[Arrays, Mapping[str, int]], None]
+CompiledKernel = Callable[[Arrays, Mapping[str, int]], None]
 
 #: Elements before and behind every array.
 MARGIN = 64
@@ -62,8 +62,11 @@ def rounds_at_will(kernel: Kernel) -> bool:
     return any(t.op in _ROUNDED_AT_WILL for t in topological(kernel.roots))
 
 
-def shortened(kernel: Kernel) -> Kernel | None:
-    """The kernel, or one with fewer values of its outer variables that can be compared; ``None`` if there is none."""
+def comparable_part(kernel: Kernel) -> Kernel | None:
+    """The kernel, or if it is too large to compare, the same with fewer values of its outer variables.
+
+    ``None`` if that is too large too: its arrays, or the steps of its inner loops.
+    """
     if _held(kernel) > CODE_LIMITS.held_bytes:
         return None
     shorter: dict[Expr, Expr] = {}
@@ -84,7 +87,7 @@ def shortened(kernel: Kernel) -> Kernel | None:
     return Kernel(kernel.name, stores)
 
 
-def differs(kernel: Kernel, run: Run, other: Run | None = None) -> bool:
+def differs(kernel: Kernel, run: CompiledKernel, other: CompiledKernel | None = None) -> bool:
     """Whether a compiled kernel over flat arrays stores other values than the evaluator computes, or than ``other``."""
     exact, stated = not rounds_at_will(kernel), with_tests(kernel)
     points = sample(kernel.parameters, [], ROUNDS + 1, seed=0)
@@ -123,7 +126,9 @@ def with_tests(kernel: Kernel) -> Kernel:
     return Kernel(kernel.name, [equal_store(s, rebuild(s.parts, tested), s.over) for s in kernel.stores])
 
 
-def _run_beside_margins(kernel: Kernel, run: Run, inputs: Arrays, parameters: Mapping[str, int]) -> tuple[Arrays, bool]:
+def _run_beside_margins(
+    kernel: Kernel, run: CompiledKernel, inputs: Arrays, parameters: Mapping[str, int]
+) -> tuple[Arrays, bool]:
     """The outputs of a kernel, and whether the memory beside them was left alone."""
     outputs: Arrays = {}
     margins = []
