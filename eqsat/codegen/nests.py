@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
-from typing import SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 from eqsat.codegen.expressions import Function, check_name, internal_name, preamble
 from eqsat.codegen.interior import Interior, interior_of
@@ -29,11 +30,13 @@ from eqsat.theory.definedness import settled
 from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic
 
-#: Elements of a row whose sums are taken together, as vector registers hold them. A row whose length is no multiple is
-#: taken whole if it has no more elements than the second number.
-STRIP, MAX_STRIP = 16, 32
+#: Elements of a row whose sums are taken together, so that vector registers hold them.
+STRIP = 16
+#: A row whose length is no multiple of that is taken whole, unless it has more elements than this.
+MAX_STRIP = 32
 
-#: Rows whose sums are taken together: while a sum waits for its last step, those of other rows go on.
+#: How many rows have their sums taken together, the first number that divides their count: while a sum waits for its
+#: last step, those of other rows go on.
 ROWS = (4, 2)
 
 
@@ -94,6 +97,15 @@ def function(
     return _Nests(kernel, parallel, reassociate, int(lanes)).function(storage)
 
 
+class _Part(NamedTuple):
+    """A part of a loop, its ends as they are written, what is stored there, and facts that hold there."""
+
+    start: str
+    stop: str
+    store: Store
+    facts: tuple[Expr, ...] = ()
+
+
 class _Nests:
     """Writes the loop nests of one kernel."""
 
@@ -107,7 +119,7 @@ class _Nests:
             self._nest(together)
         writer = self.writer
         lines = [
-            *[f"/* {brief(s.target)} = {_said(s)} */" for s in self.kernel.stores],
+            *[f"/* {_summary(s)} */" for s in self.kernel.stores],
             writer.head(f"{storage}void {writer.name}(", writer.parameters()),
             "{",
             *indented([*self.vectors.types(), *writer.lines]),
@@ -182,33 +194,37 @@ class _Nests:
         """
         writer, (outer, row) = self.writer, store.over[-2:]
         block = self._loop_of(outer, "rows", extent(outer) // rows)
-        first, beyond = writer.ends(block)
-        parts: list[tuple[str, str, Store, tuple[Expr, ...]]] = [(first, beyond, store, ())]
+        parts = [_Part(*writer.ends(block), store)]
         outermost = self.parallel and len(store.over) == 2 and writes_once(store)
         interior = None if outermost else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
-        # ends that differ from column to column are no ends of whole blocks
+        # its ends must be the same in every column, to be ends of whole blocks of rows
         if interior and not any(mentions(end, row) for end in (interior.start, interior.stop)):
-            # whole blocks that are inside
+            # the blocks of which all rows are inside
             low = (interior.start + (rows - 1)) // rows
-            ends = list(map(LinearArithmetic().simplify, (low, maximum(low, interior.stop // rows))))
-            writer.expect(ends)
-            start, stop = map(writer.named, ends)
+            start, stop = map(LinearArithmetic().simplify, (low, maximum(low, interior.stop // rows)))
             inside = equal_store(store, interior.store.parts, store.over)
-            parts = [(first, start, store, ()), (start, stop, inside, interior.facts), (stop, beyond, store, ())]
+            parts = self._parts(block, store, replace(interior, start=start, stop=stop, store=inside))
         strips = [self._loop_of(row, "strip", extent(row) // strip)] if extent(row) > strip else []
         lane = self._loop_of(row, "in", strip)
         along = strips[0] * strip + lane if strips else lane
         images = [{outer: block * rows + n if n else block * rows, row: along} for n in range(rows)]
-        for start, stop, part, facts in parts:
-            if start == stop:
-                continue
-            known = [fact for image in images for fact in replaced(facts, image)]
+        for part in parts:
+            known = [fact for image in images for fact in replaced(part.facts, image)]
             with ExitStack() as loops:
-                loops.enter_context(writer.part(block, start, stop, ["#pragma omp parallel for"] * outermost))
+                loops.enter_context(writer.part(block, part.start, part.stop, ["#pragma omp parallel for"] * outermost))
                 for loop in strips:
                     loops.enter_context(writer.whole(loop))
-                self._strip(part, images, lane, known, block)
+                self._strip(part.store, images, lane, known, block)
             writer.forget_inline()
+
+    def _parts(self, loop: Expr, store: Store, interior: Interior) -> list[_Part]:
+        """The parts of a loop before, in and after its interior, but for those that are empty."""
+        self.writer.expect([interior.start, interior.stop])
+        start, stop = map(self.writer.named, (interior.start, interior.stop))
+        first, beyond = self.writer.ends(loop)
+        inside = _Part(start, stop, interior.store, interior.facts)
+        parts = [_Part(first, start, store), inside, _Part(stop, beyond, store)]
+        return [part for part in parts if part.start != part.stop]
 
     def _loop_of(self, variable: Expr, part: str, size: int) -> Expr:
         """A loop over a part of the values of ``variable``."""
@@ -241,24 +257,18 @@ class _Nests:
     def _in_parts(self, store: Store, interior: Interior) -> None:
         """The innermost loop in three parts: in the middle one conditions hold, in the others they are tested."""
         writer, row = self.writer, store.over[-1]
-        writer.expect([interior.start, interior.stop])
-        start, stop = [writer.named(end) for end in (interior.start, interior.stop)]
-        first, beyond = writer.ends(row)
-        parts = [(first, start, store), (start, stop, interior.store), (stop, beyond, store)]
-        for low, high, part in parts:
-            if low == high:
-                continue
-            writer.expect(part.parts, interior.facts if part is interior.store else (), row)
-            with writer.part(row, low, high):
-                writer.assign(part)
+        for part in self._parts(row, store, interior):
+            writer.expect(part.store.parts, part.facts, row)
+            with writer.part(row, part.start, part.stop):
+                writer.assign(part.store)
             # terms that stay in a branch here may be elsewhere in the next part
             writer.forget_inline()
 
 
-def _said(store: Store) -> str:
+def _summary(store: Store) -> str:
     """What a store does, for a comment."""
     over = ", ".join(str(v) for v in store.over)
-    text = brief(store.value, 80) + f" for {over}" * bool(over)
+    text = f"{brief(store.target)} = {brief(store.value, 80)}" + f" for {over}" * bool(over)
     return text if store.when is TRUE else f"{text} where {brief(store.when)}"
 
 
