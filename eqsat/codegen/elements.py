@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import isinf, isnan
 from typing import cast
 
-from eqsat.codegen.expressions import ADD, ATOM, MUL, PREFIX, WRITE, Code, Writer
+from eqsat.codegen.expressions import ADD, ATOM, MUL, PREFIX, WRITE, Code, Writer, c_type
 from eqsat.kernels.kernel import Kernel
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import Expr
@@ -42,7 +42,7 @@ class ElementWriter(Writer):
         return f"{self.arrays[array.name]}[{index}]"
 
     def type_of(self, term: Expr) -> str:
-        return C_TYPES[term.element] if term.element else "bool" if term.is_bool else f"int{select_width(term)}_t"
+        return C_TYPES[term.element] if term.element else c_type(term)
 
     def width_of(self, term: Expr) -> int:
         """The bits of an integer's C type; 0 for a floating-point value."""
@@ -79,9 +79,10 @@ class ElementWriter(Writer):
         text = repr(value) + ("f" if term.element == "f32" else "")
         return Code(text, PREFIX if text[0] == "-" else ATOM, 0)
 
-    def float_extreme(self, term: Expr, sign: str) -> Code:
+    def float_extreme(self, term: Expr) -> Code:
         x, y = [self.code[a].within(ATOM) for a in term.args]
-        return Code(f"({x} < {y} ? {x if sign == 'min' else y} : {y if sign == 'min' else x})", ATOM, 0)
+        branches = f"{x} : {y}" if term.op == "fmin" else f"{y} : {x}"
+        return Code(f"({x} < {y} ? {branches})", ATOM, 0)
 
     def float_call(self, term: Expr) -> Code:
         suffix = "f" if term.element == "f32" else ""
@@ -96,8 +97,7 @@ ElementWriter.writers = WRITE | {
     "float": ElementWriter.float_literal,
     **{op.name: WRITE[op.integer] for op in FLOATS.values() if op.integer},
     "fdiv": lambda w, t: w.infix(t, "/", MUL),
-    "fmin": lambda w, t: w.float_extreme(t, "min"),
-    "fmax": lambda w, t: w.float_extreme(t, "max"),
+    **dict.fromkeys(("fmin", "fmax"), ElementWriter.float_extreme),
     **dict.fromkeys(("exp", "log", "sqrt"), ElementWriter.float_call),
     **dict.fromkeys(("to_float", "to_double"), ElementWriter.converted),
 }

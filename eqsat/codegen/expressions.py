@@ -210,8 +210,8 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
 def by_products(roots: Sequence[Expr]) -> list[Expr]:
     """``roots`` with products in place of selections that a term which is 0 or 1 makes between two literals.
 
-    Compilers do not know that it is 0 or 1. A selection takes them a test, a move and loads of the literals, a product
-    one instruction; what else runs meanwhile hides that its result is waited for a cycle longer.
+    Compilers do not know that it is 0 or 1. They compile a selection to a test, a move and loads of the literals, but a
+    product to one instruction. Its result comes a cycle later, which other instructions hide.
 
     >>> from eqsat import var, where
     >>> i = var("i", 0, 1)
@@ -237,8 +237,8 @@ def by_products(roots: Sequence[Expr]) -> list[Expr]:
 def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
     """``root`` as one C expression over its variables, for a place where no local can stand, such as a loop header.
 
-    It may call :data:`HELPERS`. Shared subterms are repeated. Expressions that are given the same ``order``, which has
-    all of their variables, call them alike, and none what is ``taken``.
+    It may call :data:`HELPERS`. Shared subterms are repeated. ``order`` has all variables: in expressions with the same
+    order a variable has the same name, and none is called ``taken``.
 
     Raises ``ValueError`` if that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves, or ``root`` needs
     arrays, loops or floating-point values.
@@ -298,13 +298,13 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
     widened as an unsigned value, for which x86-64 and AArch64 need no instruction.
     """
     results = [f"o{index}" for index in range(len(roots))]
-    inputs = [f"({_type(v)})in[{index}][p]" for index, v in enumerate(order)]
+    inputs = [f"({c_type(v)})in[{index}][p]" for index, v in enumerate(order)]
     lines = [
         f"static void {name}_points(int64_t start, int64_t count, const int64_t *const *in, void *const *out)",
         "{",
         *["    (void)in;"] * (not inputs),
         "    for (int64_t p = 0; p < count; p++) {",
-        *[f"        {_type(root)} {result};" for root, result in zip(roots, results, strict=True)],
+        *[f"        {c_type(root)} {result};" for root, result in zip(roots, results, strict=True)],
         f"        {name}({', '.join(inputs + ['&' + result for result in results])});",
     ]
     for index, (root, result) in enumerate(zip(roots, results, strict=True)):
@@ -314,7 +314,7 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
 
 
 def _is_unsigned(term: Expr) -> bool:
-    """Whether a term has 32 bits and is known to be never negative."""
+    """Whether a term is an integer of 32 bits that is known to be never negative."""
     return not term.is_bool and select_width(term) == 32 and (term.vmin >= 0 or _least_of_sum(term) >= 0)
 
 
@@ -336,7 +336,8 @@ def _least_of_sum(term: Expr) -> int:
     return least
 
 
-def _type(term: Expr) -> str:
+def c_type(term: Expr) -> str:
+    """The C type of an integer or a condition."""
     return "bool" if term.is_bool else f"int{select_width(term)}_t"
 
 
@@ -551,7 +552,7 @@ class Writer:
         return Code(f"{left.within(MUL)} {symbol} {self.divisor(term).text}", MUL, left.width)
 
     def divide_by_helper(self, term: Expr, helper: str) -> Code:
-        """A division that C has none for, as that which rounds down."""
+        """A division that C has no operator for, such as one that rounds down."""
         return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
 
     def divisor(self, term: Expr) -> Code:
@@ -596,7 +597,7 @@ class _RootsWriter(Writer):
                 self.code[term] = self.written(term)
             if term.args and (users[term] > 1 or len(self.code[term].text) > CODE_LIMITS.text):
                 name = self.local("t")
-                lines.append(f"const {_type(term)} {name} = {self.value(term)};")
+                lines.append(f"const {c_type(term)} {name} = {self.value(term)};")
                 self.code[term] = Code(name, ATOM, select_width(term))
             lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
         head = self.head(f"{storage}void {self.name}(", self.parameters())
@@ -604,8 +605,8 @@ class _RootsWriter(Writer):
         return Function(self.name, text, frozenset(self.helpers))
 
     def parameters(self) -> list[str]:
-        results = [f"{_type(root)} *{output}" for root, output in zip(self.given, self.outputs, strict=True)]
-        return [*[f"{_type(v)} {self.code[v].text}" for v in self.order], *results]
+        results = [f"{c_type(root)} *{output}" for root, output in zip(self.given, self.outputs, strict=True)]
+        return [*[f"{c_type(v)} {self.code[v].text}" for v in self.order], *results]
 
     def comment(self) -> list[str]:
         ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
