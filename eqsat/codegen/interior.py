@@ -1,9 +1,9 @@
 """The interior of a row: the part of an innermost loop in which conditions hold, so that they need not be tested.
 
 A padded window, for example, tests whether it is inside its image. In one row of the output it is inside from some
-element to another, and both can be computed before the row. Between them the loop has no tests, as vector instructions
-need it. A condition that speaks of the index of a reduction must hold for all values of the index. A reduction whose
-range ends early in places runs over its whole range in the interior.
+element to another, and both can be computed before the row. Between them the loop has no tests, so that C compilers can
+use vector instructions. A condition on the index of a reduction must hold for all values of the index. A reduction
+whose range ends early in places runs over its whole range in the interior.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import solved_for
 
-#: What no comparison with these is solved for an index.
+#: Comparisons with these operators are not solved for an index.
 _UNSOLVED = frozenset({"load", *REDUCTIONS, *FLOATS})
 
 
@@ -41,7 +41,7 @@ class Interior:
 
 
 def interior_of(store: Store) -> Interior | None:
-    """The interior of the innermost loop of ``store``; ``None`` if no condition tells it from the rest.
+    """The interior of the innermost loop of ``store``; ``None`` if no condition holds in one long part of the loop.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (30,)), buffer("B", "f32", (32,)), var("i", 0, 31)
@@ -55,7 +55,7 @@ def interior_of(store: Store) -> Interior | None:
     theory = LinearArithmetic()
     terms = topological([store.value])
     choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
-    # a parameter may be nowhere near its bounds, and what leaves an empty interior is still computed
+    # not ends with parameters: these may never be near their bounds, and then the interior would always be empty
     ranges = [(r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)]
     near = [(r, place) for r, place in ranges if set(variables([r.args[place]])) <= set(store.over)]
     ends = {(r, place): _whole_end(theory, r, place) for r, place in near}
@@ -87,7 +87,7 @@ def interior_of(store: Store) -> Interior | None:
     start, stop = _within(theory, row, first, beyond, rest)
     parts = (store.target.args[1], value, store.when)
     if misfits([start, stop, *parts]):
-        # normal forms may leave 64 bits where what is given does not
+        # a normal form may not fit 64 bits where the given term does
         return None
     return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
 
@@ -95,7 +95,7 @@ def interior_of(store: Store) -> Interior | None:
 def _choice(theory: LinearArithmetic, selection: Expr) -> tuple[list[Expr], int]:
     """Conditions, and which operand a selection takes where all of them hold.
 
-    They are its condition, or its complement if that is a conjunction, or if only the other branch loads.
+    They are the members of its condition, or of the complement if that is a conjunction or only the other branch loads.
     """
     condition, yes, no = selection.args
     condition, taken = theory.condition(condition), 1
@@ -106,7 +106,7 @@ def _choice(theory: LinearArithmetic, selection: Expr) -> tuple[list[Expr], int]
 
 
 def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[Expr, Expr]:
-    """When an end of a range, the operand ``place``, is as far out as it can be; and that value."""
+    """A condition by which an end of a range, the operand ``place``, is as far out as it can be; and that value."""
     end = reduction.args[place]
     if place == 2:
         return theory.condition(end <= end.vmin), const(end.vmin)
@@ -136,7 +136,7 @@ def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
 
 
 def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
-    """Whether ``condition`` holds in one long enough part of the row, whose ends it gives, or in all or none of it."""
+    """Whether ``condition`` holds in one part of the row, or nowhere in it, and that part may be long enough."""
     first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
@@ -147,7 +147,7 @@ def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
 def _within(
     theory: LinearArithmetic, row: Expr, first: LinearForm | None, beyond: LinearForm | None, rest: Expr
 ) -> tuple[Expr, Expr]:
-    """Where the interior starts and stops, in the range of the row; it is empty, at the end, where ``rest`` fails."""
+    """Where the interior starts and stops, within the row; where ``rest`` fails it is empty, at the end of the row."""
     end = const(row.vmax + 1)
     start = const(row.vmin) if first is None else minimum(maximum(to_expr(first), row.vmin), end)
     stop = end if beyond is None else maximum(minimum(to_expr(beyond), end), start)

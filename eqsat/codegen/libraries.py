@@ -40,7 +40,7 @@ ABANDONED_SECONDS = 24 * 3600
 #: The rights by which others than its owner write a file.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-#: Bytes of the digest that ends a library; the loader does not look behind the last section.
+#: Bytes of the digest that ends a library: loaders ignore what comes after the last section.
 DIGEST_SIZE = 16
 
 
@@ -83,7 +83,7 @@ def _machine(command: tuple[str, ...]) -> str:
 
 
 def _run(command: Sequence[str], scratch: str | None = None) -> str:
-    """What the compiler prints; its own files go to the directory ``scratch``."""
+    """What the compiler prints; its temporary files go to the directory ``scratch``, if one is given."""
     environment = os.environ if scratch is None else {**os.environ, "TMPDIR": scratch}
     try:
         with ExitStack() as ending:
@@ -108,7 +108,7 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
             f"the C compiler {command[0]!r} did not end within {COMPILE_SECONDS} seconds: check CC, or split the kernel"
         ) from None
     except OSError as error:
-        # without a name it is no fault of the compiler's: no process could be started
+        # an error that names no file says that no process could be started, which is no fault of the compiler's
         remedy = "set CC to another" if error.filename else "end other processes, or raise the limit (ulimit -a)"
         raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): {remedy}") from None
     if process.returncode:
@@ -203,7 +203,7 @@ def own_file(path: Path) -> bytes:
 
 
 def digest(code: bytes) -> bytes:
-    """The end of a library of this code."""
+    """The digest that is put behind the code of a library."""
     return blake2b(code, digest_size=DIGEST_SIZE).digest()
 
 
@@ -249,7 +249,7 @@ def cache_directory() -> Path:
 
 @cache
 def _warn_once(message: str) -> None:
-    # what the module of warnings counts begins anew when some other module sets a filter
+    # `warnings` itself forgets what it has shown whenever some module sets a filter
     warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 

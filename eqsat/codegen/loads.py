@@ -31,7 +31,7 @@ def guarded_loads(
 ) -> tuple[frozenset[Expr], frozenset[Expr]]:
     """The loads that are inside their array wherever they are evaluated, and the terms that must stay in a branch.
 
-    What changes with ``row`` is evaluated only where ``facts`` hold; the rest may be hoisted to where they do not.
+    Terms with ``row`` are evaluated only where ``facts`` hold. Others may be hoisted to where they do not.
     """
     inside: set[Expr] = set()
     inline: set[Expr] = set()
@@ -55,7 +55,10 @@ def guarded_loads(
 
 
 def _most_operators(order: Iterable[Expr], inline: Collection[Expr]) -> int:
-    """How many of ``inline``, in the order of operands first, the longest one is written with: none has a local."""
+    """The operators that the longest of the terms ``inline`` is written with: as none has a local, they are repeated.
+
+    ``order`` has all terms, operands first.
+    """
     sizes: dict[Expr, int] = {}
     for term in order:
         if term in inline:
@@ -66,7 +69,7 @@ def _most_operators(order: Iterable[Expr], inline: Collection[Expr]) -> int:
 
 
 def _guarded_in(around: Sequence[tuple[Expr, set[Expr]]], load: Expr, known: Sequence[Expr]) -> set[Expr]:
-    """What must stay in branches around a load, if their conditions keep it inside its array; else nothing."""
+    """The terms from a load to its outermost branch, if the conditions ``around`` keep it in its array; else none."""
     if not around:
         return set()
     try:
@@ -130,7 +133,7 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
 
 
 def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | None:
-    """The selection that a load is, or ``None`` if no two neighbours are selected."""
+    """The load at ``index`` as a selection of two loads, or ``None`` if its index does not select two neighbours."""
     order = topological([index])
     selecting = with_users({t for t in order if t.op == "where"}, order)
     if index not in selecting:
@@ -145,7 +148,7 @@ def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | N
         (there,) = substitute([index], {part: place})
         return make("load", array, theory.simplify(there) if place.op == "const" else there)
 
-    # what the load is where the part is one of its alternatives
+    # for each alternative that the part may be, the load with that alternative as the part
     images: dict[Expr, Expr] = {}
     alternatives = _operands(part, {"where"})
     for term in order:

@@ -93,7 +93,7 @@ class LoopHeader:
 
     @property
     def trip_count(self) -> int:
-        """How often the loop runs at most: what a decision to unroll it goes by."""
+        """How often the loop runs at most, by which a compiler decides whether to unroll it."""
         return max(0, self.end.vmax - self.start.vmin)
 
     @property
@@ -160,13 +160,12 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     for v in present:
         if present.count(v) > 1:
             raise ValueError(f"the variable {v.value!r} is unrolled twice: name it once")
-    count = domain_size(present)
-    most = CODE_LIMITS.unrolled
     if unbounded := [v for v in present if not is_finite(v.vmin) or not is_finite(v.vmax)]:
         raise ValueError(f"the variable {unbounded[0].value!r} that is unrolled has no end: give it two bounds")
+    count, most = domain_size(present), CODE_LIMITS.unrolled
     if count > most:
         raise ValueError(f"unrolling makes {count} terms, more than {most}: unroll fewer or shorter loops")
-    closed = set(free) <= set(present)
+    closed = len(free) == len(present)
     theory = LinearArithmetic()
     lanes = []
     for values in product(*[range(v.vmin, v.vmax + 1) for v in present]):

@@ -34,7 +34,7 @@ VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
 #: Points computed at a time over a domain.
 BLOCK = 2**14
 
-#: Elements that a sample of points and its results may hold: they stay in a first-level cache of 32 KiB.
+#: Elements that a sample of points and its results may hold, so that they stay in a first-level cache of 32 KiB.
 SAMPLE = 2048
 
 #: Nanoseconds that one repetition of a measurement lasts at least.

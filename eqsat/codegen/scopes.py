@@ -23,10 +23,11 @@ from eqsat.lang.traversal import evaluated_operands, extent, index_level, is_ind
 
 @dataclass
 class _Scope:
-    """A loop, or the function: the lines of its head and of its body, and the name of a counter to free after it."""
+    """A loop, or the function."""
 
     head: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    #: The name of a counter that other loops may take afterwards.
     name: str = ""
 
 
@@ -37,12 +38,15 @@ class LoopWriter(ElementWriter):
         super().__init__(kernel)
         self.reassociate = reassociate
         loops = {v for s in kernel.stores for v in s.over}
-        # a counter gets one beyond its last value
+        # refuse loops whose counters, which end one beyond the last value, do not fit 64 bits
         widths([v + 1 for v in loops])
         self.loop_names = {v: self.argument_name(str(v.value)) for v in sorted(loops, key=lambda v: str(v.value))}
         self.scopes = [_Scope()]
+        # for each term that is written, the place in the scopes of the one that it belongs to
         self.depth: dict[Expr, int] = {}
+        # how many terms use each
         self.users: dict[Expr, int] = {}
+        # the variables of each reduction that are bound around it
         self.free: dict[Expr, frozenset[Expr]] = {}
         # the terms that must stay in a branch
         self.inline = frozenset[Expr]()
@@ -59,7 +63,7 @@ class LoopWriter(ElementWriter):
         self.lines.extend(lines)
 
     def expect(self, roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None) -> None:
-        """Prepare to write ``roots`` and no other terms; ``facts`` hold where terms that change with ``row`` are."""
+        """Prepare to write ``roots`` and no other terms; ``facts`` hold wherever terms with ``row`` are evaluated."""
         self.widths.update(widths(roots))
         self.users = use_counts(roots)
         self.inside, self.inline = guarded_loads(roots, facts, row)
@@ -165,7 +169,7 @@ class LoopWriter(ElementWriter):
             self._keep(term)
 
     def _leave_loops(self, terms: Sequence[Expr], depth: int) -> None:
-        """Compute those of ``terms`` that belong to scopes around scope ``depth`` in these scopes."""
+        """Give locals to those of ``terms`` that belong to scopes around scope ``depth``: they are computed there."""
         for term in terms:
             if self.depth.get(term, 0) < depth:
                 self._keep(term)
@@ -180,7 +184,7 @@ class LoopWriter(ElementWriter):
         self.code[term] = Code(name, ATOM, self.width_of(term))
 
     def _depth_of(self, term: Expr) -> int:
-        """The innermost scope that binds a variable of ``term``."""
+        """The place of the innermost scope that binds a variable of ``term``."""
         bound = self._free_variables(term) if term.op in REDUCTIONS else term.args
         return max([self.depth.get(t, 0) for t in bound], default=0)
 
@@ -196,7 +200,7 @@ class LoopWriter(ElementWriter):
     def _write_reductions(self, term: Expr, depth: int) -> None:
         """The loop of a reduction in scope ``depth``, which also computes the others over the same range there."""
         together = [term, *self._beside(term, depth)]
-        # terms of loops inside that scope wait until this loop is closed
+        # the loops inside that scope are set aside, with their terms, until this loop is closed
         inner = self.scopes[depth + 1 :]
         del self.scopes[depth + 1 :]
         waiting = {t: (d, self.code.pop(t)) for t, d in self.depth.items() if d > depth and t in self.code}
@@ -252,7 +256,7 @@ class LoopWriter(ElementWriter):
         self.emit(f"{place} = {place} {sign} {body} ? {body} : {place};")
 
     def _finished(self, term: Expr, name: str) -> str:
-        """The value of a reduction after its loop; over no steps an extreme of integers has a value of its own."""
+        """The value of a reduction after its loop: an extreme of integers has its identity for a range of no steps."""
         low, high = term.args[2:]
         if term.element or term.op not in ("max_over", "min_over") or (low < high).vmin:
             return name

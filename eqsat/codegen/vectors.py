@@ -44,8 +44,8 @@ def contiguous_runs(
 ) -> list[Run]:
     """All lanes as runs of neighbours, as long as they get, in order.
 
-    What the ``theory`` does not decide is asked of the e-graph, within the ``budget``; lanes of which that does not
-    say that they are neighbours are none.
+    What the ``theory`` does not decide is asked of the e-graph, within the ``budget``. Lanes that neither shows to be
+    neighbours are in different runs.
 
     >>> from eqsat.lang.expr import var
     >>> from eqsat.codegen.loops import expand
@@ -58,7 +58,7 @@ def contiguous_runs(
     [1, 2]
     """
     distances = [lane - before for before, lane in pairwise(lanes)]
-    # how far apart two places are that floats decide is not known
+    # distances that depend on floating-point values are not asked about
     known = [d for d in distances if not any(t.element for t in topological([d]))]
     found = dict(zip(known, map((theory or LinearArithmetic()).simplify, known), strict=True))
     unsure = [d for d, step in found.items() if step.op != "const"]
@@ -66,7 +66,7 @@ def contiguous_runs(
         found |= zip(unsure, optimize(unsure, budget=budget).exprs, strict=True)
     steps = [None, *map(found.get, distances)]
     runs: list[Run] = []
-    # there is no step without a lane
+    # without lanes there is still the first step
     for lane, (index, step) in enumerate(zip(lanes, steps, strict=False)):
         if step is const(1):
             runs[-1] = Run(runs[-1].first, runs[-1].length + 1, runs[-1].base)
@@ -80,15 +80,15 @@ class Vectors:
 
     def __init__(self, writer: LoopWriter, lanes: int) -> None:
         self.writer, self.lanes = writer, lanes
-        # when the e-graph is asked no more
+        # the time after which the e-graph is not asked any more
         self._until = min(Work().until, BUDGET.ends())
         self._theory = LinearArithmetic(work=Work(until=self._until))
         self._types: set[tuple[str, int]] = set()
-        # the types of vectors by name
+        # the types of the vectors that were loaded, by name
         self._loaded: dict[str, str] = {}
 
     def types(self) -> list[str]:
-        """The declarations of the vectors that were used, which may stand anywhere in an array."""
+        """The declarations of the types of vectors that were used; a vector may begin at any element of an array."""
         found = []
         for element, length in sorted(self._types):
             kind = C_TYPES[element]
