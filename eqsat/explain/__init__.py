@@ -1,6 +1,6 @@
 """Derivations: how a result follows from its input, one law at a time, in steps that are checked.
 
-The door is :func:`eqsat.explain.derivation.explain`.
+:func:`eqsat.explain.derivation.explain` makes them.
 
 Imports ``lang``, ``theory``, ``egraph``, ``rules``, ``prove`` and ``optimizer``.
 """

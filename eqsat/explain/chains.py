@@ -1,8 +1,8 @@
 """Chains of laws between two equal terms: what :mod:`eqsat.explain.derivation` strings together.
 
-The laws are the rules, and the lemmas of the theory: those that are patterns are rules too (:data:`LEMMAS`), the others
-are listed in :data:`READINGS`. Terms are searched *as read*: operands in any order, like terms collected, literals and
-exact quotients computed. So one move is one application of one law, tidied up.
+The laws are the rules, the lemmas of the theory that are patterns (:data:`LEMMAS`), and those that are not
+(:data:`WITHOUT_PATTERN`). Terms are searched *as read*: operands in one order, like terms collected, literals and exact
+quotients computed. So one move is one application of one law, after which the term is read again.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ LEMMAS = (
 )
 
 #: Laws that are no patterns, and what they say.
-READINGS = {
+WITHOUT_PATTERN = {
     "reorder": "operands may come in any order and brackets",
     "collect": "like terms are collected, products by literals multiplied out",
     "compute": "literals and exact quotients are computed, neutral operands dropped",
@@ -120,7 +120,7 @@ READINGS = {
 
 #: Reductions of up to this number of steps are written out.
 MAX_STEPS = 8
-#: Operands of an extreme of which any may shift the others; of longer ones none does.
+#: In an extreme of up to this number of operands, each may shift the others; in one of more, none does.
 MAX_SHIFTED = 6
 
 #: Rules on sums that reading a term does not cover.
@@ -134,9 +134,9 @@ LINEAR = SUMS | {"mul"}
 
 @cache
 def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Every rule that a derivation may cite, ``rules`` among them, the most specific first: it is cited before others.
+    """Every rule that a derivation may cite, ``rules`` among them, in the order in which they are tried.
 
-    Of equally specific ones those that are not shipped come first.
+    The most specific come first; of equally specific ones those that are not shipped.
 
     >>> {"div-whole", "div-bucket"} <= {rule.name for rule in laws_with(())}
     True
@@ -162,7 +162,7 @@ class Move(NamedTuple):
 
 
 class Laws(Matcher):
-    """All that can be done to terms under the facts of ``theory``, ``conjectures`` that were proved there among it."""
+    """The laws that apply to terms where the facts of ``theory`` hold, with ``conjectures`` that were proved there."""
 
     def __init__(
         self, rules: tuple[Rule, ...], theory: LinearArithmetic, conjectures: Iterable[Conjecture] = ()
@@ -223,7 +223,7 @@ class Laws(Matcher):
         return found
 
     def moves(self, state: Expr, fixed: Collection[Expr]) -> Iterator[Move]:
-        """Every application of a law to a subterm of ``state`` that is not in ``fixed``, larger ones first."""
+        """Every application of a law to a subterm of ``state`` that is not in ``fixed``, larger subterms first."""
         for part in reversed(topological([state])):
             if part in fixed:
                 continue
@@ -235,12 +235,15 @@ class Laws(Matcher):
                     continue
 
     def _exchanged(self, state: Expr, part: Expr, new: Expr) -> Expr:
+        """``state`` as read, with ``new`` in the place of ``part``."""
+
         def exchange(term: Expr, args: tuple[Expr, ...]) -> Expr:
             return new if term is part else term if args == term.args else self._operator(term.op, args)
 
         return rebuild([state], exchange)[0]
 
     def _rewrites_of(self, term: Expr) -> list[tuple[str, Expr]]:
+        """What laws make of a term itself, as read, each with the first law that makes it."""
         key = (term, self.deep, self.only)
         if key not in self._rewrites:
             found: dict[Expr, str] = {}
@@ -277,6 +280,7 @@ class Laws(Matcher):
             yield from _scaled(term)
 
     def _shifted(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        """``min(x, y)`` as ``min(0, y - x) + x``."""
         members = sorted(chain_members(term, term.op), key=lambda m: m.key)
         for member in members if len(members) <= MAX_SHIFTED else ():
             if member.op != "const":
@@ -284,7 +288,7 @@ class Laws(Matcher):
                 yield "shift", canonical("add", joined(term.op, others), member)
 
     def _residues(self, term: Expr) -> Iterator[tuple[str, Expr]]:
-        """A remainder that is the same for all values, or a multiple of the quotient beside it."""
+        """A remainder that is the same for all values as that literal; a multiple of its quotient without division."""
         quotient, scale = term.args if term.op == "mul" else (term, const(1))
         if quotient.op not in ("mod", "floordiv") or {scale.op, quotient.args[1].op} != {"const"}:
             return
@@ -304,6 +308,7 @@ class Laws(Matcher):
             yield "dead-branch", term.args[1]
 
     def _given_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        """``p and x == 3`` as ``p`` with 3 in the place of ``x``, and ``x == 3``."""
         members = sorted(chain_members(term, "and"), key=lambda m: m.key)
         for member in members:
             if member.op == "eq" and member.args[1].op == "const" and member.args[0].args:
@@ -311,6 +316,7 @@ class Laws(Matcher):
                 yield "given", joined("and", rest)
 
     def _implied_members(self, term: Expr) -> Iterator[tuple[str, Expr]]:
+        """A conjunction or disjunction without an operand that the others decide."""
         neutral = TRUE if term.op == "and" else FALSE
         members = sorted(chain_members(term, term.op), key=lambda m: m.key)
         for member in members:
@@ -322,7 +328,7 @@ class Laws(Matcher):
 
 
 def _sides(comparison: Expr) -> Iterator[tuple[str, Expr]]:
-    """A comparison of two sums as one of a sum with a literal; which side the sum is on, its terms decide."""
+    """A comparison of two sums as one of a sum with a literal; the sum is on the left if its first term is positive."""
     left, right = comparison.args
     if left.is_bool:
         return
@@ -395,7 +401,7 @@ def written(state: Expr) -> Expr:
     return rebuild(presentable([state]), write)[0]
 
 
-def reading(before: Expr, after: Expr) -> str:
+def law_of_reading(before: Expr, after: Expr) -> str:
     """The law by which two terms that are the same as read are equal."""
     sizes = [term_count([term]) for term in (before, after)]
     if sizes[0] == sizes[1]:
@@ -403,23 +409,35 @@ def reading(before: Expr, after: Expr) -> str:
     return "collect" if {before.op, after.op} & LINEAR and not before.is_bool else "compute"
 
 
-class Search:
-    """A short chain of moves between two terms as read, looked for from both ends, near states first.
+class _Reached(NamedTuple):
+    """How a state was reached from one end: by how many moves, from which state, and by which move from there."""
 
-    It gives up at the ``deadline``, by ``time.perf_counter``.
+    depth: int
+    previous: Expr
+    move: Move | None
+
+
+class Search:
+    """A search for a short chain of moves between two terms as read, from both ends.
+
+    The states are terms as read. The first to be expanded are those that took few moves, and have few subterms that the
+    other end lacks and lack few of its. The search gives up at the ``deadline``, by ``time.perf_counter``.
     """
 
     def __init__(self, laws: Laws, start: Expr, goal: Expr, deadline: float) -> None:
         self.laws, self.deadline = laws, deadline
         self.shapes = (frozenset(topological([start])), frozenset(topological([goal])))
-        # what both ends have is left alone at first, but for variables, which an equation may replace
+        # subterms of both ends stay as they are, unless it is deep; but an equation may replace variables
         shared = set() if laws.deep else self.shapes[0] & self.shapes[1]
         self.fixed = {t for t in shared if t.args} - {start, goal}
+        #: States with more different subterms than this are dropped.
         self.largest = 12 + 2 * max(map(len, self.shapes))
-        #: Per end the states reached: the number of moves, the state before, and the move from there.
-        self.reached: tuple[dict[Expr, tuple[int, Expr, Move | None]], ...] = ({}, {})
+        #: Per end the states reached.
+        self.reached: tuple[dict[Expr, _Reached], ...] = ({}, {})
+        #: Per end a heap of the states to expand: how far off one seems, when it was reached, the state.
         self.waiting: tuple[list[tuple[int, int, Expr]], ...] = ([], [])
         self.order = count()
+        #: The number of moves of the shortest chain that was found, and the state in which its two parts meet.
         self.best: tuple[int, Expr] | None = None
         self._reach(0, 0, start, start, None)
         self._reach(1, 0, goal, goal, None)
@@ -430,10 +448,10 @@ class Search:
         shape = frozenset(topological([state]))
         if len(shape) > self.largest:
             return
-        self.reached[side][state] = depth, previous, move
+        self.reached[side][state] = _Reached(depth, previous, move)
         other = self.reached[1 - side].get(state)
-        if other is not None and (self.best is None or depth + other[0] < self.best[0]):
-            self.best = depth + other[0], state
+        if other is not None and (self.best is None or depth + other.depth < self.best[0]):
+            self.best = depth + other.depth, state
         distance = len(shape ^ self.shapes[1 - side])
         heappush(self.waiting[side], (distance + 2 * depth, next(self.order), state))
 
@@ -445,7 +463,7 @@ class Search:
             side = 0 if near and (not far or near[0] <= far[0]) else 1
             _, _, state = heappop(self.waiting[side])
             expanded += 1
-            depth = self.reached[side][state][0] + 1
+            depth = self.reached[side][state].depth + 1
             for move in self.laws.moves(state, self.fixed):
                 self._reach(side, depth, move.state, state, move)
             if self.best is not None:
@@ -456,6 +474,7 @@ class Search:
         return None if self.best is None else self._path(self.best[1])
 
     def _path(self, middle: Expr) -> list[Move]:
+        """The moves from the start to ``middle``, and from there to the goal: those from the goal, turned around."""
         path: list[Move] = []
         _, state, move = self.reached[0][middle]
         while move is not None:

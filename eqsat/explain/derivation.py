@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from eqsat.egraph.rule import Rule
-from eqsat.explain.chains import READINGS, laws_with
+from eqsat.explain.chains import WITHOUT_PATTERN, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, with_operands
@@ -73,6 +73,7 @@ class _Explainer:
     def __init__(self, result: Result, only: Collection[str] | None, prove: bool, seconds: float) -> None:
         self.result, self.prove = result, prove
         gates = [gate for gate in result.gates if gate is not None]
+        # variables that stand for operands have names with more underscores at the front than any other
         names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
         prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
         self.task = Task(result, None if only is None else frozenset(only), seconds, prefix)
@@ -80,8 +81,8 @@ class _Explainer:
         self.cited: frozenset[str] = frozenset()
         self.minimal = False
         rules = laws_with(result.rule_set)
-        self.why = {**READINGS, **COARSE, **{rule.name: rule.why for rule in rules}}
-        self.statements = {**READINGS, **COARSE, **{rule.name: statement(rule) for rule in rules}}
+        self.why = {**WITHOUT_PATTERN, **COARSE, **{rule.name: rule.why for rule in rules}}
+        self.statements = {**WITHOUT_PATTERN, **COARSE, **{rule.name: statement(rule) for rule in rules}}
 
     def run(self) -> Explanation:
         result = self.result
@@ -112,7 +113,7 @@ class _Explainer:
         self.minimal = not self.task.is_late(SPARING)
 
     def _make(self, plan: Plan) -> None:
-        """Make the steps of a plan on its roots; where time runs out, or something is missing, one for each root."""
+        """Make the steps of a plan on its roots, and one coarse step for each that they do not bring to its answer."""
         roots = _Roots(plan.before)
         made: dict[Expr, Expr] = {}
         for link in plan.links:
@@ -121,7 +122,7 @@ class _Explainer:
             if link.before in roots or self._follow(link, made, roots):
                 self._take(link, plan, roots, made)
         for before, after in zip(roots.terms, plan.after, strict=True):
-            # steps elsewhere may have changed what a link was for
+            # an earlier step may have changed the term that a link begins with
             if before is not after and (rest := plan.link(before, after)) and self._find_again(rest):
                 self._take(rest, plan, roots, made)
         for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
@@ -144,7 +145,7 @@ class _Explainer:
                 old, new, *part = substitute([before, after, *(instance or ())], whole)
                 changed = roots.replace(old, new, link.given)
             except ValueError:
-                # what is never evaluated would divide by what is always zero
+                # it would divide by what is always zero, so it is never evaluated
                 break
             if changed:
                 made[old] = new
@@ -154,7 +155,7 @@ class _Explainer:
                 self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
 
     def _follow(self, link: Link, made: Mapping[Expr, Expr], roots: _Roots) -> bool:
-        """Start ``link`` from what other steps have made of its left side; whether it is still to be made."""
+        """Start ``link`` from what earlier steps have made of its left side; whether moves are found from there."""
 
         def follow(term: Expr, args: tuple[Expr, ...]) -> Expr:
             now = term if args == term.args else make(term.op, *args)
@@ -173,7 +174,10 @@ class _Explainer:
         return False
 
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
-        """Compare both sides: with operands cut out, which shows more, or else as they are."""
+        """Compare the two sides of a step, of which one of ``sides`` must be equal.
+
+        The first has variables for large operands: if it is equal, the step is right whatever these are.
+        """
         conditions = [*given] if gate is None else [gate, *given]
         context = all_of(conditions) if conditions else None
         for before, after in dict.fromkeys(sides):
@@ -197,7 +201,7 @@ def statement(rule: Rule) -> str:
 
 
 class _Roots:
-    """Terms that change, and which of their subterms uses which: a change touches only what is above it."""
+    """Terms that change, and the users of their subterms, so that only what is above a change is made again."""
 
     def __init__(self, terms: Sequence[Expr]) -> None:
         self.terms = list(terms)
@@ -209,7 +213,7 @@ class _Roots:
         return term in self._users
 
     def replace(self, before: Expr, after: Expr, given: Sequence[Expr]) -> list[int]:
-        """Replace a subterm wherever it occurs in the branches ``given``; which terms that changes."""
+        """Replace a subterm wherever it occurs in the branches ``given``; the places of the terms that this changes."""
         if not given:
             return self._exchange({before: after})
         first = given[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from eqsat.explain.chains import LINEAR, Laws, Move, Search, reading, written
+from eqsat.explain.chains import LINEAR, Laws, Move, Search, law_of_reading, written
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, make, var, with_operands
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
@@ -89,7 +89,7 @@ class Link:
                 # it divides by zero, where it is never evaluated
                 return False
             if start is goal:
-                law = reading(before, after)
+                law = law_of_reading(before, after)
                 if only is None or law in only:
                     self.law, self.moves, self.uninterpreted = law, (), uninterpreted
                     return True
@@ -145,7 +145,7 @@ class Task:
 
 
 class Plan:
-    """The links that derive the roots of one gate, in the order in which they are to be made."""
+    """The links that derive the roots with one gate, in the order in which they are to be made."""
 
     def __init__(self, task: Task, gate: Expr | None, members: Sequence[int]) -> None:
         self.task, self.gate, self.members = task, gate, members
@@ -163,10 +163,11 @@ class Plan:
         # how many nodes a term has, written out
         self._size = Simplicity().size
         self._variables: dict[Expr, Expr] = {}
-        #: By value, the form that the answer has for it; and the one that divides, in a branch, by what may be zero.
+        #: The terms of the answer by their values; apart, those that only conditions around them keep from dividing by
+        #: zero.
         self._answers: dict[Value, Expr] = {}
         self._branches: dict[Value, Expr] = {}
-        #: The same in branches whose conditions say that sums are equal, where other terms have that value.
+        #: For branches whose conditions say that sums are equal, the terms of the answer by their values there.
         self._equated: dict[LinearArithmetic, dict[Value, Expr]] = {}
         self.links: list[Link] = []
         if base is not None and self.theory is not None:
@@ -198,12 +199,17 @@ class Plan:
     def _traverse(
         self, roots: Sequence[Expr], wanted: Mapping[Expr, Expr], theory: LinearArithmetic, given: tuple[Expr, ...]
     ) -> tuple[dict[Expr, Expr], list[Link]]:
-        """What the terms below ``roots`` become, and by which links; operands are left out where it goes at once."""
+        """What the terms below ``roots`` become, and by which links.
+
+        ``given`` are the conditions of the branches around the roots. A term may be linked at once; then its operands
+        are not looked at.
+        """
         users = use_counts(roots)
-        # what only the conditions around it keep from dividing by zero is linked where these are known
+        # terms that only conditions around them keep from dividing by zero are linked where these conditions are known
         unsafe = undefined(list(users), theory)
         becomes: dict[Expr, Expr] = {}
-        # what is linked as it is given comes before its operands can have changed elsewhere, the largest first
+        # links of terms as they are given; they are made first, the largest before the others, since other links
+        # change the operands
         first: list[Link] = []
         links: list[Link] = []
         stack = [(root, False) for root in reversed(roots)]
@@ -221,13 +227,7 @@ class Plan:
                     becomes[term] = target
                 else:
                     stack.append((term, True))
-                    live = operands
-                    if term.op == "where":
-                        live = [term.args[0], *[branch for branch, _ in live_branches(term, theory)]]
-                    if term.op in REDUCTIONS:
-                        # steps in a body are steps of the whole reduction
-                        live = list(term.args[2:])
-                    stack += [(operand, False) for operand in reversed(live)]
+                    stack += [(operand, False) for operand in reversed(_own_steps(term, operands, theory))]
                 continue
             now = _rebuilt(chain, becomes)
             if term.op == "where":
@@ -235,7 +235,7 @@ class Plan:
             if term in unsafe:
                 target = now
             elif target is None:
-                # no laws that lead to a shorter form would be found later
+                # late, laws that lead to a shorter form would not be looked for
                 simple = now if self.task.is_late(SEARCHING) else _simple(theory, term)
                 target = simple if self._size(simple) < self._size(now) else now
             if target is not now:
@@ -245,7 +245,7 @@ class Plan:
         return becomes, first + links
 
     def _answer(self, term: Expr, theory: LinearArithmetic) -> Expr | None:
-        """The form that the answer has for the value of ``term``, or the literal that it is."""
+        """The form that the answer has for the value of ``term``, else the literal that it is equal to, if any."""
         value = theory.value(term)
         found = self._answers.get(value)
         equal = self._equated[theory].get(value) if theory in self._equated else None
@@ -268,7 +268,7 @@ class Plan:
         return link if link.find(self.task.only, deadline, AT_ONCE) else None
 
     def _enter_branches(self, now: Expr, theory: LinearArithmetic, given: tuple[Expr, ...], links: list[Link]) -> Expr:
-        """A selection with its branches brought to what they are where its condition decides for them."""
+        """A selection with new forms of its branches, equal where these are taken; ``links`` gains what leads there."""
         condition, *branches = now.args
         holds = theory.condition(condition)
         contexts = ((holds, condition), (theory.negate(holds), make("not", condition)))
@@ -276,8 +276,7 @@ class Plan:
             inside = theory.assuming(fact)
             if inside is not None and inside is not theory and len(given) < MAX_NESTED:
                 if inside.equations(self.theory) and inside not in self._equated:
-                    equal: dict[Value, Expr] = {}
-                    self._equated[inside] = equal
+                    equal = self._equated[inside] = {}
                     parts = topological(self.after)
                     unsafe = undefined(parts, inside)
                     for part in parts:
@@ -355,7 +354,11 @@ def _known(constraints: Sequence[Expr], work: Work) -> LinearArithmetic | None:
 
 
 def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
-    """Selections between 0 and 1 that are a quotient of two values below ``roots``, and that quotient."""
+    """The quotients below ``roots`` that have two values, as selections between 0 and 1.
+
+    A quotient ``q`` in ``[3, 4]`` is ``where(c, 0, 1) + 3`` for some condition ``c``: the pair is this selection and
+    ``q - 3``. If ``c`` holds for the larger value, it is that and ``4 - q``.
+    """
     found: list[tuple[Expr, Expr]] = []
     quotients = {a for term in topological(roots) if term.op in DIVISIONS for a in theory.form(term).terms}
     for quotient in sorted((a for a in quotients if a.op == "floordiv"), key=lambda a: a.key):
@@ -370,9 +373,9 @@ def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tu
 
 
 def _cases(before: Expr, after: Expr) -> list[Expr]:
-    """Conditions in whose cases less is left: of selections, the outermost of ``after`` first, and of two values."""
+    """Conditions to tell cases by: those of selections, the outermost of ``after`` first; variables of two values."""
     parts = [t for end in (after, before) for t in reversed(topological([end]))]
-    # what speaks of their indices holds in some steps alone
+    # a condition on the index of a reduction is none of the whole reduction
     bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
     selections = [t.args[0] for t in parts if t.op == "where" and bound.isdisjoint(topological([t.args[0]]))]
     values = [t < t.vmax for t in parts if t.op == "var" and t.vmax == t.vmin + 1 and t not in bound]
@@ -406,6 +409,14 @@ def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr
     return nodes[::-1], operands
 
 
+def _own_steps(term: Expr, operands: list[Expr], theory: LinearArithmetic) -> Sequence[Expr]:
+    """Those of the operands of ``term`` that have steps of their own: not a branch that is never taken, nor a body."""
+    if term.op == "where":
+        return [term.args[0], *[branch for branch, _ in live_branches(term, theory)]]
+    # steps in a body are steps of the whole reduction
+    return term.args[2:] if term.op in REDUCTIONS else operands
+
+
 def _is_sum(term: Expr) -> bool:
     if term.op == "mul":
         return term.args[0].op == "const" or term.args[1].op == "const"
@@ -413,7 +424,7 @@ def _is_sum(term: Expr) -> bool:
 
 
 def _rebuilt(chain: Sequence[Expr], becomes: Mapping[Expr, Expr]) -> Expr:
-    """The last node of a chain over what its operands become, if these divide by nothing that is always zero."""
+    """The last node of a chain over what its operands become, or as it is if it would divide by what is always zero."""
     new: dict[Expr, Expr] = {}
     for node in chain:
         args = tuple([new[a] if a in new else becomes.get(a, a) for a in node.args])
