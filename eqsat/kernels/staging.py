@@ -1,9 +1,9 @@
 """What is computed in several steps: large reductions in two stages, intermediate results kept in a buffer or inlined.
 
-A reduction splits at an axis into partial results, which run beside one another, and their reduction. An intermediate
-is a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. That choice is
-made by cost (:func:`cheaper`), or by the published policy (:func:`decide`), which sees sizes and kinds of operations
-alone. A :class:`Pipeline` is kernels that run one after the other.
+A reduction splits at an axis into partial results, which do not wait for one another, and their reduction. An
+intermediate is a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. That
+choice is made by cost (:func:`cheaper`), or by the published policy (:func:`decide`), which sees only sizes and kinds
+of operations. A :class:`Pipeline` is kernels that run one after the other.
 
 Source: Morok's ``split_reduceop`` and ``buffer_removal_with_pcontig``, tinygrad's ``rangeify``.
 """
@@ -43,7 +43,7 @@ class SplitLimits:
     #: How many values each partial result may combine.
     least_factor: int = 8
     most_factor: int = 256
-    #: There may be no more outputs, times the factor, than this.
+    #: The outputs, times the factor, may not be more than this.
     most_outputs: int = 2**22
 
     def __post_init__(self) -> None:
@@ -230,7 +230,7 @@ def decide(given: Intermediate) -> Decision:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Kernels that run one after the other; what one stores, those behind it may load.
+    """Kernels that run one after the other; each may load what earlier ones store.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class Pipeline:
     Raises
     ------
     ValueError
-        If two kernels store to one buffer, or have one as different arrays, or one loads what is only stored behind it.
+        If two kernels store to one buffer, or a name means two things, or one loads what only a later one stores.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("k", 0, 7)
@@ -256,7 +256,7 @@ class Pipeline:
         for kernel in self.kernels[::-1]:
             stored |= {b.name for b in kernel.outputs}
             if early := [b.name for b in kernel.inputs if b.name in stored]:
-                raise ValueError(f"kernel {kernel.name!r} loads {early[0]!r} before a kernel behind it stores it")
+                raise ValueError(f"kernel {kernel.name!r} loads {early[0]!r} before a later kernel stores it")
         names = [b.name for kernel in self.kernels for b in kernel.outputs]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two kernels store to {twice[0]!r}: give each buffer to one")
@@ -268,6 +268,14 @@ class Pipeline:
                     raise ValueError(
                         f"kernel {kernel.name!r} has {array.name!r} as {array}, kernel {other.name!r} as {first}: "
                         "give both one array"
+                    )
+        for kernel in self.kernels:
+            for parameter in kernel.parameters:
+                if parameter.value in known:
+                    other, _ = known[str(parameter.value)]
+                    raise ValueError(
+                        f"{str(parameter.value)!r} is a parameter of kernel {kernel.name!r} and an array of kernel "
+                        f"{other.name!r}: rename one of them"
                     )
 
     def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
@@ -330,7 +338,7 @@ def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
         for term in order:
             own = inside.get(term, loops.level(str(term.value))) if term.op == "var" else 0
             level[term] = max([own, *[level[a] for a in term.args]])
-        # what speaks of an index runs in the loop of its reduction
+        # a reduction inside a loop runs there, so its index, and what depends on that, changes in this loop too
         raised = {t.args[1]: level[t] for t in order if t.op in REDUCTIONS and level[t] > inside.get(t.args[1], 0)}
         if not raised:
             break

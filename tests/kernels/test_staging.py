@@ -267,11 +267,15 @@ def test_an_intermediate_is_inlined_where_it_is_an_index_of_a_target():
 
 
 PIPELINES = [
-    ([Kernel("use", [CHOICES[0][0]]), Kernel("make", [NEGATED])], "loads 'T' before a kernel behind it stores it"),
+    ([Kernel("use", [CHOICES[0][0]]), Kernel("make", [NEGATED])], "loads 'T' before a later kernel stores it"),
     ([Kernel("make", [NEGATED]), Kernel("again", [COSTLY])], "two kernels store to 'T'"),
     (
         [Kernel("make", [NEGATED]), Kernel("use", [Store(FEW[K], buffer("T", "i32", (65,))[K], [K])])],
         r"kernel 'use' has 'T' as .*65.*, kernel 'make' as .*64.*: give both one array",
+    ),
+    (
+        [Kernel("make", [NEGATED]), Kernel("use", [Store(FEW[K], var("X", 0, 9), [K])])],
+        "'X' is a parameter of kernel 'use' and an array of kernel 'make': rename one of them",
     ),
 ]
 
