@@ -23,6 +23,9 @@ class CodeLimits:
     interior_row: int = 8
     #: Rows with fewer elements than this are not worth a pass of their own.
     row: int = 8
+    #: Elements of a row that does not split into strips of 16; sums in a row of this length or less are taken together,
+    #: sums in a longer one step by step in memory.
+    strip: int = 32
     #: Bytes of an array that rows are read from by strips: of more than a second-level cache holds, whole rows are
     #: better.
     stripped_bytes: int = 1 << 18

@@ -32,8 +32,6 @@ from eqsat.theory.linear import LinearArithmetic
 
 #: Elements of a row whose sums are taken together, so that vector registers hold them.
 STRIP = 16
-#: A row whose length is no multiple of that is taken whole, unless it has more elements than this.
-MAX_STRIP = 32
 
 #: How many rows have their sums taken together, the first number that divides their count: while a sum waits for its
 #: last step, those of other rows go on.
@@ -60,7 +58,7 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
     ValueError
         If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
     TypeError
-        If what is given is no kernel.
+        If ``kernel`` is no kernel.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
@@ -307,7 +305,7 @@ def _tile_of_sums(store: Store) -> tuple[int, int] | None:
         if t.op == "load" and mentions(t, row)
     )
     moving = outer in variables(store.value.args[2:])
-    if rows is None or strip > MAX_STRIP or outer.vmin or row.vmin or far or moving or not writes_once(store):
+    if rows is None or strip > CODE_LIMITS.strip or outer.vmin or row.vmin or far or moving or not writes_once(store):
         return None
     return rows, strip
 

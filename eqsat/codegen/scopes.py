@@ -199,7 +199,7 @@ class LoopWriter(ElementWriter):
 
     def _write_reductions(self, term: Expr, depth: int) -> None:
         """The loop of a reduction in scope ``depth``, which also computes the others over the same range there."""
-        together = [term, *self._beside(term, depth)]
+        together = [term, *self._sharing_loop(term, depth)]
         # the loops inside that scope are set aside, with their terms, until this loop is closed
         inner = self.scopes[depth + 1 :]
         del self.scopes[depth + 1 :]
@@ -220,7 +220,7 @@ class LoopWriter(ElementWriter):
         for other, (other_depth, code) in waiting.items():
             self.depth[other], self.code[other] = other_depth, code
 
-    def _beside(self, term: Expr, depth: int) -> list[Expr]:
+    def _sharing_loop(self, term: Expr, depth: int) -> list[Expr]:
         """Other reductions over the range of ``term`` in the same scope, neither of which needs the other."""
         found: list[Expr] = []
         for other in self.users:

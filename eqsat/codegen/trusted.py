@@ -96,12 +96,12 @@ def differs(kernel: Kernel, run: CompiledKernel, other: CompiledKernel | None = 
         # the lowest values of all parameters come first, then the highest, then random ones
         parameters = {name: int(values[ROUNDS - number]) for name, values in points.items()}
         inputs = {b.name: _random_input(b, random) for b in kernel.inputs}
-        found, intact = _run_beside_margins(kernel, run, inputs, parameters)
+        found, intact = _run_between_margins(kernel, run, inputs, parameters)
         if not intact:
             return True
         pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]] = _expected(stated, inputs, parameters, found, number)
         if other is not None:
-            others, _ = _run_beside_margins(kernel, other, inputs, parameters)
+            others, _ = _run_between_margins(kernel, other, inputs, parameters)
             pairs = zip(found.values(), others.values(), strict=True)
         try:
             if not all(_is_close(values, expected, exact) for values, expected in pairs):
@@ -126,7 +126,7 @@ def with_tests(kernel: Kernel) -> Kernel:
     return Kernel(kernel.name, [equal_store(s, rebuild(s.parts, tested), s.over) for s in kernel.stores])
 
 
-def _run_beside_margins(
+def _run_between_margins(
     kernel: Kernel, run: CompiledKernel, inputs: Arrays, parameters: Mapping[str, int]
 ) -> tuple[Arrays, bool]:
     """The outputs of a kernel, and whether the memory beside them was left alone."""

@@ -125,7 +125,7 @@ MAX_SHIFTED = 6
 
 #: Rules on sums that reading a term does not cover.
 _SYMBOLIC = frozenset({"known-value", "distribute", "distribute-whole", "factor-term"})
-#: Reading covers the others; the last says at once what div-whole and div-bucket say more simply.
+#: Rules that are not cited: those that reading a term covers, and one that is div-whole and div-bucket in one step.
 _LEFT_OUT = frozenset({rule.name for rule in ARITHMETIC} - _SYMBOLIC | {"div-small-rest"})
 
 #: The operators that :meth:`Laws.read` merges into sums.
@@ -169,8 +169,8 @@ class Laws(Matcher):
     ) -> None:
         super().__init__(laws_with(rules))
         self.theory = theory
-        #: Whether guards may use all bounds that the theory can find, not only those that a reader sees at once, and
-        #: a search may rewrite what both ends have.
+        #: Whether guards may use the theory's bounds, not only those that follow from the bounds of the operands; and
+        #: whether a search may rewrite subterms that both of its ends have.
         self.deep = False
         self._bounds: dict[Expr, tuple[int, int]] = {}
         self._read: dict[tuple[str | Expr, ...], Expr] = {}
@@ -366,7 +366,7 @@ def _written_out(reduction: Expr) -> Iterator[tuple[str, Expr]]:
         yield "unroll", reduce(partial(make, REDUCTIONS[reduction.op].combine), values)
 
 
-#: The laws, beside those that are rules, for terms with an operator.
+#: The laws that are no rules, by the operator of the terms that they apply to.
 _BY_OPERATOR: dict[str, tuple[Callable[[Laws, Expr], Iterator[tuple[str, Expr]]], ...]] = {
     **dict.fromkeys(("lt", "eq"), (lambda laws, term: _sides(term),)),
     **dict.fromkeys(("min", "max"), (Laws._of_extreme,)),

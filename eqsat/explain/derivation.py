@@ -29,10 +29,11 @@ from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation, Step, branch_under, replaced_within
 from eqsat.prove.verify import Check, check_equal, prove_equal
 
-#: Steps are checked at every point if there are no more than this, else at chosen ones.
+#: Steps are checked at every point if there are no more than this.
 MAX_POINTS = 2**18
+#: Otherwise they are checked at this number of points.
 SAMPLES = 2000
-#: The share of the time after which laws are dropped no more.
+#: The share of the time after which no further law is dropped.
 SPARING = 0.8
 
 

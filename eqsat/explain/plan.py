@@ -25,16 +25,17 @@ from eqsat.theory.definedness import live_branches, undefined
 from eqsat.theory.forms import Value, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
 
-#: Terms of up to this number of nodes are tried at once.
+#: For terms of up to this number of nodes, laws are looked for before their operands are simplified.
 MAX_AT_ONCE = 40
-#: Operands of more nodes are first taken as they are: the search does not see into them.
+#: Operands of more nodes than this are variables in the first search, which so does not look into them.
 MAX_TRANSPARENT = 12
 #: Branches within fewer branches than this are entered to use their conditions.
 MAX_NESTED = 8
-#: How deep cases are told apart within other cases, and by how many conditions in turn.
+#: How deep cases within cases are told apart.
 MAX_SPLITS = 2
+#: How many conditions are tried, one after the other, to tell cases apart.
 MAX_CASES = 3
-#: The share of the time after which laws are searched no more.
+#: The share of the time after which no search is begun.
 SEARCHING = 0.65
 
 
@@ -46,9 +47,9 @@ class Attempt(NamedTuple):
     states: int
 
 
-#: One after the other; nine searches of ten that succeed look at less than 30 states.
+#: They are made one after the other until one succeeds; nine of ten that do look at less than 30 states.
 ATTEMPTS = (Attempt(True, False, 40), Attempt(False, False, 40), Attempt(False, True, 40), Attempt(False, False, 150))
-#: For what may do without simplifying operands first.
+#: For terms whose operands are not simplified first.
 AT_ONCE = (Attempt(False, False, 12),)
 
 

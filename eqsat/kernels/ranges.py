@@ -204,7 +204,7 @@ class Nest:
         return found
 
     def merge(self, place: int) -> Nest:
-        """The loops at ``place`` and behind it as one."""
+        """The loops at ``place`` and ``place + 1`` as one."""
         return self.replaced([self.merging(place)])
 
     def merging(self, place: int, taken: set[str] | None = None) -> Equation:
@@ -225,7 +225,7 @@ class Nest:
         return Equation(replace(outer, variable=whole), outer, inner)
 
     def neighbours(self, place: int) -> tuple[Axis, Axis]:
-        """The axes at ``place`` and behind it; a ValueError if there are none."""
+        """The axes at ``place`` and ``place + 1``; a ValueError if there are none."""
         place = integer_of(place, "the place of a merge")
         if not 0 <= place < len(self.axes) - 1:
             raise ValueError(f"there are {len(self.axes)} loops: there are none to merge at {place}")
@@ -326,7 +326,7 @@ class Merge:
 
 
 def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
-    """Merge the ranges at ``place`` and behind it, unless that takes more divisions and remainders.
+    """Merge the ranges at ``place`` and ``place + 1``, unless that takes more divisions and remainders.
 
     They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize`.
 

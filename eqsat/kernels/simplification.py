@@ -379,7 +379,7 @@ class _Pieces:
                 return indices.get(part, own.get(part))
             comparison, free = self.hidden[name]
             moved = {index: place for index, place in zip(free, args[1:], strict=False) if index is not place}
-            # all at once: a place may speak of another of these indices
+            # by way of new variables: a place may contain another of these indices
             fresh = {index: any_var(f"#{n}", index.vmin, index.vmax) for n, index in enumerate(moved)}
             (found,) = replaced([new[comparison]], fresh)
             for index, place in moved.items():
