@@ -21,6 +21,7 @@ from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute
+from eqsat.lang.functions import where
 from eqsat.lang.ops import REDUCTIONS, SUMS
 from eqsat.lang.traversal import array_of, mentions, reached, topological, with_users
 from eqsat.theory.linear import LinearArithmetic
@@ -156,9 +157,9 @@ def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | N
             continue
         low, high = theory.bounds_of(term)
         if high - low == 1:
-            images[term] = _choice(theory.condition(term.eq(low)), at(const(low)), at(const(high)))
+            images[term] = where(theory.condition(term.eq(low)), at(const(low)), at(const(high)))
         elif any(a in images for a in term.args[1:]):
-            images[term] = _choice(term.args[0], *[images[a] if a in images else at(a) for a in term.args[1:]])
+            images[term] = where(term.args[0], *[images[a] if a in images else at(a) for a in term.args[1:]])
     return images.get(part)
 
 
@@ -169,13 +170,8 @@ def _between_two(theory: LinearArithmetic, array: Expr, index: Expr, selecting: 
         low, high = theory.bounds_of(term) if term in addends else (0, 0)
         if high - low == 1:
             loads = [make("load", array, *replaced([index], {term: const(end)})) for end in (low, high)]
-            return _choice(theory.condition(term.eq(low)), *loads)
+            return where(theory.condition(term.eq(low)), *loads)
     return None
-
-
-def _choice(condition: Expr, x: Expr, y: Expr) -> Expr:
-    """A selection between two loads."""
-    return make("fwhere" if x.element else "where", condition, x, y)
 
 
 def _operands(root: Expr, operators: Collection[str]) -> set[Expr]:

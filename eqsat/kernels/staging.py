@@ -269,14 +269,12 @@ class Pipeline:
                         f"kernel {kernel.name!r} has {array.name!r} as {array}, kernel {other.name!r} as {first}: "
                         "give both one array"
                     )
-        for kernel in self.kernels:
-            for parameter in kernel.parameters:
-                if parameter.value in known:
-                    other, _ = known[str(parameter.value)]
-                    raise ValueError(
-                        f"{str(parameter.value)!r} is a parameter of kernel {kernel.name!r} and an array of kernel "
-                        f"{other.name!r}: rename one of them"
-                    )
+        parameters = {str(v.value): kernel for kernel in self.kernels for v in kernel.parameters}
+        for name in sorted(parameters.keys() & known.keys()):
+            raise ValueError(
+                f"{name!r} is a parameter of kernel {parameters[name].name!r} and an array of kernel "
+                f"{known[name][0].name!r}: rename one of them"
+            )
 
     def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
         """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernels.kernel.Kernel.reference`."""
