@@ -381,7 +381,7 @@ class LeftSide:
         cut, columns = len(query.facts), tuple(query.sorts)
         if is_open:
             times = str(coefficient.value)
-            query = query.declare(times, "i64")
+            query = query.declare_literal(times)
         else:
             times, query = query.times(coefficient, left.factor)
             cut, columns = len(query.facts), tuple(query.sorts)

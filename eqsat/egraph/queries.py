@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import FLOORS, OPS
+from eqsat.lang.ops import FLOORS, MAX_SHIFT, OPS
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import variables
 
@@ -123,7 +123,12 @@ class Query:
 
     def literal(self, letter: str, text: str) -> Query:
         """A letter for a literal, which is this number."""
-        return self.declare(letter, "i64").fact(f"(= {letter} {text})")
+        return self.declare_literal(letter).fact(f"(= {letter} {text})")
+
+    def declare_literal(self, letter: str) -> Query:
+        """A letter for a literal that facts bind; ``s`` is the amount of a shift."""
+        query = self.declare(letter, "i64")
+        return query.fact("(<= 0 s)", f"(<= s {MAX_SHIFT})") if letter == "s" else query
 
     def number(self, term: Expr) -> tuple[str, Query]:
         """The name of a computed literal, bound by facts of the query, where overflow means no match."""
