@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
-from itertools import count
+from itertools import chain, count
 from typing import cast
 
 from eqsat.egraph.left_sides import Kept, LeftSide
@@ -39,11 +39,12 @@ from eqsat.egraph.patterns import (
     operands_of,
     reductions_of,
 )
-from eqsat.egraph.program import CONTAINERS, PLAIN, container_text, negated
+from eqsat.egraph.program import CONTAINERS, INFINITE, LARGEST_FINITE, PLAIN, container_text, negated
 from eqsat.egraph.queries import Cut, Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
 from eqsat.lang.expr import FALSE, Expr, const, make, substitute, var
+from eqsat.lang.ops import SUMS
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import buffers, chain_members, topological, variables
 
@@ -256,6 +257,8 @@ def _negated(term: Expr, letter: Expr) -> Expr | None:
 def _all_stages(left: LeftSide) -> Iterator[tuple[Stage, ...]]:
     """Every way to match the left side, for each alternative of the guard."""
     for conjuncts in alternatives(left.pattern.when):
+        if left.thoroughly:
+            conjuncts = [*conjuncts, *_finite_bounds(left.pattern.right, conjuncts)]
         for query, head in left.top():
             yield _staged(query, left.pattern, conjuncts, head)
 
@@ -300,6 +303,27 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         facts = (row,)
     facts, action = _finish(replace(query, facts=facts), pattern, conjuncts, kept)
     return (*stages, Stage(_body(facts), action))
+
+
+def _finite_bounds(right: Expr, conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
+    """Comparisons that hold if the bounds are finite that the right side has, or that a guard multiplies or divides.
+
+    An infinite bound is a large number to egglog. The sums of such bounds compare as they should with one another and
+    with small numbers; products, quotients and large literals need not.
+    """
+    sides = [[x, y] for _, x, y in conjuncts if not all(map(_is_small, topological([x, y])))]
+    return [
+        ("gt", v, const(-INFINITE)) if str(v.value).startswith("vmin_") else ("lt", v, const(INFINITE))
+        for v in variables([right, *chain.from_iterable(sides)])
+        if str(v.value).startswith(("vmin_", "vmax_"))
+    ]
+
+
+def _is_small(term: Expr) -> bool:
+    """Whether a part of a guard is far from infinite where its operands are."""
+    if term.op == "const":
+        return abs(term.vmin) <= LARGEST_FINITE
+    return term.op in SUMS or term.op in ("var", "min", "max")
 
 
 def _body(facts: Iterable[str]) -> str:

@@ -56,6 +56,9 @@ CONSTRUCTORS = {
 }
 #: Sums and containers of up to this number of members have a table for each length; longer ones are text.
 MOST_COLUMNS = 12
+#: What an infinite bound is to egglog. Then it is given no finite number beyond the other one: what a guard computes of
+#: two of these is far from infinite, and what it computes of an infinite bound lies beyond them all.
+INFINITE, LARGEST_FINITE = 2**62 - 1, 2**30 - 1
 #: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
 EQUAL, OPEN, NORMAL = "equal", "open", "normal"
 #: The kinds of rows that are no nodes. A hyphen keeps them apart from operators, which a user may name.

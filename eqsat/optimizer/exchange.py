@@ -28,7 +28,9 @@ from eqsat.egraph.program import (
     EQUAL,
     FAILS,
     HOLDS,
+    INFINITE,
     KNOWN,
+    LARGEST_FINITE,
     NORMAL,
     NUMBER,
     OPEN,
@@ -45,10 +47,6 @@ from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, Value, as_term, combination, literal
 
-_LARGEST = 2**62
-#: Where a bound is infinite, it is about ``_LARGEST`` to egglog, and finite numbers are at most this: what a guard
-#: computes of two of them is far from infinite, and what it computes of an infinite one lies beyond them all.
-_LARGEST_FINITE = 2**30
 _BY_CONSTRUCTOR = {name: op for op, (name, _) in PLAIN.items()}
 _OPERATOR = {name: op for op, name in CONTAINERS.items()}
 
@@ -107,8 +105,8 @@ class Insertion:
         self._has_links = False
         self._has_rows = False
         bounded = all(is_finite(v.vmin, v.vmax) for v in builder.leaves.values())
-        # numbers from here on are not given to egglog
-        self._largest = _LARGEST if bounded else _LARGEST_FINITE
+        # larger numbers are not given to egglog
+        self._largest = INFINITE if bounded else LARGEST_FINITE
 
     def insert(self, wait: bool = False) -> bool:
         """Give egglog the classes and nodes that it does not have; whether rules have anything new to match.
@@ -194,15 +192,15 @@ class Insertion:
             least, most = self.builder.theory.bounds(value)
             low, high = max(low, least), min(high, most)
         numbers = (value.constant, low, high, *value.terms.values())
-        if max(map(abs, numbers)) >= self._largest and max(map(abs, filter(is_finite, numbers))) >= self._largest:
+        if max(map(abs, numbers)) > self._largest and max(map(abs, filter(is_finite, numbers))) > self._largest:
             add(CONDITION, c)
         elif not value.terms:
             add(NUMBER, c, value.constant)
         else:
             modulus, rest = self.builder.theory.alignment(value)
-            if modulus >= self._largest:
+            if modulus > self._largest:
                 modulus, rest = 1, 0
-            known = max(low, 1 - _LARGEST), min(high, _LARGEST - 1), max(1, gcd(modulus, rest))
+            known = max(low, -INFINITE), min(high, INFINITE), max(1, gcd(modulus, rest))
             if value.single() is not None or self._is_wide(value.terms):
                 add(ATOM, c, *known)
             else:
