@@ -100,13 +100,13 @@ class Pattern:
 
     @cached_property
     def has_bits(self) -> bool:
-        """Whether a side has bit operators on terms, and not on literals alone."""
+        """Whether a part has bit operators on terms, and not on literals alone."""
         return self.reads_bits or _has_bits(self.right)
 
     @property
     def reads_bits(self) -> bool:
-        """Whether the left side has such bit operators."""
-        return _has_bits(self.left)
+        """Whether what is matched has such bit operators."""
+        return any(map(_has_bits, self.matched))
 
     @cached_property
     def asks_two_values(self) -> bool:
@@ -338,6 +338,11 @@ def is_within(reduction: Expr, other: Expr) -> bool:
         and least in chain_members(low, "max")
         and most in chain_members(high, "min")
     )
+
+
+def is_machine_integer(number: int) -> bool:
+    """Whether egglog can hold a number."""
+    return -(2**63) <= number < 2**63
 
 
 def is_literal_letter(term: Expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter
+from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter, is_machine_integer
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import FLOORS, MAX_SHIFT, OPS
 from eqsat.lang.text import to_text
@@ -135,6 +135,8 @@ class Query:
         if term in self.numbers:
             return self.numbers[term], self
         if term.op == "const":
+            if not is_machine_integer(term.vmin):
+                raise self.fail(f"{term.vmin} is beyond the 64 bits that literals in rules have")
             return str(term.value), self
         if term.op == "var":
             return self._measure(str(term.value))

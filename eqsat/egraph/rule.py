@@ -25,6 +25,7 @@ from eqsat.egraph.patterns import (
     ends_in,
     has_terms,
     is_literal_letter,
+    is_machine_integer,
     is_number,
     is_sum,
     operands_of,
@@ -215,8 +216,8 @@ def _refuse_unmatchable(pattern: Pattern) -> None:
                 f"{to_text(number)!r} on the left is computed from {str(unbound[0])!r}, which stands nowhere alone: "
                 "write one letter for all of it"
             )
-    for term in topological([pattern.left, pattern.right, pattern.when]):
-        if term.op == "const" and not -(2**63) <= term.vmin < 2**63:
+    for term in topological([*pattern.matched, pattern.right, pattern.when]):
+        if term.op == "const" and not is_machine_integer(term.vmin):
             raise ValueError(f"{term.vmin} is beyond the 64 bits that literals in rules have")
     # an array stands for a letter
     numbers = [

@@ -306,6 +306,65 @@ def test_literals_that_no_match_can_find_are_refused_with_their_rule(left, right
         Rule("own", left, right, check=False)
 
 
+def test_a_literal_beside_the_left_side_has_64_bits_too():
+    with pytest.raises(ValueError, match=r"^rule 'own': 9223372036854775808 is beyond the 64 bits"):
+        Rule("own", "x // c", "x", beside="x // 9223372036854775808", check=False)
+
+
+@pytest.mark.parametrize(("left", "right"), [("x*4611686018427387904*4 // y", "x"), ("x // y", f"x*{2**62}*4 // y")])
+def test_a_product_of_literals_has_64_bits_too(left, right):
+    rule = Rule("own", left, right, check=False)
+    with pytest.raises(ValueError, match=r"^rule 'own': 18446744073709551616 is beyond the 64 bits"):
+        optimize("i//3", i=(0, 9), rules=[rule])
+
+
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_term_beside_the_left_side_may_have_bit_operators(theory):
+    rule = Rule("own", "x // 12", "x // 4 // 3", beside="x & y")
+    result = optimize(["i//12", "i & j"], rules=[rule], theory=theory, i=(0, 99), j=(0, 99))
+    assert result.rules["own"]
+    assert result.check().equal
+
+
+#: Rules that are true because ``s`` is the amount of a shift, and what they must leave alone.
+OF_SHIFTS = [
+    (Rule("addend", "min(x, x + s)", "x"), "min(i*j, i*j - 5)"),
+    (Rule("coefficient", "(x*x*s) % y", "x*x*s - (x*x*s)//y*y", "s < 0", check=False), "i*i*-3 % (j + 4)"),
+    (Rule("large", "min(x*x, s)", "min(x*x, 63) % 64", check=False), "min(i*i, 64)"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), OF_SHIFTS, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("theory", [True, False])
+def test_the_amount_of_a_shift_is_no_other_literal(rule, text, theory):
+    result = optimize(text, rules=[rule], theory=theory, **RANGES)
+    assert result.rules == {}
+    assert result.check().equal
+
+
+def test_a_rule_about_reductions_may_have_all_letters_of_literals():
+    left = "sum(where(x < a, b, c), i, d, k) + sum(where(x < m, n, s), i, d, k)"
+    rule = Rule("all-letters", left, "sum(where(x < a, b, c) + where(x < m, n, s), i, d, k)", check=False)
+    text = "sum(where(i < r, 1, 2), r, 0, 4) + sum(where(i < r, 3, 5), r, 0, 4)"
+    assert optimize(text, rules=[rule], theory=False, **RANGES).check().equal
+
+
+#: Rules that are true of all ranges with ends, for which the largest number that egglog is given is no end.
+OF_ENDS = [
+    (Rule("wraps", "tdiv(x, d)", "x // d", f"0 <= vmin(x) and vmax(x) <= {2**63 - 1} and 0 < d"), "tdiv(i, 7)"),
+    (Rule("cube", "x // c // c // c", "0", "0 <= vmin(x) and vmax(x) < c*c*c"), "i // 2000000 // 2000000 // 2000000"),
+    (Rule("odd", "max(x, y)", "max(y, x)", "vmax(x) % 8 == 7", check=False), "max(i, j)"),
+    (Rule("end", "max(x, y)", "max(x, min(y, vmax(y)))", check=False), "max(i, i//3*2)"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), OF_ENDS, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("theory", [True, False])
+def test_an_infinite_range_has_no_end(rule, text, theory):
+    result = optimize(text, rules=[rule], theory=theory, i=(0, None), j=(0, 9))
+    assert result.rules == {}
+
+
 @pytest.mark.parametrize(
     ("left", "right", "when", "text"),
     [
