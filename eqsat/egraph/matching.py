@@ -444,7 +444,10 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     order = topological([pattern.left])
     moved = {moved_letter(array) for array in buffers([pattern.right])}
     ends = ends_in(pattern.left)
-    unused = next(x for x in LITERALS if x not in {str(v.value) for v in variables([pattern.left, pattern.right])})
+    used = {str(v.value) for v in variables([pattern.left, pattern.right])}
+    unused = next((x for x in LITERALS if x not in used), None)
+    if unused is None:
+        return
     for term in order:
         for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
             if all(is_number(other) for other in term.args if other is not letter):
