@@ -329,28 +329,28 @@ class LeftSide:
         if bound := next((pair for pair in addends if pair[1] in query.letters), None):
             coefficient, letter = bound
             others = [pair for pair in addends if pair is not bound]
-            found = self.again(query, coefficient, letter, whole, left)
+            found = self.bound_as_term(query, coefficient, letter, whole, left)
             if found is not None:
                 yield from self.lettered(found[0], others, whole, found[1], at_top)
             if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
-                now, rest = self.in_constant(query, coefficient, letter, left)
+                now, rest = self.bound_as_constant(query, coefficient, letter, left)
                 yield from self.lettered(now, others, whole, rest, at_top)
             is_known = left.factor and _open_letter(coefficient, query) is None
             if (self.thoroughly or not others) and (is_known or is_literal_letter(coefficient)):
-                now, rest = self.requested(query, coefficient, query.letters[letter], whole, left)
+                now, rest = self.bound_as_terms(query, coefficient, query.letters[letter], whole, left)
                 yield from self.lettered(now, others, whole, rest, at_top)
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
         takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and _stands_once(pair[1], addends)]
         for taker in takers:
-            for end, rest in self.terms(query, [pair for pair in addends if pair is not taker], whole, left):
+            for end, rest in self.open_as_terms(query, [pair for pair in addends if pair is not taker], whole, left):
                 yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
         # one term may be all the rest: it is told apart for what is its multiple in other sums
         if all(self.sums_with[letter] > 1 for _, letter in takers):
-            yield from self.terms(query, addends, whole, left)
+            yield from self.open_as_terms(query, addends, whole, left)
 
-    def in_constant(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
+    def bound_as_constant(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
         """A bound letter that is a literal, as a part of the constant of the sum."""
         factor = left.factor or "1"
         times, query = query.times(coefficient, factor)
@@ -361,7 +361,9 @@ class LeftSide:
         taken = f"(* {times} {value})"
         return query, replace(left, factor=factor, taken=f"(+ {left.taken} {taken})" if left.taken else taken)
 
-    def again(self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest) -> tuple[Query, Rest] | None:
+    def bound_as_term(
+        self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest
+    ) -> tuple[Query, Rest] | None:
         """A bound letter as one term of the sum."""
         if letter not in query.terms:
             query, left, _, scale = self.one_term(query, whole, left, query.letters[letter])
@@ -372,7 +374,9 @@ class LeftSide:
         query = query.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
         return self.coefficient(query, coefficient, share, left)
 
-    def requested(self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest) -> tuple[Query, Rest]:
+    def bound_as_terms(
+        self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest
+    ) -> tuple[Query, Rest]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
         is_open = _open_letter(coefficient, query) is not None
         if is_open and left.factor not in ("", "1"):
@@ -395,7 +399,7 @@ class LeftSide:
         requests = (*left.requests, request)
         return query, replace(left, terms=taken, requests=requests, factor=left.factor or "1")
 
-    def terms(
+    def open_as_terms(
         self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest
     ) -> Iterator[tuple[Query, Rest]]:
         """Open letters, each as one term of the sum."""
@@ -405,8 +409,8 @@ class LeftSide:
         (coefficient, letter), *others = addends
         if letter in query.letters:
             # the letter stands twice: both are of one class
-            if (found := self.again(query, coefficient, letter, whole, left)) is not None:
-                yield from self.terms(found[0], others, whole, found[1])
+            if (found := self.bound_as_term(query, coefficient, letter, whole, left)) is not None:
+                yield from self.open_as_terms(found[0], others, whole, found[1])
             return
         query, left, atom, scale = self.one_term(query, whole, left)
         if _open_letter(coefficient, query):
@@ -421,7 +425,7 @@ class LeftSide:
                 share, query = query.name("i64")
                 query = query.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
             query = query.bind_term(letter, share, atom)
-        yield from self.terms(query, others, whole, left)
+        yield from self.open_as_terms(query, others, whole, left)
 
     def constant(self, query: Query, constant: Expr, offset: str, left: Rest) -> tuple[Query, str] | None:
         """The constant of a pattern against that of the sum: what is left of it."""
@@ -476,9 +480,9 @@ class LeftSide:
         starts = [(query, whole, letters)]
         if first := [x for x in dict.fromkeys(letters) if x in self.operands and x not in query.letters]:
             others = [*(Counter(letters) - Counter(first)).elements()]
-            starts.append((*self.free(query, first, whole, whole), others))
+            starts.append((*self.open_members(query, first, whole, whole), others))
         for start, begun, others in starts:
-            for now, left in self.members(start, written, whole, begun):
+            for now, left in self.written_members(start, written, whole, begun):
                 yield from self.lettered_members(now, term.op, others, whole, left, at_top)
                 if is_power and others is letters:
                     yield from self.power(now, term.op, letters, whole)
@@ -491,9 +495,9 @@ class LeftSide:
         for now, rest in self.bound_members(query, op, bound, whole, left):
             takers = [] if at_top or len(set(free)) < len(free) else free
             for taker in takers:
-                end, taken = self.free(now, [x for x in free if x != taker], whole, rest)
+                end, taken = self.open_members(now, [x for x in free if x != taker], whole, rest)
                 yield end.fact(f"(< 1 (multiset-length {taken}))").bind(taker, f"({CONTAINERS[op]} {taken})"), ""
-            yield self.free(now, free, whole, rest)
+            yield self.open_members(now, free, whole, rest)
 
     def bound_members(
         self, query: Query, op: str, letters: Sequence[str], whole: str, left: str
@@ -542,7 +546,9 @@ class LeftSide:
             query = query.fact(f"(< 1 (multiset-length {root}))")
             yield query.bind(letters[0], f"({CONTAINERS[op]} {root})"), ""
 
-    def members(self, query: Query, members: Sequence[Expr], whole: str, left: str) -> Iterator[tuple[Query, str]]:
+    def written_members(
+        self, query: Query, members: Sequence[Expr], whole: str, left: str
+    ) -> Iterator[tuple[Query, str]]:
         if not members:
             yield query, left
             return
@@ -550,9 +556,9 @@ class LeftSide:
         rest, query = query.name("ME")
         query = query.fact(f"(in {whole} {member})", f"(= {rest} (multiset-remove {left} {member}))")
         for now in self.match(query, members[0], member):
-            yield from self.members(self.cut(now, members), members[1:], whole, rest)
+            yield from self.written_members(self.cut(now, members), members[1:], whole, rest)
 
-    def free(self, query: Query, letters: Sequence[str], whole: str, left: str) -> tuple[Query, str]:
+    def open_members(self, query: Query, letters: Sequence[str], whole: str, left: str) -> tuple[Query, str]:
         """Open letters, each as one member; what is left."""
         for x in letters:
             if (member := query.letters.get(x)) is None:
@@ -565,7 +571,7 @@ class LeftSide:
 
     def top(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, with what must be beside it, and what is kept of the class."""
-        for query, kept in self.itself():
+        for query, kept in self.without_beside():
             if self.pattern.beside is None:
                 yield query, kept
                 continue
@@ -573,7 +579,7 @@ class LeftSide:
             for found in self.match(query, self.pattern.beside, other):
                 yield found, kept
 
-    def itself(self) -> Iterator[tuple[Query, Kept]]:
+    def without_beside(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, and what is kept of the class."""
         left = self.pattern.left
         query = Query(self.rule.name).declare("e", "E")
