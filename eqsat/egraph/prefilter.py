@@ -149,7 +149,7 @@ class Given:
     def _note(self, c: int, node: object) -> None:
         self.is_apart &= self._class_of.setdefault(node, c) == c
 
-    def may_match(self, sides: Iterable[LeftSide], found: set[Shape]) -> bool:
+    def may_match(self, sides: Iterable[Prefilter], found: set[Shape]) -> bool:
         """Whether one of the left sides may match; those that need a shape that is not ``found`` do not."""
         if not self.is_apart or self.size > MOST_ROWS:
             return True
@@ -529,7 +529,7 @@ def _turn(operand: Expr) -> int:
 
 
 @dataclass(frozen=True)
-class LeftSide:
+class Prefilter:
     """What a shipped rule matches, and the shapes that this needs."""
 
     needs: frozenset[Shape]
@@ -562,6 +562,6 @@ class LeftSide:
 
 
 @cache
-def left_sides(rule: Rule) -> tuple[LeftSide, ...]:
+def prefilters(rule: Rule) -> tuple[Prefilter, ...]:
     """What a shipped rule matches, in each direction that it has."""
-    return () if by_representation(rule) else tuple([LeftSide(*needed) for needed in needed_by(rule)])
+    return () if by_representation(rule) else tuple([Prefilter(*needed) for needed in needed_by(rule)])

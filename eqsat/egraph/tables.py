@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, by_representation, compiled, needed_by
-from eqsat.egraph.prefilter import Given, left_sides
+from eqsat.egraph.prefilter import Given, prefilters
 from eqsat.egraph.program import (
     ATOM,
     CONSTRUCTORS,
@@ -337,7 +337,7 @@ class Tables:
         if self._given is None:
             return True
         # one that may match is found before most others are compiled
-        sides = (side for rule in self._rules for side in left_sides(rule))
+        sides = (side for rule in self._rules for side in prefilters(rule))
         return self._given.may_match(sides, self.shapes.found)
 
     def insert(self) -> None:

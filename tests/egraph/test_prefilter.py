@@ -11,7 +11,7 @@ from strategies import expressions
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import needed_by
-from eqsat.egraph.prefilter import MOST_ROWS, Given, LeftSide
+from eqsat.egraph.prefilter import MOST_ROWS, Given, Prefilter
 from eqsat.egraph.program import ATOM
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH
@@ -103,7 +103,7 @@ ASKED = [
 def test_what_may_match(left: str, guard: str, text: str, may: bool):
     right = "False" if "<" in left and "where" not in left else "0"
     rule = Rule("asked", left, right, guard, why="for its left side", check=False)
-    sides = [LeftSide(*needed) for needed in needed_by(rule)]
+    sides = [Prefilter(*needed) for needed in needed_by(rule)]
     answers = []
     may_match = Tables.may_match
 
