@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from eqsat.egraph.patterns import (
     Pattern,
@@ -148,7 +149,7 @@ class Rule:
 
     def reverse(self) -> Rule:
         """The rule from right to left."""
-        return Rule(self.name, self.right, self.left, self.when, self.why, beside=self.beside)
+        return replace(self, left=self.right, right=self.left, both_ways=False)
 
 
 def refuse_repeated(rules: Iterable[Rule]) -> None:
@@ -206,7 +207,10 @@ def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
 
 
 def _refuse_unmatchable(pattern: Pattern) -> None:
-    """Raise ``ValueError`` if a guard asks what is not known, or a number is none that a match computes or binds."""
+    """Raise ``ValueError`` if the guard never holds or asks what is not known, or no match tells what a number is."""
+    ways = alternatives(pattern.when)
+    if not ways:
+        raise ValueError("the guard never holds")
     left = [found for term in pattern.matched for found in _numbers_in(term)]
     alone = {number for number, _ in left if is_literal_letter(number)}
     for number, is_operand in left:
@@ -223,7 +227,7 @@ def _refuse_unmatchable(pattern: Pattern) -> None:
     numbers = [
         t for t in topological([pattern.right]) if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")
     ]
-    for op, x, y in {c: None for conjuncts in alternatives(pattern.when) for c in conjuncts}:
+    for op, x, y in dict.fromkeys(chain.from_iterable(ways)):
         if has_terms(x) or has_terms(y):
             if op != "lt":
                 raise ValueError("a guard may compare terms with < only, as in 'x < y'; bounds with vmin(x), vmax(x)")
