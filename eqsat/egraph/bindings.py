@@ -20,7 +20,7 @@ from typing import Any
 
 _NAME = "egglog.bindings"
 _lock = Lock()
-# a thread that holds it is none of a process that is forked meanwhile
+# a forked process has no copy of a thread that holds the lock, so nobody would release it there
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _loaded: list[ModuleType] = []
 
@@ -34,7 +34,7 @@ def bindings() -> Any:
         If egglog is not installed.
     """
     if not _loaded:
-        # signals raise in the main thread alone: half loaded, it could not be loaded again
+        # signals interrupt the main thread only; an extension that is half loaded could not be loaded again
         errors: list[BaseException] = []
         loader = Thread(target=_load, args=(errors,))
         loader.start()
@@ -88,8 +88,8 @@ class WarmProgram:
     text : str
         Sorts, tables, rules: all but rows.
     lasts : int
-        egglog keeps every script, and looks at it again and again: after this number of characters the program is worn
-        out.
+        The characters of script after which the program is worn out: egglog keeps every script and looks at all of
+        them again.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class WarmProgram:
     """
 
     def __init__(self, text: str, lasts: int) -> None:
-        #: egglog's own object. To take queries apart would evaluate the parts that nothing new concerns each time.
+        #: egglog's own object. If it took queries apart, it would evaluate their parts even where nothing is new.
         self.egraph: Any = bindings().EGraph(no_decomp=True)
         self._lasts = lasts
         self._scripts = 0
@@ -121,7 +121,7 @@ class WarmProgram:
             self.run("\n".join(self._clearing()))
         except bindings().EggSmolError as error:
             raise ValueError(f"egglog refuses the rules: {error}") from None
-        # what stays is none of the scripts that wear it out
+        # declarations and rules are read once: they do not wear the program out
         self._scripts, self.is_worn = scripts, False
 
     def run(self, text: str) -> list[Any]:

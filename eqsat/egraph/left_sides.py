@@ -39,11 +39,11 @@ MOST_LEFT = 5
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left of a sum: its terms, the factor of the match, and the letter that takes them, if one does."""
+    """What is left of a sum: its terms, the factor of the match, and the letter (``taker``) that is bound to them."""
 
     terms: str
     factor: str = ""
-    #: What letters that are literals have taken of the constant.
+    #: The part of the constant that letters which stand for literals have taken.
     taken: str = ""
     taker: str = ""
     negative: bool = False
@@ -68,17 +68,18 @@ class LeftSide:
 
     def __init__(self, rule: Rule, pattern: Pattern, thoroughly: bool = False) -> None:
         self.rule = rule
-        #: Whether it is matched in ways that shipped rules do without.
+        #: Whether it is matched in the ways that only a user's own rules are worth.
         self.thoroughly = thoroughly
         self.pattern = pattern
         #: The letter that each of two operands of one node adds to another, by these operands.
         self.shared = _shared(pattern.left) if rule.modulo_theory else {}
         self.reduces = pattern.binds_index
         self.places = places_of_letters(pattern.left)
-        #: How many sums have which letter as an addend.
+        #: By letter, the number of sums that have it as an addend.
         self.sums_with = Counter(_letters_in(pattern.left, sums=True))
         alone = _letters_in(pattern.left, sums=False) if thoroughly else ()
-        #: Letters that are an operand and an addend elsewhere: as an addend, one would be all that is left of a sum.
+        #: Letters that are operands and also addends. They are bound as operands first: as an addend, one would take
+        #: all that is left of a sum.
         self.operands = frozenset(alone) & {*self.sums_with}
         #: The operators of terms that are looked up with their operands.
         self.addends: set[str] = set()
@@ -175,7 +176,7 @@ class LeftSide:
             yield from self.all_of(self.cut(matched, [part for part, _ in pairs]), pairs[1:])
 
     def cut(self, query: Query, parts: Sequence[Expr]) -> Query:
-        """The query, taken apart after the first of these parts if others follow; only of a user's own rule.
+        """The query, taken apart after the first of these parts if others follow; a user's own rules only.
 
         egglog joins all tables of a query before it computes what decides, and ways that begin alike begin once.
         """

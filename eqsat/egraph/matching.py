@@ -143,9 +143,9 @@ class Match:
 class Compiled:
     """A way to match a rule: its stages in order, and the shapes that the e-graph must have for it.
 
-    A rule that is ``broad`` has nothing but letters under one operator: of a long product it takes every two factors.
-    What is done with the matches of one that has a ``query`` Python says. ``addends`` are the operators of the terms of
-    sums that are looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
+    A ``broad`` rule has nothing but letters under one operator, so it matches every two factors of a long product. If
+    there is a ``query``, Python builds the right side. ``addends`` are the operators of the terms of sums that are
+    looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
     """
 
     name: str
@@ -264,7 +264,7 @@ def _all_stages(left: LeftSide) -> Iterator[tuple[Stage, ...]]:
 
 
 def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[Stage, ...]:
-    """The rule in one stage, or in more if what it speaks of is made, or asked for, first."""
+    """The rule in one stage; in more if what the guard measures must be made first, or the terms of a letter found."""
     measured = _measured_letters(pattern, conjuncts)
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
     compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
@@ -272,7 +272,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         facts, action = _finish(query, pattern, conjuncts, kept)
         return (Stage(_body(facts), action),)
     if not query.cuts:
-        # what decides before anything is made
+        # conjuncts that need nothing made are decided before anything is
         for conjunct in [c for c in conjuncts if c[1:] not in compared]:
             if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
                 query = query.guarded(conjunct)
@@ -281,7 +281,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     cut, columns = len(query.facts), [*query.sorts]
     if query.cuts:
         cut, columns = query.cuts[0].after, [*query.cuts[0].columns]
-    # what is made of an answer waits for it
+    # what is made of the answer to a request waits for that
     waits = any(not set(_NAME.findall(text)) <= {*columns} for text in made.values())
     everything = [*query.sorts]
     query, actions = _making(query, made, compared)

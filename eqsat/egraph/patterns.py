@@ -36,15 +36,15 @@ _LETTERS = {
     "s": var("s", 0, MAX_SHIFT),
     **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
 }
-#: What to do about a name that is none of them.
+#: What a message suggests where a name is none of these.
 _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
 _MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps)\(([^)]*)\)")
-#: What is left of these where they are not written as they should be.
+#: A measure that ``_MEASURE`` did not replace is not written as it should be.
 _UNREAD = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps|at)\(")
 #: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x[y, z]``.
 _AT = re.compile(r"\bat\(\s*(\w+)\s*,")
-#: What to do about a measure of something else.
+#: What a message suggests where something else is measured.
 _MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
 MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -LARGEST, LARGEST) for f in ("vmin", "vmax") for x in TERMS},
@@ -122,7 +122,7 @@ class Pattern:
 
     @cached_property
     def moved_out_of_branches(self) -> frozenset[str]:
-        """The letters that the right side evaluates always, the left side in a branch alone.
+        """The letters that the right side always evaluates, and the left side only in a branch.
 
         Such a letter must be defined where the branch is not evaluated too: a rule may assume that no divisor of its
         left side is zero only where the left side divides.

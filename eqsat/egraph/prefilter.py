@@ -59,7 +59,7 @@ Term = tuple[int, int]
 
 
 class Given:
-    """What egglog is about to be given.
+    """The rows that egglog is about to be given.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ def _measure(name: str, given: Given, bound: Bound) -> int | None:
 
 
 def _as_number(term: Expr, number: int, given: Given, bound: Bound) -> Iterator[Bound]:
-    """A number of a pattern as one that is there."""
+    """A number of a pattern matched with one that a row has."""
     name = str(term.value)
     if is_literal_letter(term) and bound.get(name) is None:
         yield {**bound, name: number}
@@ -215,7 +215,7 @@ def _is_open(term: Expr, bound: Bound) -> bool:
 
 
 def _unknown(names: Iterable[str], bound: Bound) -> Bound:
-    """``bound``, and that other letters of these stand for what is not known."""
+    """``bound``, with those of these letters that it lacks bound to what is not known."""
     return {**dict.fromkeys(names), **bound}
 
 
@@ -448,7 +448,7 @@ class _Sum(_OfSums):
 def _scaled(
     coefficient: Expr, scale: int, factor: int | None, is_product: bool, given: Given, bound: Bound
 ) -> Iterator[tuple[Bound, int | None]]:
-    """A coefficient of a pattern as one that is there, up to the factor, and the factor if it is known then."""
+    """A coefficient of a pattern matched with that of a term, up to the factor; the factor if it is known then."""
     if is_product:
         yield _unknown(_literal_letters(coefficient), bound), factor
     elif _is_open(coefficient, bound):
@@ -530,7 +530,7 @@ def _turn(operand: Expr) -> int:
 
 @dataclass(frozen=True)
 class Prefilter:
-    """What a shipped rule matches, and the shapes that this needs."""
+    """The prefilter for one left side of a shipped rule, and the shapes that it needs."""
 
     needs: frozenset[Shape]
     pattern: Pattern
@@ -563,5 +563,5 @@ class Prefilter:
 
 @cache
 def prefilters(rule: Rule) -> tuple[Prefilter, ...]:
-    """What a shipped rule matches, in each direction that it has."""
+    """The prefilters for a shipped rule: one for each direction that it has."""
     return () if by_representation(rule) else tuple([Prefilter(*needed) for needed in needed_by(rule)])

@@ -26,7 +26,7 @@ CONTAINERS = {
     "bitor": "BitOr",
     "bitxor": "BitXor",
 }
-#: Those of which a member that stands twice is not the same as one that stands once.
+#: Those in which a member that stands twice counts twice.
 COUNTED = frozenset({"mul", "bitxor"})
 #: Constructors with a fixed number of operands, by operator.
 PLAIN = {
@@ -135,12 +135,13 @@ _KEPT = [
         "(piece m x s y k)",
     ),
 ]
-#: Those that read what egglog does not see change: they run after what fills it, and each row of their query once.
+#: Rules that read tables which egglog does not see change. They run after the rules that fill these tables, once for
+#: each row of their query.
 _UNTRACKED = ("fill", "piece")
 
 
 def negated[T](op: str, operands: Sequence[T]) -> tuple[str, Sequence[T]] | None:
-    """What egglog negates instead of a comparison, if it does: its ``x <= y`` is not ``y < x``."""
+    """The comparison that egglog negates instead of this one, if it does: ``x <= y`` is ``not y < x`` there."""
     if op == "le":
         return "lt", operands[::-1]
     return ("eq", operands) if op == "ne" else None
@@ -212,7 +213,7 @@ def without_terms(constructor: str, arity: int) -> str:
 
 
 def container_text(op: str, members: str) -> str:
-    """The node of an operator over a multiset; but for products and exclusive or a member counts once."""
+    """The node of an operator over a multiset; a member counts once, but for products and exclusive or."""
     return f"({CONTAINERS[op]} {members if op in COUNTED else f'(multiset-reset-counts {members})'})"
 
 
@@ -281,7 +282,7 @@ ROWS = dict(_tables())
 
 @for_each_own
 def _add_constructor(op: Op) -> None:
-    """An operator of a user's own has a fixed number of operands, and rows behind those of all others."""
+    """Add a user's own operator. It has a fixed number of operands; the number of its rows follows all others."""
     arity = len(op.takes)
     PLAIN[op.name] = (f"Own-{op.name}", arity)
     CONSTRUCTORS[op.name] = (f"Own-{op.name}",)

@@ -33,7 +33,7 @@ class SubsumRequest(Cut):
     times: str
     left: str
     inside: str
-    #: Whether any multiple will do that cancels a term.
+    #: Whether the multiple is open: any that cancels a term will do.
     is_open: bool
 
     @property
@@ -62,20 +62,20 @@ class Query:
     letters: dict[str, str] = field(default_factory=dict)
     #: The class of each part of the pattern that was matched: a part that stands again is of that class.
     parts: dict[Expr, str] = field(default_factory=dict)
-    #: The numbers that letters are which stand for the constant of a sum.
+    #: By letter of a term that stands for the constant of a sum, that number.
     literals: dict[str, str] = field(default_factory=dict)
-    #: Of the letters that are one term of a sum, its coefficient and class.
+    #: By letter that is one term of a sum, the coefficient and the class of the term.
     terms: dict[str, tuple[str, str]] = field(default_factory=dict)
-    #: The terms and constant of the first of two sums that share a letter, and its other letter, by that letter.
+    #: By letter that two sums share, the terms and constant of the first sum, and its other letter.
     first: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    #: Of the letters that are all that two sums share, the terms and the constant.
+    #: By letter that is bound to all that two sums share, these terms and this constant.
     common: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
-    #: Of letters that were bound before a product has them, whether that has their factors, not the letter as one.
+    #: By bound letter that a product has, whether it has the factors of the letter instead of the letter.
     spread: dict[str, bool] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
-    #: The sum, the term and its coefficient, of classes that are looked up together with the node that they have.
+    #: By class that is looked up together with its node, the sum, the term and the coefficient of the class there.
     places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     fresh: int = 0
 

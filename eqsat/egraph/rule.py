@@ -38,7 +38,7 @@ from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import topological, variables
 
-#: What egglog's text and the engine's profiles can carry as a name.
+#: A name that egglog's text can quote, and that profiles tell from the ``@`` and number behind it.
 _NAME = re.compile(r'[^"@\\\r\n]+')
 
 _PARSED_WHEN_NEEDED = ContextVar("parsed when needed", default=False)
@@ -48,7 +48,7 @@ _PARSED_WHEN_NEEDED = ContextVar("parsed when needed", default=False)
 def parsed_when_needed() -> Iterator[None]:
     """Rules made within are not parsed before they are used.
 
-    It is for tables of hundreds that tests have parsed: most answers need few of them.
+    It is for tables of hundreds of rules, of which most answers need few; the tests parse them all.
     """
     token = _PARSED_WHEN_NEEDED.set(True)
     try:

@@ -100,7 +100,7 @@ class _Needs:
 
 @dataclass
 class _Class:
-    """Where a class stands, what it is, and the numbers that it has."""
+    """The numbers of a class, the places where it stands, and the kinds of its nodes."""
 
     numbers: list[int]
     places: set[str] = field(default_factory=lambda: {""})

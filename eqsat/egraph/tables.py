@@ -69,7 +69,7 @@ class Tables:
     def __init__(self, rules: Sequence[Rule], thorough: Collection[Rule] = ()) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
         self._files: dict[str, TextIO] = {}
-        #: Whether it is of another process.
+        #: Whether it belongs to the process that this one was forked from.
         self.is_left = False
         self._end = weakref.finalize(self, _removed, self._folder, self._files)
         if processes := sys.modules.get("multiprocessing.util"):
@@ -77,14 +77,15 @@ class Tables:
             processes.Finalize(self, self._end, exitpriority=0)
         _SESSIONS.add(self)
         self._rules = rules
-        # those that are matched in all ways that there are
+        # the rules of a user's own, which are matched in more ways than shipped ones
         self._thorough = thorough
-        # what egglog has of the rules, and those that it has not read, with what each way to match them needs
+        # the ways to match that egglog has read, each with the rulesets of its stages; the rules that it has not read,
+        # each with the shapes that its left sides need
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         self._unread: list[tuple[Rule, list[frozenset[Shape]]]] = []
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
-        # the operators of which there is a table of terms
+        # the operators whose nodes are looked up together with the terms of sums that have them
         self._of_terms: set[str] = set()
         #: The rules about reductions whose matches are rows of tables.
         self.queries: list[ReductionQuery] = []
@@ -99,7 +100,7 @@ class Tables:
         self._texts: list[str] = []
         self._retired: list[tuple[str, Any, Sequence[int]]] = []
         self._is_empty = True
-        # what egglog is given first, for as long as it does not have it
+        # the rows of the first insertion, until egglog has read them
         self._given: Given | None = None
         self.matches: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
@@ -111,12 +112,12 @@ class Tables:
 
     @property
     def integer(self) -> Any:
-        """The Python number that a value of egglog's is."""
+        """A function that converts a value of egglog's to a Python number."""
         return self._egraph.value_to_i64
 
     @property
     def members(self) -> Any:
-        """The values in a multiset of egglog's."""
+        """A function that returns the values in a multiset of egglog's."""
         return self._egraph.value_to_multiset
 
     def leave(self) -> None:
@@ -235,7 +236,7 @@ class Tables:
         return any(way.broad and way.needs <= self.shapes.found for way, _ in self._ways)
 
     def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
-        """Whether a rule reads nodes of these operators alone; none that asks for two values where nothing has them."""
+        """Whether a rule might match nodes of these operators; ``with_two_values``: whether a class has just two."""
         live = frozenset([name for op in operators for name in CONSTRUCTORS.get(op, ())])
         key = live, with_two_values
         if key not in self._matchable:
@@ -268,7 +269,7 @@ class Tables:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """What is done once counts for no input."""
+        """Keep the time in which rules are read off the clock of the input: it is spent once."""
         began = time.perf_counter()
         with self._once():
             yield
@@ -280,7 +281,7 @@ class Tables:
         if able := [rule for rule, ways in self._unread if any(needs <= found for needs in ways)]:
             with self._reading():
                 self._read(able)
-                # terms with operators that no rule had looked up
+                # fill the tables of terms that these rules are the first to look up
                 self._run("(run nodes 1)")
 
     def read_all(self) -> None:
@@ -299,7 +300,7 @@ class Tables:
         for way in compiled_ways:
             names = []
             for stage in way.stages:
-                # a match is one of the last stage; those before may be other ways' too
+                # only the last stage counts as a match of the rule; other ways may share those before it
                 is_match = stage is way.stages[-1]
                 if is_match or stage not in rulesets:
                     name = rulesets[stage] = f"r{next(self._numbers)}"
@@ -364,7 +365,7 @@ class Tables:
         while (able := self._able(with_broad)) != before:
             if self._ran(self._schedule(able)):
                 return True
-            # which classes became one when rows were inserted, egglog alone knows
+            # only egglog knows which classes it united when rows were inserted
             self._note_classes(self._rows_of(_CLASSES))
             before = able
         return False
@@ -408,7 +409,7 @@ class Tables:
 
     def _rows_of(self, tables: Iterable[str]) -> dict[str, Any]:
         functions = self._egraph.freeze().functions
-        # the others are not asked for theirs: each read copies them
+        # each read copies the rows, so that only these tables are read
         found = ((name, functions[name].rows) for name in tables if name in functions)
         return {name: rows for name, rows in found if rows}
 

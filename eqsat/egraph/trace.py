@@ -148,7 +148,7 @@ class Trace:
 
 
 class Deadlines(Protocol):
-    """What stops at times of ``time.perf_counter()``: to say more, and at all."""
+    """Work that ends at two times of ``time.perf_counter()``: ``until`` what is optional, at ``end`` all of it."""
 
     until: float
     end: float
@@ -161,15 +161,15 @@ class Spent:
     started: float = field(default_factory=lambda: time.perf_counter())
     rounds: int = 0
     matches: Counter[str] = field(default_factory=Counter)
-    #: Of the rules that ran in egglog, the time of each.
+    #: By rule that ran in egglog, its seconds.
     rule_seconds: dict[str, float] = field(default_factory=dict)
-    #: Of the rounds of egglog, run by run.
+    #: The rounds of egglog, run by run.
     traces: list[tuple[Round, ...]] = field(default_factory=list)
-    #: How many e-nodes what added, of the e-graphs over normal forms.
+    #: By what added them, how many e-nodes the e-graphs over normal forms have.
     alternatives: Counter[str] = field(default_factory=Counter)
     #: Why egglog was not entered; ``None`` once it was.
     not_entered: str | None = NO_TIME
-    #: The phase that counts the time, and when which ended before.
+    #: The phase that is on now, and those before it, each with the time at which it ended.
     phase: str = "normalise"
     laps: list[tuple[str, float]] = field(init=False)
 
@@ -214,7 +214,7 @@ class Spent:
         self.traces.append(rounds)
 
     def trace(self, conjectures: int, own: Iterable[str]) -> Trace:
-        """What has been done until now, with rules of these names of the caller's own."""
+        """What has been done until now; ``own`` are the names of the caller's own rules."""
         seconds = self.rule_seconds
         return Trace(
             self.phases(),
@@ -228,7 +228,7 @@ class Spent:
 
     @contextmanager
     def off_the_clock(self, deadlines: Deadlines) -> Iterator[None]:
-        """What does not count, since it is done once per process: all that this run waits for is put off by as much."""
+        """Do not count the time within, in which work is done once per process: all deadlines move by as much."""
         began = time.perf_counter()
         try:
             with self.during(""):
@@ -244,7 +244,7 @@ class Spent:
         return time.perf_counter() - self.started
 
     def left(self, seconds: float) -> float:
-        """What is left of so much time."""
+        """How many of a number of seconds are left."""
         return max(0.0, seconds - self.seconds())
 
 
