@@ -43,7 +43,7 @@ from eqsat.egraph.program import CONTAINERS, INFINITE, LARGEST_FINITE, PLAIN, co
 from eqsat.egraph.queries import Cut, Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
-from eqsat.lang.expr import FALSE, Expr, const, make, substitute, var
+from eqsat.lang.expr import Expr, const, make, substitute, var
 from eqsat.lang.ops import SUMS
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import buffers, chain_members, topological, variables
@@ -265,7 +265,7 @@ def _all_stages(left: LeftSide) -> Iterator[tuple[Stage, ...]]:
 
 def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[Stage, ...]:
     """The rule in one stage; in more if what the guard measures must be made first, or the terms of a letter found."""
-    measured = _measured_letters(pattern, conjuncts)
+    measured = _measured_letters(conjuncts, pattern.right)
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
     compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
     if not made and not query.cuts and not compared:
@@ -274,7 +274,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     if not query.cuts:
         # conjuncts that need nothing made are decided before anything is
         for conjunct in [c for c in conjuncts if c[1:] not in compared]:
-            if not made.keys() & set(_measured_letters(Pattern(FALSE, FALSE, FALSE), [conjunct])):
+            if not made.keys() & set(_measured_letters([conjunct])):
                 query = query.guarded(conjunct)
                 conjuncts = [c for c in conjuncts if c is not conjunct]
     groups = _by_stage(query.cuts) or [[]]
@@ -459,10 +459,10 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
                 yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
 
 
-def _measured_letters(pattern: Pattern, conjuncts: Sequence[Conjunct]) -> list[str]:
-    """The letters that the guard or the right side measure, and those that the guard compares."""
+def _measured_letters(conjuncts: Sequence[Conjunct], *right: Expr) -> list[str]:
+    """The letters that conjuncts or the right side measure, and those that conjuncts compare."""
     found: dict[str, None] = {}
-    sides = [pattern.right, *[side for _, x, y in conjuncts for side in (x, y)]]
+    sides = [*right, *[side for _, x, y in conjuncts for side in (x, y)]]
     for v in variables(sides):
         name = str(v.value)
         if name in MEASURES:
