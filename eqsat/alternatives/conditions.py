@@ -220,11 +220,11 @@ class ConditionNodes(KindNodes):
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
-        elif not above.terms:
-            yield self._at_most(below, -limit)
         elif term.op in ("eq", "ne"):
             if limit == 0:
                 yield self.node(term.op, above, below)
+        elif not above.terms:
+            yield self._at_most(below, -limit) if is_least else self.node("le", number(1 - limit), below)
         elif above.has_minimum():
             yield from self._with_extremes(below, above, limit, is_least)
         elif below.has_minimum():

@@ -241,6 +241,18 @@ def test_a_difference_of_clamps_below_a_literal_is_not_at_most_that_literal(text
 
 
 @pytest.mark.parametrize(
+    "texts",
+    [
+        ["k - i*4 - j", "i == 2 or i == 1 and j == 3"],
+        ["i*-4 - j", "i == 2 or i == 1 and j == 3"],
+    ],
+)
+def test_a_condition_on_a_subtracted_sum_is_not_turned_round(texts):
+    names = {"i": var("i", 0, 2), "j": var("j", 0, 3), "k": var("k", 0, 9)}
+    checked([parse(text, names) for text in texts])
+
+
+@pytest.mark.parametrize(
     ("text", "low", "high"),
     [
         ("min(x, 1)%5 - min(x%4, min(x, 1))", -40, 63),
