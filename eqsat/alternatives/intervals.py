@@ -68,12 +68,17 @@ def _compared(
 
 def _decided(builder: Builder, names: tuple[Expr, ...], compared: _Compared) -> Iterator[tuple[int, Node]]:
     """The nodes of conditions as intervals, by the values of both at every point of their variables."""
+    conditions = [condition for _, condition, _ in compared]
     used = list(dict.fromkeys(f for _, _, directions in compared for f in directions))
-    terms = [condition for _, condition, _ in compared] + [to_expr(f) for f in used]
+    sums = [to_expr(f) for f in used]
     shape = [extent(v) for v in names]
-    values = [np.broadcast_to(x, shape) for x in evaluate(terms, grid(names), total=True)]
-    of_sum = dict(zip(used, values[len(compared) :], strict=True))
-    for (c, _, directions), holds in zip(compared, values, strict=False):
+    values = evaluate([*conditions, *sums], grid(names), total=True)
+    # twice as wide as the values: differences of them are taken
+    kinds = [np.int64 if max(term.vmax, -term.vmin) < 2**62 else object for term in sums]
+    wide = [x.astype(kind) for x, kind in zip(values[len(compared) :], kinds, strict=True)]
+    of_sum = {form: np.broadcast_to(x, shape) for form, x in zip(used, wide, strict=True)}
+    for (c, _, directions), everywhere in zip(compared, values, strict=False):
+        holds = np.broadcast_to(everywhere, shape)
         if holds.all() or not holds.any():
             continue
         for form in directions:

@@ -252,6 +252,11 @@ def test_a_condition_on_a_subtracted_sum_is_not_turned_round(texts):
     checked([parse(text, names) for text in texts])
 
 
+def test_steps_between_values_near_the_ends_of_int64():
+    names = {"x": var("x", -1, 1), "y": var("y", 0, 1)}
+    checked([parse(text, names) for text in (f"x*{2**62 + 1} + y", "x%2 == 1 and y < 1")])
+
+
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [
