@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate
 from math import inf
 from operator import mul
@@ -616,7 +616,7 @@ class Calibrated:
             if min(picoseconds.values()) < 0:
                 raise ValueError("a figure is negative")
             return cls(picoseconds, dict(content["machine"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"{str(path)!r} is not a cost model: {reason}; write one with eqsat calibrate") from None
 
@@ -676,6 +676,10 @@ def cost_model(name: CostModel | str) -> CostModel:
     return COST_MODELS[name]
 
 
+#: What Python files define, by their absolute paths.
+_DEFINED: dict[Path, dict[str, Any]] = {}
+
+
 def globals_of(path: str | Path) -> dict[str, Any]:
     """What the Python file at ``path`` defines; it is run once in a process.
 
@@ -686,17 +690,15 @@ def globals_of(path: str | Path) -> dict[str, Any]:
     OSError
         If it cannot be read.
     """
-    return _defined(str(Path(path).resolve()), str(path))
-
-
-@cache
-def _defined(path: str, written: str) -> dict[str, Any]:
-    Path(path).read_bytes()
-    try:
-        return run_path(path)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{written} fails: {type(error).__name__}: {error}") from error
-    except BaseException as error:
-        # it may be the caller's own, raised by a signal that came meanwhile
-        error.add_note(f"while {written} ran")
-        raise
+    file = Path(path).resolve()
+    if file not in _DEFINED:
+        file.read_bytes()
+        try:
+            _DEFINED[file] = run_path(str(file))
+        except (Exception, SystemExit) as error:
+            raise ValueError(f"{path} fails: {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            # it may be the caller's own, raised by a signal that came meanwhile
+            error.add_note(f"while {path} ran")
+            raise
+    return _DEFINED[file]

@@ -2,6 +2,7 @@
 
 import json
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +188,7 @@ BAD_FILES = [
     ({"picoseconds": {}}, "'throughput' is missing"),
     ({"picoseconds": {"throughput": {}}}, "'add i32' is missing"),
     ({"picoseconds": {"throughput": dict.fromkeys(OPERATIONS, -1)}}, "a figure is negative"),
+    ({"picoseconds": {"throughput": dict.fromkeys(OPERATIONS, float("inf"))}}, "cannot convert float infinity"),
     ({"picoseconds": None}, "not subscriptable"),
 ]
 
@@ -235,6 +237,15 @@ def test_a_node_runs_as_often_as_its_innermost_operand_must():
     classes |= {3: [("floordiv", None, (1, 2)), ("floordiv", None, (0, 2))], 4: [("add", None, (3, 0))]}
     graph = Priced.of(EGraph(classes, dict.fromkeys(classes, BYTE), [4]), LoopAware({"j": 8}, OpCount()))
     assert graph.prices == {0: [0], 1: [0], 2: [0], 3: [8, 1], 4: [1]}
+
+
+def test_a_file_named_in_two_ways_runs_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        "print('run')\nclass Mine:\n    def price(self, op, operands, result):\n        return 7\n"
+    )
+    assert type(cost_model("mine.py:Mine")) is type(cost_model("./mine.py:Mine"))
+    assert capsys.readouterr().out == "run\n"
 
 
 def test_a_model_of_a_file_is_named_by_it(tmp_path):
