@@ -157,14 +157,18 @@ def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) 
 def _node(text: str, operands: tuple[int, ...]) -> Node:
     """The node that :func:`label` calls ``text``."""
     op, *numbers = text.split() or [text]
-    if op == "sum" and len(numbers) == len(operands) + 1:
+    if op == "sum" and len(numbers) == len(operands) + 1 and all(map(_is_integer, numbers)):
         constant, *coefficients = map(int, numbers)
         return "sum", (constant, tuple(coefficients)), operands
     if operands:
         return text, None, operands
-    payload: Payload = int(text) if text.removeprefix("-").isdecimal() else text
+    payload: Payload = int(text) if _is_integer(text) else text
     kind = "bool" if text in ("True", "False") else "const" if isinstance(payload, int) else "var"
     return kind, text == "True" if kind == "bool" else payload, operands
+
+
+def _is_integer(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def _bounds(data: Mapping[str, str]) -> Bounds:

@@ -38,6 +38,12 @@ def test_classes_are_told_apart_by_their_names():
     assert len(from_egraph_serialize({"nodes": nodes, "root_eclasses": ["7"]}).graph.classes) == 2
 
 
+def test_a_leaf_called_like_a_sum_is_a_variable():
+    node = {"op": "sum total", "children": [], "eclass": "a", "cost": 0}
+    read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
+    assert read.graph.classes == {0: [("var", "sum total", ())]}
+
+
 @pytest.mark.parametrize(
     ("text", "ranges"),
     [
