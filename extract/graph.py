@@ -33,6 +33,17 @@ def sum_terms(node: Node) -> tuple[int, dict[int, int]]:
     return constant, dict(zip(node[2], coefficients, strict=True))
 
 
+def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
+    """The node that adds multiples of classes, each given with its coefficient, and a constant; a literal without."""
+    total: dict[int, int] = {}
+    for c, k in multiples:
+        total[c] = total.get(c, 0) + k
+    pairs = sorted([(c, k) for c, k in total.items() if k])
+    if not pairs:
+        return "const", constant, ()
+    return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
+
+
 def added(choice: Mapping[int, Node], node: Node) -> tuple[int, dict[int, int]] | None:
     """The constant and the classes that a node adds, with their coefficients; ``None`` if it does something else.
 
@@ -199,17 +210,17 @@ def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[
         low, high = graph.bounds[c]
         least, most = bounds.get(home, (low, high))
         bounds[home] = max(low, least), min(high, most)
-        if c in graph.weights:
-            weights[home] = min(graph.weights[c], weights.get(home, graph.weights[c]))
+        if graph.weights:
+            weight = graph.weights.get(c, 1)
+            weights[home] = min(weight, weights.get(home, weight))
     places = {c: find(c) for c in graph.classes}
     return EGraph(classes, bounds, [places[c] for c in graph.roots], weights), places
 
 
 def _with_operands(node: Node, operands: tuple[int, ...]) -> Node:
-    """``node`` with other operands; those of a sum in order."""
+    """``node`` with other operands; a sum adds those that are equal."""
     op, value, _ = node
     if op != "sum":
         return op, value, operands
     constant, coefficients = sum_payload(value)
-    terms = sorted(zip(operands, coefficients, strict=True))
-    return op, (constant, tuple([k for _, k in terms])), tuple([c for c, _ in terms])
+    return sum_of(zip(operands, coefficients, strict=True), constant)

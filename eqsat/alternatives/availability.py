@@ -17,14 +17,14 @@ from itertools import chain
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import periods_below_zero, sum_of
+from eqsat.alternatives.canonical import periods_below_zero
 from eqsat.alternatives.congruent import CongruentRemainders, wider_remainders
 from eqsat.alternatives.intervals import as_intervals, worth_reading
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.multiples import add_by_dividends, by_sums, of_products
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node, sum_payload, sum_terms
+from eqsat.extract.graph import Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.expr import Expr
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, to_expr

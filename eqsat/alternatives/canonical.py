@@ -12,7 +12,7 @@ from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Bounds, EGraph, Node, sum_payload
+from eqsat.extract.graph import Bounds, EGraph, Node, sum_of, sum_payload
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
@@ -251,17 +251,6 @@ class CanonicalGraph:
     def is_out_of_time(self, terms: int = 0) -> bool:
         """Whether the time is up and classes, and ``terms``, are many: one alternative of each must do."""
         return len(self.values) + terms >= LIMITS.late_classes and self.theory.late_or_raise()
-
-
-def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
-    """The node that adds multiples of classes, each given with its coefficient, and a constant; a literal without."""
-    total: dict[int, int] = {}
-    for c, k in multiples:
-        total[c] = total.get(c, 0) + k
-    pairs = sorted([(c, k) for c, k in total.items() if k])
-    if not pairs:
-        return "const", constant, ()
-    return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])
 
 
 class KindNodes:

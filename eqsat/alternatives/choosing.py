@@ -13,11 +13,10 @@ from functools import partial
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.partial_sums import LinearPrograms, hoisted_sums, programs_by, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import EGraph, Node, added
+from eqsat.extract.graph import EGraph, Node, added, sum_of
 from eqsat.extract.select import (
     Choice,
     Priced,

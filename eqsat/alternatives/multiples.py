@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, permutations
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import periods_below_zero, sum_of
+from eqsat.alternatives.canonical import periods_below_zero
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node, sum_terms
+from eqsat.extract.graph import Node, sum_of, sum_terms
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, residues
 

@@ -19,11 +19,10 @@ from itertools import chain, combinations
 from math import gcd
 from typing import Protocol, cast
 
-from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import COST_MODELS, DIVISIONS, width
-from eqsat.extract.graph import EGraph, Node, sum_payload, sum_terms
+from eqsat.extract.graph import EGraph, Node, sum_of, sum_payload, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.traversal import reached

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import cast
 
-from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, sum_of
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import Node, sum_of
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors

@@ -16,7 +16,6 @@ from math import gcd
 from typing import Any, NamedTuple, cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.egraph.matching import Match
 from eqsat.egraph.program import (
@@ -37,7 +36,7 @@ from eqsat.egraph.program import (
     PLAIN,
 )
 from eqsat.egraph.tables import Tables
-from eqsat.extract.graph import EQUALITY, Node, sum_payload
+from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make, substitute
 from eqsat.lang.infinity import is_finite

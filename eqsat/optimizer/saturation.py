@@ -21,7 +21,6 @@ from operator import itemgetter
 from typing import Any
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import sum_of
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.alternatives.multiples import of_products
 from eqsat.egraph.budget import Budget
@@ -30,7 +29,7 @@ from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
-from eqsat.extract.graph import EQUALITY, Node, sum_payload, sum_terms
+from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, OPS, Bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.demand import Demand

@@ -24,6 +24,18 @@ def test_congruence_follows_unions():
     assert found.bounds[1] == (-1, 9)
 
 
+def test_a_sum_of_classes_that_become_one_has_that_once():
+    nodes = [[("var", "x", ())], [("var", "y", ())], [("sum", (3, (1, 2)), (0, 1))], [("sum", (3, (2, -2)), (0, 1))]]
+    found, _ = united(EGraph(dict(enumerate(nodes)), dict.fromkeys(range(4), (0, 9))), [(0, 1)])
+    assert (found.classes[2], found.classes[3]) == ([("sum", (3, (3,)), (0,))], [("const", 3, ())])
+
+
+def test_a_class_that_becomes_one_with_what_is_computed_once_is_computed_once():
+    nodes = {0: [("var", "x", ())], 1: [("var", "$r", ())]}
+    found, _ = united(EGraph(nodes, dict.fromkeys(nodes, (0, 9)), [], {1: 10}), [(0, 1)])
+    assert found.weights == {0: 1}
+
+
 #: Nodes over the variables 0 and 1 and the literal 2, which is 5, and the constant and coefficients that they add.
 ADDED = [
     (("sum", (3, (1, -2)), (0, 1)), (3, {0: 1, 1: -2})),
