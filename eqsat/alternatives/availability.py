@@ -17,7 +17,7 @@ from itertools import chain
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import periods_below_zero
+from eqsat.alternatives.canonical import shift_to_non_negative
 from eqsat.alternatives.congruent import CongruentRemainders, wider_remainders
 from eqsat.alternatives.intervals import as_intervals, worth_reading
 from eqsat.alternatives.limits import LIMITS
@@ -42,9 +42,9 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     Returns
     -------
     list of dict of int to Node, or None
-        Alternatives, by class, that may pay only together: wider remainders, remainders for quotients, multiples of
-        dividends, and those that use the same sum which the answer so far does without; ``None`` if nothing new was
-        found.
+        Sets of alternatives, by class, that may pay only if they are all chosen: wider remainders; remainders in place
+        of quotients; multiples of dividends; and, for each sum that the answer does not need, those that use it.
+        ``None`` if nothing new was found.
     """
     values = [(c, builder.values[c]) for c in needed]
     # what divides, or has an extreme
@@ -104,7 +104,7 @@ def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple
 
 
 def _around(builder: Builder, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
-    """By class, the first alternative that uses ``c``, or what ``c`` may compute and the answer does without."""
+    """By class of the answer, its first alternative that uses ``c`` or a user of ``c`` outside the answer."""
     classes = builder.graph.classes
     above = {user for user, nodes in classes.items() if user not in needed and any(c in args for _, _, args in nodes)}
     above.add(c)
@@ -120,12 +120,12 @@ def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
     for c, form in forms:
         for dividend, n in wider_remainders(builder, form):
-            shift = periods_below_zero(builder.theory.plain_bounds(dividend)[0], n)
+            shift = shift_to_non_negative(builder.theory.plain_bounds(dividend)[0], n)
             yield c, builder.node("mod", dividend.shifted(shift), number(n))
 
 
 def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``A % n`` as ``(A + k*n) % n`` with a dividend that is never negative, where that makes it cheaper."""
+    """``A % n`` as ``(A + k*n) % n``, whose dividend is never negative, where that makes it cheaper."""
     graph = builder.graph
     for c, _ in forms:
         for op, _, args in graph.classes[c]:
@@ -136,7 +136,7 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
             if low < 0 and builder.theory.touched:
                 # the answer is priced by the ranges of its variables, whatever facts say of them
                 low = min(low, to_expr(dividend).vmin)
-            shift = periods_below_zero(low, divisor.constant)
+            shift = shift_to_non_negative(low, divisor.constant)
             if shift:
                 shifted = builder.add_class(dividend.shifted(shift), expand=False)
                 for other, payload, operands in graph.classes[args[0]]:
@@ -148,7 +148,7 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
 
 
 def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder is there."""
+    """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder has a class."""
     for c, form in forms:
         for quotient, coefficient in form.terms.items():
             n = literal_divisor(quotient)
@@ -164,7 +164,7 @@ def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
 def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
     """``n*(A//n)`` as ``A - A%n`` where nothing else needs the quotient, for an ``n`` above zero that is no literal.
 
-    Of those a remainder costs less. Both are alternatives that pay only together.
+    By such divisors a remainder costs less than a quotient.
     """
     products = [(c, *pair) for c, (op, _, args) in needed.items() if op == "mul" for pair in (args, args[::-1])]
     products = [(c, a, n) for c, a, n in products if needed[a][0] == "floordiv" and needed[n][0] != "const"]
@@ -173,7 +173,7 @@ def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator
         parts = needed[a][2]
         if uses[a] > 1 or needed[parts[1]] != needed[n]:
             continue
-        # of a zero the product is zero, whatever the quotient
+        # for an n of 0 the product is 0, but A % n is not defined
         if builder.theory.bounds(builder.form_of(n))[0] <= 0:
             continue
         remainder = builder.add_class(builder.form_of(parts[0]).plus(builder.form_of(c), -1))
@@ -267,7 +267,7 @@ def _negated(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int
 def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums ``k*(A//n) + c`` as ``k*((A + n*d)//n) + (c - k*d)``, if ``A`` has a constant to be added anyway.
 
-    Either nothing is left of the constant ``c``, or the dividend is no more negative, which spares mending its sign.
+    Either nothing is left of the constant ``c``, or the dividend is no longer negative: then the division is cheaper.
     """
     quotients = builder.quotients.of_shifted
     for c in needed if quotients else ():
@@ -284,9 +284,9 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
 
 
 def _times_below_zero(builder: Builder, quotient: Expr) -> int:
-    """How many divisors a dividend needs not to be negative, if its quotient is the cheaper for it."""
+    """How many divisors to add to a dividend so that it is never negative; 0 if its quotient is no cheaper so."""
     n = quotient.args[1].vmin
-    return periods_below_zero(builder.theory.plain_bounds(builder.theory.inner(quotient.args[0]))[0], n) // n
+    return shift_to_non_negative(builder.theory.plain_bounds(builder.theory.inner(quotient.args[0]))[0], n) // n
 
 
 def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:

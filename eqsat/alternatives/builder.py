@@ -104,7 +104,10 @@ class Builder:
         return c
 
     def add_roots(self, values: Iterable[Value]) -> None:
-        """Make the classes of ``values`` the roots; junctions among them are also read member by member in context."""
+        """Make the classes of ``values`` the roots; a junction also gets the node that it has in context.
+
+        There each member is simplified assuming the others (:meth:`eqsat.theory.arithmetic.Arithmetic.in_context`).
+        """
         self.graph.roots = sorted({self.add_class(value) for value in values})
         for c in self.graph.roots if self.theory.is_canonical else ():
             value = self.values[c]
@@ -116,34 +119,27 @@ class Builder:
 
     def grow(self) -> None:
         """Add the e-nodes of every class that is needed and not yet expanded."""
-        classes, added = self.classes, self.added
+        classes = self.classes
         self._credit(self._source)
-        size = classes.size
         count = 0
         while classes.pending:
             count += 1
             if count % LIMITS.terms_per_look == 0:
-                # where it is overdue there is no answer but what was there before
+                # raises if it is long past the time: the answer is then what was found before
                 self.late_or_raise()
             c = classes.pending.pop()
             kind, nodes = self._nodes(self.values[c])
             for node in nodes:
                 self.add_node(c, node)
-            # as ``_credit`` does it, without a call for each class
-            before, size = size, classes.size
-            added[kind] += size - before
+            self._credit(kind)
             if not classes.is_crowded():
                 self.input.add_to(c)
-                if classes.size > size:
-                    added["input"] += classes.size - size
-                    size = classes.size
-        self._credited = size
-        self.quotients.add_nested()
-        self._credit("nested quotients")
-        if self.classes.pending:
-            self.grow()
+                self._credit("input")
+            if not classes.pending:
+                self.quotients.add_nested()
+                self._credit("nested quotients")
         for variable, form in self.theory.solved.items():
-            if form in self.classes:
+            if form in classes:
                 self.add_node(self.add_class(form), classes.own_node(variable))
         self._credit("nested quotients")
         classes.narrow()
@@ -191,7 +187,7 @@ class Builder:
         yield from self.ranges.joined(form)
 
     def _as_it_is(self, value: Value) -> Iterator[Node]:
-        """The one node that a value is, by no law."""
+        """The node that a value is; without the theory, rules need the other nodes that are added here."""
         if isinstance(value, LinearForm) and value.single() is None:
             yield self.classes.plain_sum(value)
             return

@@ -47,8 +47,8 @@ class CanonicalGraph:
         # the number of values of each index of a reduction, by its bit
         self._extents = theory.variables.index_extents
         self._indices: dict[int, int] = {}
-        #: The nodes that classes do not have, though they are equal: those that speak of an index that the value does
-        #: not speak of, and those that the input writes over the class itself.
+        #: Nodes that equal a class and were refused: they use an index that the value of the class does not speak of,
+        #: or are terms of the input with the class itself as an operand.
         self.outside: dict[tuple[int, Node], None] = {}
         # the nodes of classes that have many
         self._nodes_of_large: dict[int, set[Node]] = {}
@@ -57,7 +57,7 @@ class CanonicalGraph:
         self.truncates = False
         # how many classes have been narrowed
         self._narrowed = 0
-        # whether a node divides by what may be zero, and the classes that are asked whether they do
+        # whether any node divides by what may be zero; of classes asked about, whether their values do
         self._has_suspects = False
         self._undefined: dict[int, bool] = {}
 
@@ -120,15 +120,18 @@ class CanonicalGraph:
         return sum_of([(self.add_atom(a), k) for a, k in form.terms.items()], form.constant)
 
     def hoisted_sum(self, form: LinearForm) -> Node | None:
-        """A sum with the terms that need fewer indices of reductions than it in one of its own, if there are any."""
+        """A sum whose terms with fewer indices of reductions than it has are one operand, which is computed less often.
+
+        ``None`` if there are not at least two such terms, counting the constant.
+        """
         if not self._extents:
             return None
         own = self._indices_of(self.add_class(form))
-        often = {a: k for a, k in form.terms.items() if self.theory.variables.of(a) & own == own}
-        inner = form.plus(LinearForm(often, 0), -1)
-        if not own or not often or len(inner.terms) + bool(inner.constant) < 2 or not inner.terms:
+        often = LinearForm({a: k for a, k in form.terms.items() if self.theory.variables.of(a) & own == own}, 0)
+        rest = form.plus(often, -1)
+        if not own or not often.terms or not rest.terms or rest.addends() < 2:
             return None
-        return self.sum_node([(inner, 1)], LinearForm(often, 0))
+        return self.sum_node([(rest, 1)], often)
 
     def sum_node(self, parts: Iterable[tuple[Value, int]], rest: LinearForm = ZERO) -> Node:
         """The node that adds multiples of classes, and the terms of ``rest`` one by one."""
@@ -136,12 +139,11 @@ class CanonicalGraph:
         return sum_of([(self.add_class(part), k) for part, k in terms], rest.constant)
 
     def add_node(self, c: int, node: Node) -> bool:
-        """Add a node to a class, unless it needs the class itself, or an index that the class does not speak of.
+        """Add a node to a class, and return whether the class has it now.
 
-        In place of a division that is not allowed, one by what is never zero: where the two differ, the value of the
-        class counts for nothing.
-
-        Whether the class has the node now: an index may be used inside its reduction alone.
+        A node is refused if it needs the class itself, or an index that the class does not speak of: an index may be
+        used inside its reduction alone. A division that is not allowed gets a divisor that is never zero. The two
+        differ only where the value of the class does not matter.
         """
         if node[0] in DIVISIONS:
             low, high = self.graph.bounds[node[2][1]]
@@ -204,7 +206,7 @@ class CanonicalGraph:
         return found
 
     def _narrow(self, c: int, node: Node) -> None:
-        """Bounds of a class by those of a node: of the sum that it is, the sign or the end is often not seen."""
+        """Narrow the bounds of a class by those of a node: the normal form alone, a sum, often has wider ones."""
         bounds = self.graph.bounds
         low, high = bounds[c]
         op, payload, inner = node
@@ -254,9 +256,9 @@ class CanonicalGraph:
 
 
 class KindNodes:
-    """What adds e-nodes of one kind of value: the classes, and by short names what it asks of them most.
+    """The base of what adds e-nodes of one kind of value: the classes, with short names for what it uses most.
 
-    The classes hold no builder: two that hold each other are cyclic garbage, which nobody looks for during a run.
+    The classes do not refer back to it: cyclic garbage would stay, as collection is paused during a run.
     """
 
     def __init__(self, classes: CanonicalGraph) -> None:
@@ -268,6 +270,9 @@ class KindNodes:
         self.sum_node = classes.sum_node
 
 
-def periods_below_zero(low: int, n: int) -> int:
-    """The multiple of ``n`` that makes numbers from ``low`` on not negative, if a remainder is the cheaper for it."""
+def shift_to_non_negative(low: int, n: int) -> int:
+    """The multiple of ``n`` to add to numbers from ``low`` on so that none is negative; 0 if no division is cheaper so.
+
+    A division by a literal that is no power of two costs more if the dividend may be negative.
+    """
     return 0 if low >= 0 or not is_finite(low) or n < 0 or is_power_of_two(n) else -(low // n) * n

@@ -133,10 +133,9 @@ class Chooser:
         if self.trees:
             return everywhere, tree_cost(search.priced, everywhere)
         starts = [search.improved(everywhere)]
-        given = self.builder.as_written(everywhere, self.builder.graph)
-        if given is not None:
-            # what the input shares may take several changes at once to see
-            starts.append(search.improved(given))
+        if (written := self.builder.as_written(everywhere, self.builder.graph)) is not None:
+            # single changes may not lead to what the input shares
+            starts.append(search.improved(written))
         if (closed := self._without_loops(everywhere)) is not None:
             starts.append(search.improved(closed))
         if len(everywhere) > LIMITS.late_choice and self.builder.theory.late_or_raise():
@@ -148,9 +147,10 @@ class Chooser:
 
     @provides("start without loops", otherwise=lambda self, everywhere: None)
     def _without_loops(self, everywhere: Choice) -> Choice | None:
-        """The cheapest choice found with no loop that can be left out; ``None`` if there is none ``everywhere``.
+        """The cheapest choice found with as few loops as possible; ``None`` if ``everywhere`` needs no loop.
 
-        Where each class takes what is cheapest alone, what a closed form shares is paid at each use.
+        In ``everywhere`` each class takes what is cheapest for it alone. There a closed form pays for what it shares at
+        each use, so a loop may seem cheaper.
         """
         graph = self.builder.graph
         loops = {c for c, node in everywhere.items() if node[0] in REDUCTIONS}
@@ -168,7 +168,7 @@ class Chooser:
         graph = self.builder.graph
         if len(graph) > LIMITS.programmed_nodes:
             return None
-        # of equal prices that of a program counts: the other start has taken what is cheapest without
+        # all prices are doubled, so that one less prefers a program to what costs the same: the other start has that
         prices = {c: [2 * price for price in of_class] for c, of_class in self.search.priced.prices.items()}
         is_new = False
         for c, nodes in graph.classes.items():
@@ -186,14 +186,14 @@ class Chooser:
 
     def choose_from(self, start: Choice) -> End:
         """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
-        # a search for what is available adds classes even where it finds nothing
+        # looking for available values adds classes even if it finds none
         self.search.refresh()
         whole = {**tree(self.search.priced), **start}
-        # the graph has gained parts since the same sums were bracketed
+        # not `bracketed`: the graph has gained parts since it bracketed the same sums
         return self.search.bracket(needed(whole, self.builder.graph.roots))
 
     def collected(self, choice: Choice, cost: int) -> End:
-        """The choice with like terms of each sum and of its parts added up, where that costs less."""
+        """The choice with the like terms of each sum and of its parts collected, if that costs less."""
         found = _collected(self.builder, self.search.priced, self.of_products, choice)
         if found is None:
             return choice, cost
@@ -204,7 +204,7 @@ class Chooser:
         """The choice improved by alternatives that use what is computed anyway."""
         with self.builder.adding("availability"):
             together = add_available(self.builder, choice)
-        # there may be new classes even where nothing is to be chosen
+        # classes are added even if no alternative is found
         self.search.refresh()
         if together is None:
             return choice, cost
@@ -237,10 +237,10 @@ def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choic
 
 
 def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, choice: Choice) -> Choice | None:
-    """The choice with the parts of sums that nothing else uses written into these, if that spares operations."""
+    """The choice with each part that one sum alone uses written into that sum; ``None`` if that spares no operation."""
     roots = builder.graph.roots
     uses = Counter([*roots, *[a for _, _, args in choice.values() for a in set(args)]])
-    # of each sum its terms, its constant, and what it costs with the parts that are in it
+    # of each sum its terms, its constant, and what it costs together with the parts that are written into it
     sums: dict[int, tuple[dict[int, int], int, int]] = {}
     changed: dict[int, Node] = {}
     for c, node in choice.items():

@@ -1,7 +1,7 @@
-"""Remainders of congruent sums: the same remainder, of a dividend that is there.
+"""Remainders of congruent sums: the same remainder, of a dividend that has a class.
 
-While rules match, a remainder is written by a sum that is there and congruent to its dividend. What is in one period or
-in the next can then be told from a sum that is computed anyway, which rules do.
+During saturation, a remainder also gets an e-node with another sum that is congruent to its dividend and is computed
+anyway. Where that sum lies within two periods, rules then replace the remainder by a selection or a subtraction.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ class CongruentRemainders:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        # classes with the divisors of their remainders, and how many classes were read as wider remainders
+        # classes with the divisors of their remainders that have been treated
         self._added: set[tuple[int, int]] = set()
-        # classes with the operands of those of their remainders whose extremes were turned
+        # classes with the operands of their remainders whose extremes have been turned
         self._turned: set[tuple[int, ...]] = set()
+        # how many classes have been read as wider remainders
         self._read = 0
 
     @provides("congruent remainders", otherwise=lambda self, there=None: False)
     def add(self, there: Collection[int] | None = None) -> bool:
-        """Add the congruent remainders of those that are new; whether there were any.
+        """Add congruent remainders for the remainders that are new; return whether any e-node was added.
 
-        ``there`` are the classes to divide instead: what the roots are computed from, if none are given.
+        ``there`` are the classes that may be divided instead; by default, those that the roots are computed from.
         """
         builder = self.builder
         size = builder.classes.size
@@ -80,7 +81,7 @@ class CongruentRemainders:
                         self.builder.add_node(c, ("mod", None, (turned, args[1])))
 
     def _wider_remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
-        """New classes as remainders by multiples of what they divide by."""
+        """What :func:`wider_remainders` finds for the new classes: the class, the divisor, the dividend."""
         values = self.builder.values
         classes, self._read = range(self._read, len(values)), len(values)
         for c in classes:
@@ -89,11 +90,14 @@ class CongruentRemainders:
                 yield c, n, dividend
 
     def _by_residues(self, n: int, dividends: list[tuple[int, LinearForm]], there: list[int]) -> None:
-        """Add remainders by ``n`` of the first congruent class that is there, and of the first but for a literal."""
+        """Add remainders by ``n`` of the first class that is congruent, and of the first that is but for a literal.
+
+        ``dividends`` are the remainders, each by its class and its dividend.
+        """
         builder = self.builder
         values = builder.values
         wanted: dict[LinearForm, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
-        # they have the atoms that are left of the dividend
+        # a congruent sum has every atom of the residues, so also the first
         atoms = {next(iter(left.terms), None) for left in wanted}
         for c in there:
             value = values[c]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, permutations
 
 from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import periods_below_zero
+from eqsat.alternatives.canonical import shift_to_non_negative
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_terms
@@ -72,9 +72,9 @@ def _of_atoms(builder: Builder, atoms: Mapping[Expr, int], classes: Iterable[int
 
 
 class _Parts:
-    """Sums of atoms that may stand in others, and which of them have an atom.
+    """Sums of atoms that may replace terms of other sums; the quotients and remainders among them are ``digits``.
 
-    Those of ``digits``, quotients and remainders, are tried also where they make a sum no shorter.
+    Digits are tried also where they make a sum no shorter.
     """
 
     def __init__(
@@ -93,18 +93,19 @@ class _Parts:
                     self._digits_having[atoms[atom]].append(digit)
 
     def shorter(self, c: int, node: Node, used: Collection[int]) -> Iterator[tuple[int, dict[int, int]]]:
-        """A sum of class ``c`` with multiples of parts, but for those that the choice has ``used`` in it."""
+        """A sum of class ``c`` with multiples of parts in place of terms; parts that it has ``used`` are not tried."""
         args, total = node[2], sum_terms(node)
         is_wide = len(args) > LIMITS.wide_sum
         # what is affine stays so
         is_able = self._affine.__contains__ if c in self._affine else self._terms.__contains__
         shared = Counter([part for a in args for part in self._having.get(a, ()) if is_able(part)])
-        ranked = [part for part in _first(shared, LIMITS.parts_of_wide if is_wide else LIMITS.parts) if part != c]
-        # more must vanish than the part itself and what it has besides
+        most = LIMITS.parts_of_wide if is_wide else LIMITS.parts
+        ranked = [part for part, _ in shared.most_common(most) if part != c]
+        # the terms that are shared vanish, the part and its other terms appear
         able = [part for part in ranked if 2 * shared[part] > len(self._terms[part]) + 1 and part not in used]
         yield from self._with_multiples(total, able)
         digits = Counter([digit for a in args for digit in self._digits_having.get(a, ()) if digit != c])
-        for digit in () if is_wide else _first(digits, LIMITS.parts):
+        for digit, _ in () if is_wide else digits.most_common(LIMITS.parts):
             others = [part for part in ranked if part != digit]
             for as_long in self._with_multiples(total, [digit], by=0):
                 yield from self._with_multiples(as_long, others)
@@ -112,7 +113,10 @@ class _Parts:
     def _with_multiples(
         self, total: tuple[int, Mapping[int, int]], among: Iterable[int], by: int = 1
     ) -> Iterator[tuple[int, dict[int, int]]]:
-        """A sum, by its constant and the coefficients of classes, with multiples of parts that spare ``by`` terms."""
+        """Ways to write a sum with a multiple of one part so that it has at least ``by`` terms fewer.
+
+        A sum is its constant and the coefficients of its classes.
+        """
         constant, terms = total
         for part in among:
             of_part = self._terms[part]
@@ -122,7 +126,7 @@ class _Parts:
                 continue
             scales = [of_sum // k for of_sum, k in shared if not of_sum % k]
             for scale in sorted(set(scales)) if len(scales) >= besides else ():
-                # more terms vanish than are added
+                # the part's own term vanishes if the coefficients cancel
                 if scales.count(scale) >= besides - (terms.get(part) == -scale) + by:
                     left = dict(terms)
                     for a, k in of_part.items():
@@ -130,11 +134,6 @@ class _Parts:
                     left[part] = left.get(part, 0) + scale
                     rest = constant - scale * self.builder.form_of(part).constant
                     yield rest, {a: k for a, k in left.items() if k}
-
-
-def _first(counted: Counter[int], most: int) -> list[int]:
-    """Those that count most, of equal ones those seen first."""
-    return sorted(counted, key=counted.__getitem__, reverse=True)[:most]
 
 
 def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
@@ -262,6 +261,6 @@ def _dividends(
             continue
         total = dividend.plus(whole, n)
         shifts = {} if left.constant % step else {left.constant // step: None}
-        shifts[periods_below_zero(builder.theory.plain_bounds(total)[0], n) // n] = None
+        shifts[shift_to_non_negative(builder.theory.plain_bounds(total)[0], n) // n] = None
         for shift in shifts:
             yield total.shifted(n * shift), left.shifted(-step * shift), a
