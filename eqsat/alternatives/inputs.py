@@ -10,7 +10,7 @@ rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from math import prod
@@ -44,7 +44,7 @@ from eqsat.theory.forms import (
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 from eqsat.theory.quotients import common_divisors
 
-#: Conjunctions and disjunctions of the input have no notation that the normal form has not.
+#: The operators of terms that may be added. Not ``and`` and ``or``: their normal forms say as much.
 _WORTH_ADDING = SUMS | frozenset(
     {"floordiv", "mod", "tdiv", "tmod", "mul", "where", "min", "max", *BITWISE, *SHIFTS, *COMPARISONS, *REDUCTIONS}
 )
@@ -73,12 +73,12 @@ def _without_literals(term: Expr) -> tuple[int, Expr]:
     return prod([factor.vmin for factor in factors if factor.op == "const"]), reduce(partial(make, "mul"), others)
 
 
-#: The ways to tell what a product is a multiple of, besides itself: as sums hold it, rules may match it.
+#: What a product is a multiple of, with that factor: as sums hold it, rules may match it.
 _MULTIPLES: tuple[Callable[[Expr], tuple[int, Expr]], ...] = (_without_literal, _without_literals)
 
 
 class InputNodes(KindNodes):
-    """What the terms of an input write."""
+    """The e-nodes that are terms of the input."""
 
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
@@ -87,9 +87,9 @@ class InputNodes(KindNodes):
         #: For each class that the input writes, the node of its lowest term, which needs no other term of that class.
         self.nodes: dict[int, Node] = {}
         # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
-        self._originals: dict[Value, list[Expr]] = {}
-        self._rewrites: dict[Value, list[Expr]] = {}
-        # the input, and by normal form the narrowest terms of it, once one is asked for
+        self._originals: dict[Value, list[Expr]] = defaultdict(list)
+        self._rewrites: dict[Value, list[Expr]] = defaultdict(list)
+        # the input; by normal form a term of it, one that is not wide if there is any, once one is asked for
         self._input: list[Expr] = []
         self._narrow: dict[Value, Expr] | None = None
         # whether the input has so few divisions that they are rewritten, and taken as they are written
@@ -98,9 +98,9 @@ class InputNodes(KindNodes):
         self._all_terms = False
 
     def add(self, terms: Iterable[Expr], all_terms: bool = False) -> None:
-        """Let terms of the input, normalised before, write the classes that they belong to; operands come first.
+        """Let the classes that terms of the input belong to have these as nodes; operands come first.
 
-        With ``all_terms`` those too that say no more than their normal forms.
+        The terms have been normalised. With ``all_terms`` those too are added that say no more than their normal forms.
         """
         self._all_terms = all_terms
         self._input = list(terms)
@@ -112,31 +112,41 @@ class InputNodes(KindNodes):
             if place % LIMITS.terms_per_look == 0:
                 # where it is overdue there is no answer but the input
                 self.theory.late_or_raise()
-            is_wanted = op in _WORTH_ADDING or (all_terms and op == "not")
-            value = self.classes.value_of(term) if is_wanted and term not in parts else None
-            if value is not None and self._is_worth_adding(term, value):
-                self._originals.setdefault(value, []).append(term)
-                for product in dict.fromkeys([of(term)[1] for of in _MULTIPLES]) if all_terms and op == "mul" else ():
-                    # sums have multiples of it
-                    of_product = self.classes.value_of(product)
-                    if product is not term and self._is_worth_adding(product, of_product):
-                        self._originals.setdefault(of_product, []).append(product)
-                if not self.theory.is_canonical:
-                    continue
-                if op in COMPARISONS and not term.args[0].is_bool:
-                    # the complement of what is written is often what is meant
-                    negated, written = map(self.theory.negate, (cast(Expr, value), term))
-                    self._originals.setdefault(negated, []).append(written)
-                if op in BITWISE and not self.theory.late_or_raise():
-                    for before, after in self.bits.rewritten(term):
-                        self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
-                if self._has_few and op in HIDDEN and isinstance(value, LinearForm) and not self.theory.late_or_raise():
-                    for before, after in self._hidden_laws.rewritten(term):
-                        self._rewrites.setdefault(self.classes.value_of(before), []).append(after)
+            if term in parts or not (op in _WORTH_ADDING or (all_terms and op == "not")):
+                continue
+            value = self.classes.value_of(term)
+            if self._is_worth_adding(term, value):
+                self._originals[value].append(term)
+                if all_terms and op == "mul":
+                    self._add_without_literals(term)
+                if self.theory.is_canonical:
+                    self._add_equal(term, value)
+
+    def _add_without_literals(self, product: Expr) -> None:
+        """Add what a product is a multiple of: sums have multiples of it."""
+        for other in dict.fromkeys([of(product)[1] for of in _MULTIPLES]):
+            value = self.classes.value_of(other)
+            if other is not product and self._is_worth_adding(other, value):
+                self._originals[value].append(other)
+
+    def _add_equal(self, term: Expr, value: Value) -> None:
+        """Add the complement of a comparison, and what bit operators and hidden laws make of a term."""
+        pairs: Iterable[tuple[Expr, Expr]] = ()
+        if term.op in COMPARISONS and not term.args[0].is_bool:
+            # the complement of what is written is often what is meant
+            negated, written = map(self.theory.negate, (cast(Expr, value), term))
+            self._originals[negated].append(written)
+        elif term.op in BITWISE:
+            pairs = self.bits.rewritten(term)
+        elif self._has_few and term.op in HIDDEN and isinstance(value, LinearForm):
+            pairs = self._hidden_laws.rewritten(term)
+        if pairs and not self.theory.late_or_raise():
+            for before, after in pairs:
+                self._rewrites[self.classes.value_of(before)].append(after)
 
     @provides("input", otherwise=lambda self, term, value: False)
     def _is_worth_adding(self, term: Expr, value: Value) -> bool:
-        """Whether a term with an operator of those that are worth it says more than its normal form ``value``."""
+        """Whether a term, whose operator is worth adding, says more than its normal form ``value``."""
         if term.op in REDUCTIONS:
             # the form of an index with one value is that value, which binds nothing
             return term.args[1].vmin < term.args[1].vmax
@@ -147,7 +157,7 @@ class InputNodes(KindNodes):
         return term.op == "where" or any(self._has_quotient(a) for a in term.args)
 
     def written(self, term: Expr) -> Node | None:
-        """The node that a term is, over the classes of its operands; none if its normal form says as much."""
+        """The node that a term is, over the classes of its operands; ``None`` if its normal form says as much."""
         if term.op not in _WORTH_ADDING or not self._is_worth_adding(term, self.classes.value_of(term)):
             return None
         return self._nodes([term], 1)[0]
@@ -238,7 +248,7 @@ class InputNodes(KindNodes):
         return value in self._originals
 
     def with_values(self, images: Mapping[Value, Value]) -> Iterator[tuple[Value, Value]]:
-        """The values of the input's terms, each with that which it has with other values for terms below it."""
+        """The values that change, each with the new one, if terms of the input get the values of ``images``."""
         new: dict[Expr, Expr] = {}
         for term in self._input:
             args = tuple([new[a] for a in term.args])
@@ -258,16 +268,16 @@ class InputNodes(KindNodes):
                 continue
 
     def narrower(self, c: int) -> Expr | None:
-        """A term of the input with the value of a class, if there is one that is not wide."""
+        """A term of the input with the value of a class, if there is any: one that is not wide if there is one."""
         if self._narrow is None:
             wide_first = sorted(self._input, key=is_wide, reverse=True)
             self._narrow = {self.classes.value_of(term): term for term in wide_first}
         return self._narrow.get(self.classes.values[c])
 
     def narrowed(self) -> dict[int, Expr]:
-        """Of every class what :meth:`narrower` says, if it was asked before."""
-        found = {} if self._narrow is None else self._narrow
-        return {c: found[value] for c, value in enumerate(self.classes.values) if value in found} if found else {}
+        """What :meth:`narrower` says of every class; nothing if it was never asked."""
+        found = self._narrow or {}
+        return {c: found[value] for c, value in enumerate(self.classes.values) if value in found}
 
 
 def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:
@@ -276,7 +286,10 @@ def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str
 
 
 class BitNodes(KindNodes):
-    """The values of the bit operators of an input, how sums hold them, and those that are split on one side alone."""
+    """E-nodes by the bit operators of an input.
+
+    Sums use the values of these operators, and operators are split where both operands may have a bit set.
+    """
 
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
@@ -300,7 +313,7 @@ class BitNodes(KindNodes):
             self.values[value] = None
 
     def _split(self, op: str, x: LinearForm, y: LinearForm) -> Iterator[Expr]:
-        """The operator on the digits that both operands may have, from below, and from above."""
+        """The operator on the range of digits in which both operands may have a bit, and the other digits apart."""
         theory = self.theory
         bits = [known_bits(theory, form).possible for form in (x, y)]
         both = bits[0] & bits[1]
