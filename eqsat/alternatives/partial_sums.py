@@ -17,7 +17,7 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import chain, combinations
 from math import gcd
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
@@ -28,7 +28,9 @@ from eqsat.lang.expr import Expr, make
 from eqsat.lang.traversal import reached
 from eqsat.theory.forms import LinearForm, Value, combination, number
 
+#: A sum without a constant: its classes with their coefficients, in order.
 Key = tuple[tuple[int, int], ...]
+#: Two terms without their common factor: a class and its coefficient, then another and its.
 Pair = tuple[int, int, int, int]
 #: The coefficients of a sum, in the order of its terms; 0 for a term that a part of it does not have.
 Coefficients = tuple[int, ...]
@@ -77,29 +79,32 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     Choice
         ``choice`` with the new brackets in place; it may cost more than ``choice``.
     """
-    sums: dict[int, tuple[int, dict[int, int]]] = {}
+    chosen: dict[int, tuple[int, dict[int, int]]] = {}
     for c, node in choice.items():
         op, _, args = node
         if op == "sum":
-            sums[c] = sum_terms(node)
+            chosen[c] = sum_terms(node)
         elif op == "mul" and (by := choice[args[1]])[0] == "const" and by[1]:
-            sums[c] = 0, {args[0]: cast(int, by[1])}
-    if not sums:
+            chosen[c] = 0, {args[0]: cast(int, by[1])}
+    if not chosen:
         return choice
     new_choice = dict(choice)
     pairing = _Pairing(builder, programs, new_choice)
-    parts = _bodies([terms for _, terms in sums.values()], programs.prices)
-    keys = [_key(body) for body, _ in parts]
-    bodies = {key: body for key, (body, _) in zip(keys, parts, strict=True)}
-    for body, scale in parts:
-        if len(body) == 1:
-            pairing.products[next(iter(body)), abs(scale)] += 1
+    parts = _bodies([terms for _, terms in chosen.values()], programs.prices)
+    sums = [
+        _Sum(c, constant, scale, _key(body))
+        for (c, (constant, _)), (body, scale) in zip(chosen.items(), parts, strict=True)
+    ]
+    bodies = {of.key: body for of, (body, _) in zip(sums, parts, strict=True)}
+    for of in sums:
+        if len(of.key) == 1:
+            pairing.products[of.key[0][0], abs(of.scale)] += 1
     dividends = [node[2][0] for node in choice.values() if node[0] in DIVISIONS]
     below = set(reachable(choice, dividends))
-    divided = {key for key, c in zip(keys, sums, strict=True) if c in below}
+    divided = {of.key for of in sums if of.c in below}
     pairing.is_divided = [key in divided for key in bodies]
     # a sum that is only ever subtracted is built the other way round
-    added = {key for key, (_, scale) in zip(keys, parts, strict=True) if scale > 0}
+    added = {of.key for of in sums if of.scale > 0}
     signs = [1 if key in added else -1 for key in bodies]
     pairing.run({c: k * sign for c, k in body.items()} for sign, body in zip(signs, bodies.values(), strict=True))
     built: dict[Key, tuple[int, int]] = {}
@@ -108,11 +113,20 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         sign = -1 if all(k < 0 for k in left.values()) else 1
         pairing.keeps_sign = key in divided
         built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * body_sign
-    for root, key, (_, scale), (constant, _) in zip(sums, keys, parts, sums.values(), strict=True):
-        c, sign = built[key]
-        pairing.keeps_sign = key in divided
-        pairing.finish(root, c, scale * sign, constant)
+    for of in sums:
+        body, sign = built[of.key]
+        pairing.keeps_sign = of.key in divided
+        pairing.finish(of.c, body, of.scale * sign, of.constant)
     return choice if pairing.has_lost else new_choice
+
+
+class _Sum(NamedTuple):
+    """A chosen sum: the class ``c`` is ``scale`` times a body, which others may have too, and a constant."""
+
+    c: int
+    constant: int
+    scale: int
+    key: Key
 
 
 def hoisted_sums(builder: Classes, choice: Choice) -> Choice | None:
@@ -252,8 +266,10 @@ class _Pairing:
         self.is_divided: list[bool] = []
         #: Whether what is built next must be seen not to be negative, if it is not.
         self.keeps_sign = False
-        self.left, self.stopped = LIMITS.pairs_per_look, False
+        self.pairs_left, self.stopped = LIMITS.pairs_per_look, False
+        #: What is left of each body, by class its coefficient.
         self.sums: list[dict[int, int]] = []
+        #: By pair, the numbers of the sums that have it, each with the factor.
         self.where: dict[Pair, dict[int, int]] = {}
         #: Whether some bracket would use the index of a reduction outside it.
         self.has_lost = False
@@ -286,7 +302,7 @@ class _Pairing:
                         self.where.setdefault(pair, {})[index] = scale
 
     def _partners(self, index: int, c: int, terms: Collection[int]) -> Collection[int]:
-        """What a class may be paired with in a sum: in a wide one what other sums have beside it too."""
+        """What a class may be paired with in a sum: in a wide one, only what other sums have with it too."""
         if len(terms) <= LIMITS.wide_sum or len(self.sums) == 1:
             return terms
         others = chain.from_iterable([self.sums[other] for other in self.having[c] if other != index])
@@ -294,9 +310,9 @@ class _Pairing:
 
     def _is_late(self, pairs: int) -> bool:
         """Whether there is no time for this number of further pairs."""
-        self.left -= pairs
-        if self.left < 0:
-            self.left = LIMITS.pairs_per_look
+        self.pairs_left -= pairs
+        if self.pairs_left < 0:
+            self.pairs_left = LIMITS.pairs_per_look
             self.stopped = self.builder.late_or_raise() or self.stopped
         return self.stopped
 
@@ -356,6 +372,7 @@ class _Pairing:
         return -saving, abs(j) + abs(k), pair
 
     def _extract(self, pair: Pair) -> list[Pair]:
+        """Put a partial sum for ``pair`` into all sums that have it; return the pairs that it is part of there."""
         a, j, b, k = pair
         uses = {
             index: scale
@@ -402,15 +419,15 @@ class _Pairing:
                 found = self._programmed(list(terms), coefficients)
                 if found is not None:
                     return found
-        # most expensive multipliers first would not change the cost; positive terms first avoids a negation
+        # positive terms first, to avoid a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         (first, coefficient), *others = ordered
-        # each of its parts is nearly as long; one term may be a condition, which is no sum
+        # the partial sums of a wide one are nearly as long as it is; a single term may be a condition, which is no sum
         if others and (len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2)):
             return self._wide(ordered)
         total = self.scaled(first, coefficient)
         for c, coefficient in others:
-            total = self.sum_of(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
+            total = self.plus(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
         return total
 
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
@@ -419,7 +436,7 @@ class _Pairing:
         result = self.builder.add_class(total, False)
         products: dict[int, int] = {}
         for c, coefficient in terms:
-            # overdue also here
+            # may raise: each product counts as a few pairs
             self._is_late(16)
             product = self.scaled(c, abs(coefficient))
             products[product] = products.get(product, 0) + (1 if coefficient > 0 else -1)
@@ -431,9 +448,10 @@ class _Pairing:
         return cast(LinearForm, self.builder.values[c])
 
     def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int | None:
-        """The class of a combination, computed by its program, or None if its uses would then cost more.
+        """The class of a combination, computed by its program; ``None`` if what uses it would then cost more.
 
-        ``x*7`` is never negative where ``x`` is not; of ``x*8 - x`` bounds do not say so, and ``x*8`` may be wide.
+        By its bounds ``x*7`` is never negative where ``x`` is not; those of ``x*8 - x`` do not say so, and ``x*8`` may
+        take more bits.
         """
         program = self.programs[coefficients]
         if program.scale != 1:
@@ -459,7 +477,7 @@ class _Pairing:
             ends = one[0] - other[1], one[1] - other[0]
         if (self.keeps_sign and ends[0] < 0 <= whole[0]) or width((one, other, ends)) > width((whole,)):
             return None
-        return self.sum_of(left, right, sign)
+        return self.plus(left, right, sign)
 
     def scaled(self, c: int, by: int) -> int:
         """The class of a product by a literal, chosen as the cheapest program found."""
@@ -483,19 +501,19 @@ class _Pairing:
             self.builder.add_node(c, self.choice[c])
         return c
 
-    def sum_of(self, left: int, right: int, sign: int) -> int:
+    def plus(self, left: int, right: int, sign: int) -> int:
         result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 
     def finish(self, c: int, body: int, scale: int, constant: int) -> None:
         """Choose ``scale*body + constant`` for the class ``c``."""
-        # each may ask what all of the choice needs
+        # may raise: to choose a node may take a look at all of the choice
         self._is_late(len(self.choice))
         if constant and scale < 0:
-            found = self.sum_of(self._number(constant), self.scaled(body, -scale), -1)
+            found = self.plus(self._number(constant), self.scaled(body, -scale), -1)
         elif constant:
-            found = self.sum_of(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
+            found = self.plus(self.scaled(body, scale), self._number(abs(constant)), 1 if constant > 0 else -1)
         else:
             found = self.scaled(body, scale)
         if found != c:
@@ -534,7 +552,7 @@ def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:
 class Program:
     """How a sum is computed: ``scale`` times a part, or the sum of two parts.
 
-    A part without a positive coefficient is subtracted. A single term, its coefficient 1, has no parts.
+    A part without a positive coefficient is subtracted. A single term with the coefficient 1 has no parts.
     """
 
     price: int
@@ -548,37 +566,37 @@ class LinearPrograms(dict[Coefficients, Program]):
 
     prices: ProductPrices
 
-    def __missing__(self, sum_of: Coefficients) -> Program:
-        terms = [place for place, k in enumerate(sum_of) if k]
-        scale = gcd(*sum_of)
+    def __missing__(self, coefficients: Coefficients) -> Program:
+        terms = [place for place, k in enumerate(coefficients) if k]
+        scale = gcd(*coefficients)
         if len(terms) == 1:
-            found = self._product(sum_of, terms[0], scale)
+            found = self._product(coefficients, terms[0], scale)
         else:
-            found = min([self._added(*split) for split in _parted(sum_of, terms)], key=_least)
+            found = min([self._added(*split) for split in _parted(coefficients, terms)], key=_least)
             if scale > 1:
-                rest = tuple(k // scale for k in sum_of)
+                rest = tuple(k // scale for k in coefficients)
                 others = [Program(self[rest].price + self[(scale,)].price, (rest,), scale)]
             else:
-                others = [self._added(*split) for split in _rounded(sum_of, terms)]
+                others = [self._added(*split) for split in _rounded(coefficients, terms)]
             found = min([found, *others], key=_least)
-        self[sum_of] = found
+        self[coefficients] = found
         return found
 
-    def _product(self, sum_of: Coefficients, place: int, by: int) -> Program:
+    def _product(self, coefficients: Coefficients, place: int, by: int) -> Program:
         """The product as it is, as a shift of one by an odd literal, or by its last digit."""
         if by == 1:
             return Program(0)
-        direct = Program(self.prices[by], (_unit(sum_of, place, 1),), by)
+        direct = Program(self.prices[by], (_unit(coefficients, place, 1),), by)
         shift = by & -by
         # of the digits -1, 0 and 1 the fewest that are not 0, each but the first of them added
         digits = (by ^ 3 * by).bit_count()
         if digits == 1 or (digits - 1) * self.prices.addition >= direct.price:
             return direct
         if shift > 1:
-            rest = _unit(sum_of, place, by // shift)
+            rest = _unit(coefficients, place, by // shift)
             found = Program(self[rest].price + self.prices[shift], (rest,), shift)
         else:
-            split = [(_unit(sum_of, place, by - digit), _unit(sum_of, place, digit)) for digit in (1, -1)]
+            split = [(_unit(coefficients, place, by - digit), _unit(coefficients, place, digit)) for digit in (1, -1)]
             found = min([self._added(*parts) for parts in split], key=lambda program: program.price)
         return min(direct, found, key=lambda program: program.price)
 
@@ -588,10 +606,10 @@ class LinearPrograms(dict[Coefficients, Program]):
         subtracted = tuple(-k for k in other) if max(other) <= 0 else other
         return Program(self[one].price + self[subtracted].price + self.prices.addition, (one, other))
 
-    @provides("linear programs", otherwise=lambda self, sum_of: False)
-    def is_short(self, sum_of: Coefficients) -> bool:
+    @provides("linear programs", otherwise=lambda self, coefficients: False)
+    def is_short(self, coefficients: Coefficients) -> bool:
         """Whether a program is looked for: of few terms, some coefficient no power of two, none of them long."""
-        sizes = [abs(k) for k in sum_of]
+        sizes = [abs(k) for k in coefficients]
         return len(sizes) <= LIMITS.program_terms and max(sizes) < 2**16 and any(k & (k - 1) for k in sizes)
 
     def price(self, node: Node) -> int | None:
@@ -636,35 +654,32 @@ def programs_by(prices: ProductPrices) -> LinearPrograms:
     return kept
 
 
-def _unit(sum_of: Coefficients, place: int, k: int) -> Coefficients:
-    return tuple(k if at == place else 0 for at in range(len(sum_of)))
+def _unit(coefficients: Coefficients, place: int, k: int) -> Coefficients:
+    return tuple(k if at == place else 0 for at in range(len(coefficients)))
 
 
-def _parted(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
+def _parted(coefficients: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
     """A sum of several terms as two sums that share no term."""
     others = terms[1:]
     for apart in (set(some) for size in range(1, len(terms)) for some in combinations(others, size)):
-        rest = tuple(0 if place in apart else k for place, k in enumerate(sum_of))
-        yield rest, tuple(k if place in apart else 0 for place, k in enumerate(sum_of))
+        rest = tuple(0 if place in apart else k for place, k in enumerate(coefficients))
+        yield rest, tuple(k if place in apart else 0 for place, k in enumerate(coefficients))
 
 
-def _rounded(sum_of: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
+def _rounded(coefficients: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
     """A sum as multiples of something and what is left."""
     # x*2 + y*3 = (x + y)*2 + y: multiples of what divides the others
     for place in terms:
-        k = sum_of[place]
-        divisor = gcd(*[other for at, other in enumerate(sum_of) if at != place])
+        k = coefficients[place]
+        divisor = gcd(*[other for at, other in enumerate(coefficients) if at != place])
         if divisor > 1:
             for multiple in (k // divisor * divisor, k // divisor * divisor + divisor):
                 if multiple and abs(k - multiple) < abs(k):
-                    yield _replaced(sum_of, place, multiple), _unit(sum_of, place, k - multiple)
+                    rounded = (*coefficients[:place], multiple, *coefficients[place + 1 :])
+                    yield rounded, _unit(coefficients, place, k - multiple)
     # x*7 - y*9 = (x - y)*8 - (x + y): multiples of a power of two; of 2 there would be too many
-    for shift in range(2, max(map(abs, sum_of)).bit_length() + 1):
-        above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in sum_of)
-        below = tuple(k - upper for k, upper in zip(sum_of, above, strict=True))
-        if max(map(abs, below)) == 1 and 0 < sum(map(abs, above)) < gcd(*above) * sum(map(abs, sum_of)):
+    for shift in range(2, max(map(abs, coefficients)).bit_length() + 1):
+        above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in coefficients)
+        below = tuple(k - upper for k, upper in zip(coefficients, above, strict=True))
+        if max(map(abs, below)) == 1 and 0 < sum(map(abs, above)) < gcd(*above) * sum(map(abs, coefficients)):
             yield above, below
-
-
-def _replaced(sum_of: Coefficients, place: int, k: int) -> Coefficients:
-    return (*sum_of[:place], k, *sum_of[place + 1 :])
