@@ -524,6 +524,8 @@ _SIMPLE = {
     "load": "load",
     "store": "store",
 }
+#: What a step of a reduction does, besides counting.
+_STEPS = {"sum_over": "add", "prod_over": "multiply", "max_over": "min", "min_over": "min"}
 _DIVISIONS = [
     f"{op} by {by} {sign}"
     for op in ("floordiv", "mod", "tdiv", "tmod")
@@ -538,7 +540,7 @@ OPERATIONS = [f"{name} i{bits}" for bits in (32, 64) for name in _NAMES if (name
 
 
 def operation(op: str, operands: Sequence[Bounds], result: Bounds) -> str | None:
-    """The kind of a node: one of :data:`OPERATIONS`, or None if it takes no time.
+    """The kind of a node: one of :data:`OPERATIONS`, or None if it takes no time; an addition for other operators.
 
     >>> operation("floordiv", [(0, 99), (7, 7)], (0, 14)), operation("mod", [(-9, 9), (8, 8)], (0, 7))
     ('floordiv by literal unsigned i32', 'mask i32')
@@ -557,6 +559,8 @@ def _name(op: str, operands: Sequence[Bounds]) -> str | None:
         if any(value in (0, 1) for value in literals):
             return None
         return "shift" if any(map(is_power_of_two, literals)) else "multiply by literal"
+    if op not in DIVISIONS:
+        return "add"
     divisor, signed = literal(operands[1]), is_signed(operands)
     truncates = op in ("tdiv", "tmod") and signed
     if divisor is not None and is_power_of_two(divisor) and not truncates:
@@ -621,10 +625,20 @@ class Calibrated:
             raise ValueError(f"{str(path)!r} is not a cost model: {reason}; write one with eqsat calibrate") from None
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        """Picoseconds; 0 for literals and variables."""
+        """Picoseconds; 0 for literals and variables.
+
+        A step of a reduction takes its operation and an addition for the loop; what is not measured, as of floats, an
+        addition.
+        """
+        if not operands:
+            return 0
+        bits = width([*operands, result])
+        if op in _STEPS:
+            step = self.picoseconds[f"{_STEPS[op]} i{bits}"] + self.picoseconds[f"add i{bits}"]
+            return step * steps(operands)
         if op in OWN_PRICES:
-            return self.picoseconds[f"add i{width([*operands, result])}"] * additions(op, operands, result)
-        kind = operation(op, operands, result) if operands else None
+            return self.picoseconds[f"add i{bits}"] * additions(op, operands, result)
+        kind = operation(op, operands, result)
         return 0 if kind is None else self.picoseconds[kind]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from eqsat import optimize
 from eqsat.extract import (
     COST_MODELS,
     GPU,
@@ -164,6 +165,14 @@ def test_every_operator_has_a_measured_kind():
             if op not in ("shl", "shr") or operands[1] == literal(7):
                 assert model.price(op, operands, (0, 1)) == 1
     assert model.price("var", [], BYTE) == 0
+
+
+def test_a_measured_model_prices_reductions_and_what_is_not_measured():
+    model = Calibrated({kind: 30 if kind == "multiply i32" else 10 for kind in OPERATIONS})
+    operands = [BYTE, (0, 4), literal(0), literal(5)]
+    assert [model.price(op, operands, BYTE) for op in ("sum_over", "prod_over", "min_over")] == [100, 200, 100]
+    assert [model.price(op, [BYTE] * count, BYTE) for op, count in (("fadd", 2), ("sqrt", 1))] == [10, 10]
+    assert optimize("sum((r*k + 3)//n, r, 0, n)", k=(0, 9), n=(1, 9), cost=model).check().equal
 
 
 def model_file(tmp_path, **changes):
