@@ -32,10 +32,8 @@ from eqsat.extract.graph import Bounds
 _I32 = (-(2**31), 2**31 - 1)
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 
-
 #: Reductions; their operands are the body, the index and the ends of the range.
 _REDUCTIONS = frozenset({"sum_over", "prod_over", "max_over", "min_over"})
-
 
 #: How often a loop is taken to run whose range has no end.
 UNKNOWN_TRIPS = 1024
@@ -75,12 +73,12 @@ def refuse_other(model: object) -> None:
         raise TypeError(f"{model!r} is no cost model: give an object with a price, such as eqsat.extract.Latency()")
 
 
-#: By operator of a user's own its price in additions, or what takes the bounds of operands and value to that.
+#: By name of a user's own operator, its price in additions, or a function of the bounds of operands and value.
 OWN_PRICES: dict[str, int | Callable[[Sequence[Bounds], Bounds], int]] = {}
 
 
 def additions(op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-    """How many additions an operator costs that a model knows nothing of: 1, or what a user's own is said to."""
+    """The price, in additions, of an operator that no model knows: for a user's own what they gave, else 1."""
     price = OWN_PRICES.get(op, 1)
     if not callable(price):
         return price
@@ -88,7 +86,7 @@ def additions(op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         found = price(operands, result)
     except Exception as error:
         raise _unpriced("its price function", op, error) from error
-    return _looked_at(found, "its price function", op)
+    return _checked_price(found, "its price function", op)
 
 
 class PriceError(ValueError, TypeError):
@@ -99,7 +97,7 @@ def _unpriced(who: str, op: str, error: Exception) -> PriceError:
     return PriceError(f"{who} fails to price {op!r}: {type(error).__name__}: {error}")
 
 
-def _looked_at(price: Any, who: str, op: str) -> int:
+def _checked_price(price: Any, who: str, op: str) -> int:
     """A price as an integer, or a :class:`PriceError`."""
     if type(price) is int and price >= 0:
         return price
@@ -311,7 +309,7 @@ def _code(op: str, operands: Sequence[Bounds]) -> tuple[int, int]:
 def _division_code(op: str, operands: Sequence[Bounds], plain: int) -> tuple[int, int]:
     by, signed, quotient = literal(operands[1]), is_signed(operands), op in ("floordiv", "tdiv")
     if by is None:
-        # the divider's operands are moved there, and the result from there; the sign of a remainder is corrected
+        # operands are moved to the divider's registers and the result from them; a negative remainder is corrected
         return (17, 8) if signed and op not in ("tdiv", "tmod") else (9, 4) if signed else (8, 4)
     if is_power_of_two(abs(by)):
         size, count = (3, 1) if quotient else (plain, 1)
@@ -348,14 +346,15 @@ class GPU:
         """The instructions; 0 for literals and variables."""
         if not operands:
             return 0
-        count = self._divide(op, operands) if op in DIVISIONS else self.simple
         if op == "mul" and any(value in (0, 1) for value in map(literal, operands)):
-            count = 0
-        elif op in OWN_PRICES:
-            count = self.simple * additions(op, operands, result)
+            return 0
+        if op in DIVISIONS:
+            count = self._divide(op, operands)
         elif op in _REDUCTIONS:
             # and the counter of the loop
             count = 2 * self.simple * steps(operands)
+        else:
+            count = self.simple * additions(op, operands, result)
         return 2 * count if width([*operands, result]) == 64 else count
 
     def _divide(self, op: str, operands: Sequence[Bounds]) -> int:
@@ -429,7 +428,7 @@ class LoopAware:
 
 @dataclass(frozen=True)
 class Checked:
-    """Another model whose prices are looked at.
+    """Another model whose prices are checked.
 
     Raises
     ------
@@ -448,11 +447,11 @@ class Checked:
             raise
         except Exception as error:
             raise _unpriced("the cost model", op, error) from error
-        return _looked_at(price, "the cost model", op)
+        return _checked_price(price, "the cost model", op)
 
 
 def checked(model: CostModel) -> CostModel:
-    """``model`` with its prices looked at, unless it is one of :data:`COST_MODELS`."""
+    """``model`` with its prices checked, unless it is one of :data:`COST_MODELS`."""
     if isinstance(model, LoopAware):
         return replace(model, model=checked(model.model))
     known = isinstance(model, Checked) or any(model is shipped for shipped in COST_MODELS.values())
@@ -526,17 +525,17 @@ _SIMPLE = {
 }
 #: What a step of a reduction does, besides counting.
 _STEPS = {"sum_over": "add", "prod_over": "multiply", "max_over": "min", "min_over": "min"}
-_DIVISIONS = [
+_DIVISION_KINDS = [
     f"{op} by {by} {sign}"
     for op in ("floordiv", "mod", "tdiv", "tmod")
     for by in ("literal", "variable")
     # where nothing is negative, both roundings are one operation
     for sign in (("signed",) if op in ("tdiv", "tmod") else ("unsigned", "signed"))
 ]
-_NAMES = [*dict.fromkeys(_SIMPLE.values()), "multiply", "multiply by literal", *_DIVISIONS]
+_KINDS = [*dict.fromkeys(_SIMPLE.values()), "multiply", "multiply by literal", *_DIVISION_KINDS]
 
 #: The kinds of operations, each at 32 and at 64 bits; conditions have no width.
-OPERATIONS = [f"{name} i{bits}" for bits in (32, 64) for name in _NAMES if (name, bits) != ("logic", 64)]
+OPERATIONS = [f"{name} i{bits}" for bits in (32, 64) for name in _KINDS if (name, bits) != ("logic", 64)]
 
 
 def operation(op: str, operands: Sequence[Bounds], result: Bounds) -> str | None:
@@ -545,11 +544,11 @@ def operation(op: str, operands: Sequence[Bounds], result: Bounds) -> str | None
     >>> operation("floordiv", [(0, 99), (7, 7)], (0, 14)), operation("mod", [(-9, 9), (8, 8)], (0, 7))
     ('floordiv by literal unsigned i32', 'mask i32')
     """
-    name = _name(op, operands)
+    name = _kind(op, operands)
     return name and f"{name} i{width([*operands, result])}"
 
 
-def _name(op: str, operands: Sequence[Bounds]) -> str | None:
+def _kind(op: str, operands: Sequence[Bounds]) -> str | None:
     if op in _SIMPLE:
         return _SIMPLE[op]
     literals = [value for value in map(literal, operands) if value is not None]

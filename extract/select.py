@@ -19,18 +19,18 @@ from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.extract.graph import EGraph, Node, require_graph
 
 _I64 = (-(2**63), 2**63 - 1)
-#: How much more a value costs that no machine integer holds.
+#: The factor on the price of a value that no machine integer holds.
 _TOO_WIDE = 1000
 
 #: What adds: a sum of several terms, or two.
 _SUMS = frozenset({"sum", "add", "sub"})
-#: The most passes over all classes.
+#: Passes of the search over all classes, in each of which every class is tried once.
 MAX_ROUNDS = 8
 #: A class with up to this number of uses may be given up by all its users at once.
 MAX_USERS = 4
 
-#: A class whose nodes have more operands than this is chosen for alone, not to spare one of these: there would be as
-#: many to spare.
+#: If the nodes of a class have more operands than this in all, it is not changed so that one of these is given up: that
+#: would be tried for each of them.
 WIDE = 256
 
 #: Steps of a search between two looks at the clock: a small graph is searched to the end whatever the clock says.
@@ -40,6 +40,8 @@ MANY_CHOSEN = 1000
 
 #: A choice: the node for each class that some root needs.
 Choice = dict[int, Node]
+#: A class to change, and the operand that it is to do without.
+_Way = tuple[int, int]
 
 
 @dataclass
@@ -89,7 +91,7 @@ class Priced:
     def _times(self, c: int) -> int:
         """How often a class is paid in a graph with reductions."""
         low, high = self.graph.bounds[c]
-        # the theory splits sums without overflow: prefer sums that a machine integer holds
+        # the theory splits sums without regard to overflow: prefer those that a machine integer holds
         fits = (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
         return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
 
@@ -160,7 +162,7 @@ class _LoopPricer(_Pricer):
 
 
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
-    """The innermost loop that each class depends on, by the e-nodes for which that loop is outermost."""
+    """The level of the innermost loop that each class depends on, the least among its e-nodes."""
 
     def level(c: int, index: int, operands: list[int]) -> int:
         op, value, _ = graph.classes[c][index]
@@ -305,7 +307,7 @@ def trees(priced: Priced) -> tuple[dict[int, int], Choice]:
 
 
 def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
-    """What each chosen class costs with all that it alone needs; nothing if several need it."""
+    """What each chosen class costs with all that it alone needs; 0 for a class that several need, or a root."""
     roots, order = priced.graph.roots, reachable(choice, priced.graph.roots)
     uses = dict.fromkeys(choice, 0)
     for c in chain(roots, roots, *[set(choice[c][2]) for c in order]):
@@ -321,8 +323,8 @@ def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
 def completed(priced: Priced, choice: Choice, latest: bool = False, alone: bool = False) -> Choice:
     """``choice`` with the node of least tree cost for every other class; classes chosen already cost nothing there.
 
-    Of nodes that cost the same it takes the first, or the ``latest``. With ``alone`` what one class alone needs has its
-    cost: another class that used it would keep it where it could be given up.
+    Of nodes that cost the same it takes the first, or the ``latest``. With ``alone``, a chosen class that one other
+    alone needs is not free: if more used it, it could no longer be given up together with that class.
     """
     prices = priced.prices
     known = _alone(priced, choice) if alone else dict.fromkeys(choice, 0)
@@ -512,7 +514,7 @@ class _Search:
         return cost
 
     def improve(self) -> bool:
-        """Try every alternative of every needed class once; whether the total fell."""
+        """Try every alternative of every needed class once; return whether the total fell."""
         changed = False
         classes, uses = self.graph.classes, self.uses
         for c in self.in_order()[::-1]:
@@ -532,8 +534,8 @@ class _Search:
         free = paid + self._release(current[2])
         unshared = operands - needed
         least: float = free if fits is None else free + rise
-        # a lower bound for each: its own price and those of its operands that nothing else needs, which are infinite
-        # without a finite term
+        # a lower bound for each: its own price, and of its operands those prices that would be paid anew; the price of
+        # an operand without a finite term is infinite
         direct = sum([self.paid[a] for a in unshared])
         candidates: list[tuple[float, Node, int, set[int], set[int]]] = []
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
@@ -549,7 +551,7 @@ class _Search:
         best: tuple[Node, int, int] | None = None
         for bound, node, price, new, dropped in candidates:
             if bound < least:
-                # only where both differ: a wide sum has thousands of alternatives that share most of their operands
+                # count only the operands that differ: a wide sum has thousands of alternatives that share most of them
                 lost = [a for a in current[2] if a in dropped]
                 taken = free - paid + price + self._take(new) - self._release(lost)
                 self._take(lost)
@@ -582,7 +584,7 @@ class _Search:
                 changed |= any(self._abandoned(shared, ways) for ways in self._ways_out(shared, users))
         return changed
 
-    def _ways_out(self, shared: int, users: Mapping[int, Sequence[int]]) -> Iterator[list[tuple[int, int]]]:
+    def _ways_out(self, shared: int, users: Mapping[int, Sequence[int]]) -> Iterator[list[_Way]]:
         """Sets of classes to change so that nothing needs ``shared``, each class with its operand that leads there.
 
         For each use: the nearest class with alternatives above it; the whole sum which that class is part of; the only
@@ -590,14 +592,14 @@ class _Search:
         """
         ways = [self._way_out(c, shared, users) for c in users[shared]]
         if None not in ways:
-            nearest = cast(list[tuple[int, int]], ways)
+            nearest = cast(list[_Way], ways)
             whole = [self._whole_sum(*way, users) for way in nearest]
             above = [self._above(*way, users) for way in nearest]
             higher = [[*nearest[:i], way, *nearest[i + 1 :]] for i, way in enumerate(above)]
             found = [nearest, whole, *higher, above]
             yield from [ways for i, ways in enumerate(found) if ways not in found[:i]]
 
-    def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int] | None:
+    def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> _Way | None:
         """The first class with alternatives from ``c`` upwards, while each has a single use; and its operand below."""
         while len(self.graph.classes[c]) == 1:
             above = users.get(c, ())
@@ -606,13 +608,13 @@ class _Search:
             operand, c = c, above[0]
         return None if c in self.wide else (c, operand)
 
-    def _above(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
+    def _above(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> _Way:
         """The only user of ``c``, and ``c``; or, if there are several users, ``c`` and its operand."""
         above = users.get(c, ())
         alone = self.uses[c] == 1 and len(above) == 1 and above[0] not in self.wide
         return (above[0], c) if alone else (c, operand)
 
-    def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> tuple[int, int]:
+    def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> _Way:
         """The largest sum that ``c`` is part of, while each has a single use; and its operand below."""
         while self.uses[c] == 1 and len(above := users.get(c, ())) == 1 and self.choice[above[0]][0] in _SUMS:
             if above[0] in self.wide:
@@ -620,7 +622,7 @@ class _Search:
             operand, c = c, above[0]
         return c, operand
 
-    def _abandoned(self, shared: int, ways: Sequence[tuple[int, int]]) -> bool:
+    def _abandoned(self, shared: int, ways: Sequence[_Way]) -> bool:
         """Change the choices ``ways`` so that none needs ``shared``, if the total falls; return whether it did."""
         ways = [(c, operand) for c, operand in ways if self.uses[c] and operand in self.choice[c][2]]
         if not self._may_pay(ways):
@@ -667,7 +669,7 @@ class _Search:
             self._take_cheapest(c, lambda node: user in node[2])
         return self._kept(undo, total)
 
-    def _may_pay(self, ways: Sequence[tuple[int, int]]) -> bool:
+    def _may_pay(self, ways: Sequence[_Way]) -> bool:
         """Whether nodes without these operands may cost less than giving up the nodes with them frees."""
         needed, paid = self.needed, self.paid
         # two uses may lead to one class, by one operand or by two
