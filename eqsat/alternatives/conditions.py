@@ -37,9 +37,10 @@ class ConditionNodes(KindNodes):
                 yield self.classes.own_node(self.theory.junction(term.op, shorter))
 
     def at_ends(self, term: Expr) -> Iterator[Node]:
-        """``x == 3 and y == 7``, where these are the most, is ``10 <= x + y``; ``x < 3 or y < 7`` is ``x + y < 10``.
+        """``x == 3 and y == 7`` is ``10 <= x + y`` where 3 and 7 are the maxima; ``x < 3 or y < 7`` is ``x + y < 10``.
 
-        So is a comparison that holds where all terms of a sum are at an end, or fails only there, with any multiples.
+        Likewise a comparison of a sum that holds only where all its terms are at an end, or fails only there: there the
+        coefficients do not matter.
         """
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
         for above in (True, False) if term in members else (term.op == "and",):
@@ -60,9 +61,9 @@ class ConditionNodes(KindNodes):
 
     @provides("merged comparisons")
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:
-        """``x < y and x < z`` is ``x < min(y, z)``; so for ``or``.
+        """``x < y and x < z`` is ``x < min(y, z)``, and ``or`` has a maximum.
 
-        Of comparisons that share a term, or, if ``alike``, that share nothing but a literal.
+        The comparisons share a term or, if ``alike``, a literal alone.
         """
         op, members = term.op, chain_members(term, term.op)
         if len(members) > LIMITS.compared_sides:
@@ -111,7 +112,7 @@ class ConditionNodes(KindNodes):
 
     def _all_below(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
         """``x < z and x < w and y < z and y < w`` is ``max(x, y) < min(z, w)``; so for ``or``."""
-        # by one side and the constant that the other has more, the members by their other side
+        # members say 0 <= upper - lower + gap: by lower side and gap, the members by upper side
         beyond: dict[tuple[LinearForm, int], dict[LinearForm, Expr]] = defaultdict(dict)
         for member, form in above:
             lower, upper = self._sides(form)
@@ -133,7 +134,7 @@ class ConditionNodes(KindNodes):
             return
 
     def _sides(self, form: LinearForm) -> tuple[LinearForm, LinearForm]:
-        """What a sum subtracts and what it adds beside its constant, each remainder as a whole."""
+        """What a sum subtracts and what it adds besides its constant; remainders stay whole."""
         left, sides = LinearForm(form.terms, 0), [ZERO, ZERO]
         for atom, coefficient in form.terms.items():
             n = literal_divisor(atom)
@@ -147,16 +148,16 @@ class ConditionNodes(KindNodes):
             sides[k > 0] = sides[k > 0].plus(atom_form(atom), abs(k))
         return sides[0], sides[1]
 
-    def _apart(self, op: str, members: Sequence[Expr], pair: Sequence[Expr]) -> Node:
-        """A junction as that of a pair of its members, and the others."""
-        rest = [member for member in members if member not in pair]
-        return self.node(op, *[self.theory.junction(op, part) for part in (pair, rest)])
+    def _apart(self, op: str, members: Sequence[Expr], some: Sequence[Expr]) -> Node:
+        """A junction as that of two junctions, of some members and of the others."""
+        rest = [member for member in members if member not in some]
+        return self.node(op, *[self.theory.junction(op, part) for part in (some, rest)])
 
     @provides("other comparisons")
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
         """``0 <= n*A + B`` is ``0 <= A + B//n``, where that spares products, a remainder or a constant.
 
-        Of a quotient of two values the lower digits choose how the higher compare.
+        If ``B//n`` has two values, it is also a selection between the comparisons of ``A`` with each of them.
         """
         form = cast(LinearForm, self._above_zero(term))
         n = max(map(abs, form.terms.values()))
@@ -172,24 +173,24 @@ class ConditionNodes(KindNodes):
             yield self.node("where", *[self.theory.at_least_zero(end) for end in ends])
 
     def _divided(self, above: LinearForm, below: LinearForm, n: int) -> Iterator[Node]:
-        """``0 <= n*above + below`` by the quotient of what is ``below``, if that is one and a shift."""
+        """``0 <= n*above + below`` by ``below // n``, if that is a single term and a shift."""
         quotient = self.theory.quotient_by(below, n) if is_power_of_two(n) and above.terms and below.terms else ZERO
         if len(quotient.terms) == 1:
             yield from self._never_negative(above.plus(quotient))
 
     def _never_negative(self, form: LinearForm) -> Iterator[Node]:
-        """The comparison that says that a form is not below zero, as it is and with terms moved across."""
+        """The comparison that says that a form is at least zero, as it is and with terms moved across."""
         comparison = make("le", const(-form.constant), to_expr(LinearForm(form.terms, 0)))
         yield "le", None, self.operands(comparison)
         yield from self.moved(comparison)
 
     def in_parts(self, term: Expr) -> Iterator[Node]:
-        """A comparison without the constant that a quotient takes, or by its two terms apart."""
+        """A comparison whose constant a quotient takes in, or as two comparisons, one for each of its terms."""
         form = self._above_zero(term)
         if form is None or len(form.terms) < 2:
             return
         n = max(map(abs, form.terms.values()))
-        # between two sides a constant is added, but for one that says that they differ
+        # -1 and 0 need no addition: they make the comparison of the two sides strict or not
         period = max(-form.constant, form.constant + 1)
         has_two_sides = len({k > 0 for k in form.terms.values()}) == 2
         if has_two_sides and 1 < period <= n and is_power_of_two(period):
@@ -235,7 +236,7 @@ class ConditionNodes(KindNodes):
             yield "lt" if strict else "le", None, sides[::-1] if is_least else sides
 
     def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
-        """``limit <= above - below``, or its denial, as ``x < min(y, 4)``, and as ``max(x, y + 4) < z``."""
+        """``limit <= above - below``, or else its denial, with minima on one side and as maxima on the other."""
         if is_least:
             yield self.node("lt", below, above.shifted(1 - limit))
         else:
@@ -264,7 +265,7 @@ class ConditionNodes(KindNodes):
                 for constant in dict.fromkeys((0, total.constant)):
                     part = LinearForm({atom: k}, constant)
                     rest = total.plus(part, -1)
-                    # 0 <= rest + part, and so for what is zero
+                    # total is rest + part: 0 <= total is -rest <= part, and -part <= rest
                     if (k != 1 or constant) and self._is_needed(part, needed):
                         yield self.node(op, rest.times(-1), part)
                     if (k != -1 or constant) and self._is_needed(part.times(-1), needed):
@@ -283,7 +284,7 @@ class ConditionNodes(KindNodes):
 
 
 def _is_at_end(member: Expr, above: bool) -> bool:
-    """Whether a comparison with a literal holds at one end of the range alone; if not ``above``, all but there."""
+    """Whether a comparison with a literal holds at one end of the range alone; if not ``above``, fails there alone."""
     if member.op == "le" and member.args[0].op == "const":
         literal, form = member.args
         return form.vmax == literal.vmin if above else form.vmin == literal.vmin - 1
@@ -294,6 +295,6 @@ def _is_at_end(member: Expr, above: bool) -> bool:
 
 
 def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
-    """What a sum adds and what it subtracts, beside its constant."""
+    """What a sum adds and what it subtracts, besides its constant."""
     above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
     return above, above.plus(LinearForm(form.terms, 0), -1)

@@ -1,4 +1,4 @@
-"""E-nodes of minima and maxima: a sum enters what it is added to, operands are taken together, intervals clamp."""
+"""E-nodes of minima and maxima: with a sum inside or outside, as one operand and the others, or as a clamp."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ExtremeNodes(KindNodes):
         op = "min" if form.terms[atom] > 0 else "max"
         yield from self._clamp(form)
         if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
-            # a maximum to subtract from, in place of a negation
+            # a maximum from which the others are subtracted, in place of a negation
             others = form.plus(atom_form(atom), 1).times(-1)
             yield self.sum_node([(atom_form(atom).times(-1), 1), (others, -1)])
         step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
@@ -39,29 +39,29 @@ class ExtremeNodes(KindNodes):
             rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)])
-        many = self.classes.is_crowded()
-        for common in dict.fromkeys([_common(cases)] if many else [_common(cases), _shared(cases)]):
+        is_crowded = self.classes.is_crowded()
+        for common in dict.fromkeys([_common(cases)] if is_crowded else [_common(cases), _shared(cases)]):
             apart = form.plus(common, -1)
             # min(x + z, y + z) is min(x, y) + z
             if apart != form and apart.addends() > 1:
                 yield self.sum_node([(apart, 1), (common, 1)])
                 # a maximum is a minimum that is subtracted, which needs no negation
-                is_negated = not many and any(_is_negated(case.plus(common, -1)) for case in cases)
+                is_negated = not is_crowded and any(_is_negated(case.plus(common, -1)) for case in cases)
                 for kept, other, turned in ((apart, common, False), (common, apart, is_negated)):
                     if turned or all(k < 0 for k in other.terms.values()):
                         yield self.sum_node([(kept, 1), (other.times(-1), -1)])
-        if not many and len(form.terms) > 1:
+        if not is_crowded and len(form.terms) > 1:
             yield from self._with_literals_outside(form)
         if len(form.terms) > 1 and (
-            many or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
+            is_crowded or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
         ):
             # the rest would be computed in every operand
             return
         if len(cases) == 2:
             yield self.node(op, *cases)
             return
-        if many or len(cases) > LIMITS.parted_operands:
-            # one after the other there would be as many parts, each as long again
+        if is_crowded or len(cases) > LIMITS.parted_operands:
+            # with one operand apart at a time there would be as many parts as operands, each nearly as long
             half = len(cases) // 2
             halves = [extreme_of_needed(self.theory, op, part) for part in (cases[:half], cases[half:])]
             yield self.node(op, *halves)
@@ -110,7 +110,7 @@ class ExtremeNodes(KindNodes):
 
 
 def _is_negated(form: LinearForm) -> bool:
-    """Whether a form is minus another, without a constant that would take that from it."""
+    """Whether a form has no constant and only negative terms."""
     return not form.constant and bool(form.terms) and all(k < 0 for k in form.terms.values())
 
 

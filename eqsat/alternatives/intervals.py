@@ -1,4 +1,4 @@
-"""Conditions as intervals of sums that are there: decided at every point of their variables."""
+"""Conditions as intervals of sums that have a class, found by evaluation at every point of their variables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _compared(
         if domain_size(names) > THEORY_LIMITS.condition_points:
             continue
         own = compared_sum(condition)
-        # of fewer variables it is no interval, unless it does not depend on the others
+        # a condition on variables that a sum lacks is no interval of that sum
         directions = [f for d, f in _over(frozenset(names), sums).items() if d not in own]
         pairs += len(directions)
         signs = _signs(own[0]) if own else None
@@ -90,7 +90,7 @@ def _decided(builder: Builder, names: tuple[Expr, ...], compared: _Compared) -> 
 
 
 def worth_reading(condition: Expr) -> bool:
-    """Whether another alternative may be cheaper: not for a variable beside a literal."""
+    """Whether a condition may be evaluated, and an alternative be cheaper: not than a variable beside a literal."""
     if condition.op in COMPARISONS:
         if condition.args[0].is_bool or {a.op for a in condition.args} <= {"var", "const"}:
             return False
@@ -112,7 +112,7 @@ def compared_sum(condition: Expr) -> list[LinearForm]:
 
 
 def _signs(form: LinearForm) -> LinearForm | None:
-    """The sum of variables without their multiples, ``x - y`` of ``3*x - 4*y``; ``None`` if there are none."""
+    """The sum of variables without coefficients, ``x - y`` of ``3*x - 4*y``; ``None`` if that is nothing new."""
     if len(form.terms) < 2 or not form.is_affine() or all(abs(k) == 1 for k in form.terms.values()):
         return None
     return LinearForm({v: 1 if k > 0 else -1 for v, k in form.terms.items()}, 0)
@@ -121,7 +121,7 @@ def _signs(form: LinearForm) -> LinearForm | None:
 def _over(
     names: frozenset[Expr], sums: Mapping[frozenset[Expr], Mapping[LinearForm, LinearForm]]
 ) -> dict[LinearForm, LinearForm]:
-    """By direction, the sums over just these variables, and what longer ones have of them."""
+    """By direction, the sums over just these variables, and the parts of longer ones over them."""
     found = dict(sums.get(names, {}))
     for wider, of_direction in sums.items():
         if 1 < len(names) < len(wider) and names < wider:
@@ -134,7 +134,7 @@ def _over(
 
 
 def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
-    """The node that compares ``form``, with these values, such that it holds where it should; ``None`` if none."""
+    """The node that compares ``form``, of which these are the values, and holds just there; ``None`` if none does."""
     inside = values[holds]
     low, high = int(inside.min()), int(inside.max())
     outside = values[~holds]

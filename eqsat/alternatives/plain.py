@@ -42,7 +42,7 @@ class PlainClasses:
         self.values: dict[int, Value] = {}
         self._ids: dict[Value, int] = {}
         self._indices = _Indices(graph)
-        # those of which a class, or the class of an atom, speaks
+        # the indices of reductions that a class, or the class of an atom, speaks of, as bits
         self._bits = self._indices.of
         self._of_atom: dict[Expr, int] = {}
         self._next = max(graph.classes, default=-1) + 1
@@ -88,13 +88,13 @@ class PlainClasses:
     def add_node(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself or an index that the class does not speak of.
 
-        Whether the class has the node now.
+        Return whether the class has the node now.
         """
         nodes = self.graph.classes[c]
         if node in nodes:
             return True
         if self._bits and c not in self._bits:
-            # a joined condition is new, and has the indices of its members
+            # only the class of a new junction has none yet: it has those of its members
             self._bits[c] = self._indices.below(c, node)
             self._indices.weigh(c)
         if c in node[2] or (self._bits and self._indices.below(c, node) & ~self._bits[c]):

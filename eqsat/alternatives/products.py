@@ -37,7 +37,7 @@ class ProductNodes(KindNodes):
             # equal factors are neighbours: the square of every other one
             half = self.add_class(product_form(parts[::2]))
             yield "mul", None, (half, half)
-        # all ways to take it apart are as many as its different factors have subsets
+        # one factor at a time: the number of all ways grows exponentially with the factors
         for factor in dict.fromkeys(parts):
             yield self.node("mul", without_factor(atom, factor), read(factor))
         for product in self._products:
@@ -52,7 +52,7 @@ class ProductNodes(KindNodes):
         for atom in form.terms:
             for factor in dict.fromkeys(factors(atom)):
                 users.setdefault(factor, []).append(atom)
-        # by what they are multiplied with, a sum up to its sign and content: the sum of these factors
+        # by cofactor, a sum without its sign and content, the sum of the factors that have it
         cofactors: dict[LinearForm, LinearForm] = {}
         for factor, atoms in users.items():
             if len(atoms) < 2:
@@ -100,7 +100,7 @@ class ProductNodes(KindNodes):
 
     @cached_property
     def _multiples(self) -> list[LinearForm]:
-        """What variables are known to be, where that is a multiple of one atom."""
+        """The multiples of a single atom that variables are known to equal."""
         return [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
 
     @cached_property

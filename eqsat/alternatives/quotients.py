@@ -23,9 +23,9 @@ class QuotientNodes(KindNodes):
 
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
-        #: By class the quotients, by literals, of sums with a constant.
+        #: By class, the quotients by a literal whose dividend has a constant.
         self.of_shifted: dict[int, Expr] = {}
-        # other readings of quotients, which are written if what they divide is there
+        # quotients, each with another dividend and divisor; added if the atoms of that dividend have classes
         self._nested: list[tuple[Expr, LinearForm, LinearForm]] = []
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
@@ -38,7 +38,7 @@ class QuotientNodes(KindNodes):
             yield from self._by_literal(dividend, n)
             low, high = self.theory.plain_bounds(dividend)
             if low < 0 and high < n and not is_power_of_two(n):
-                # the opposite divides what is never negative
+                # the dividend of the opposite is never negative
                 yield self.sum_node([(atom_form(atom).times(-1), -1)])
             self._nested += [(atom, of.dividend, of.divisor) for of in self.theory.divisions(atom)[1:]]
             self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
@@ -94,9 +94,9 @@ class QuotientNodes(KindNodes):
                         yield self.sum_node([(remainder, k)], rest)
 
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
-        """``(x + n-1)//n*n - x`` is ``-x % n``, also in longer sums, and ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
+        """What is missing to the next multiple of ``n``, also in longer sums: ``(x + n-1)//n*n - x`` is ``-x % n``.
 
-        What is missing to the next multiple of ``n``, and how many multiples lie between.
+        And how many multiples lie between two values: ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
         """
         if len(form.terms) > LIMITS.wide_sum:
             return
@@ -135,7 +135,7 @@ class QuotientNodes(KindNodes):
                 continue
             rest = form.plus(atom_form(quotient), -k)
             own, others = variables.of(quotient), reduce(or_, map(variables.of, rest.terms))
-            # its quotient has the variables of both; what is written as dividend and quotient is a remainder anyway
+            # rest // n is not that quotient if it lacks variables of it; a plain remainder has its node already
             is_plain = literal_divisor(quotient) == n and self.theory.inner(quotient.args[0]) == rest
             if is_plain or own & others != own or all(j % n == 0 for j in rest.terms.values()):
                 continue
@@ -149,7 +149,7 @@ class QuotientNodes(KindNodes):
                     yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * left.constant))
 
     def _never_negative_opposite(self, form: LinearForm, n: int) -> LinearForm | None:
-        """``7 - A//5`` and as many ``n`` as make it a quotient of what is never negative, which costs less."""
+        """``7 - A//5`` plus the multiple of ``n`` by which it is never negative, so that its remainder costs less."""
         ((atom, k), *others) = form.terms.items()
         low, _ = self.theory.bounds(form)
         if others or k != -1 or low >= 0 or not is_finite(low) or is_power_of_two(literal_divisor(atom)):
@@ -189,7 +189,7 @@ class QuotientNodes(KindNodes):
                 continue
             rest = form.plus(atom_form(atom), -coefficient).times(n)
             dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
-            # of a minimum the rest may cancel what one operand has
+            # the rest may cancel terms of one operand of a minimum
             if len(dividend.terms) <= len(inner.terms) + dividend.has_minimum():
                 yield from self._by_literal(dividend, n)
 
@@ -207,7 +207,7 @@ class QuotientNodes(KindNodes):
         return self.sum_node([(whole, k)], form.plus(whole, -k))
 
     def shifted(self, atom: Expr, by: int) -> int | None:
-        """The class of ``A//n + by``, written as a quotient alone; ``None`` if that has a sign to be mended."""
+        """The class of ``A//n + by`` as one quotient; ``None`` if its dividend may be negative and that costs more."""
         n = atom.args[1].vmin
         dividend = self.theory.inner(atom.args[0]).shifted(n * by)
         if not is_power_of_two(n) and self.theory.plain_bounds(dividend)[0] < 0:
@@ -219,7 +219,7 @@ class QuotientNodes(KindNodes):
 
     @provides("nested quotients", otherwise=lambda self: None)
     def add_nested(self) -> None:
-        """Add other readings of the quotients written so far, if all that they divide is there."""
+        """Add the other dividends and divisors of quotients, if all atoms of that dividend have classes."""
         nested, self._nested = self._nested, []
         for atom, dividend, divisor in nested:
             if all(a.op == "var" or atom_form(a) in self.classes for a in dividend.terms):
@@ -241,7 +241,7 @@ class QuotientNodes(KindNodes):
     def _by_literal(self, dividend: LinearForm, n: int) -> Iterator[Node]:
         """``dividend // n``, and the same by other dividends."""
         c = self.add_class(dividend)
-        # the sign of the numerator is worth knowing well: it decides the price
+        # the sign of the dividend decides the price, so its bounds are found with more effort
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.add_class(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or dividend.has_minimum():

@@ -25,9 +25,9 @@ class SelectionNodes(KindNodes):
 
     @provides("sums in selections")
     def entered(self, form: LinearForm) -> Iterator[Node]:
-        """The rest of a sum may enter a selection: ``where(c, x, y) + z`` is ``where(c, x + z, y + z)``.
+        """``where(c, x, y) + z`` is ``where(c, x + z, y + z)``, if ``z`` is short or cancels terms of a branch.
 
-        If it is short, or cancels what a branch has. Selections by one condition are one.
+        Selections by the same condition become one.
         """
         parts: dict[Expr, LinearForm] = {}
         for atom, k in form.terms.items():
@@ -64,7 +64,7 @@ class SelectionNodes(KindNodes):
         return found
 
     def beside(self, form: LinearForm, rest: LinearForm) -> Node:
-        """``form`` as ``rest`` and a selection between literals."""
+        """``form`` as ``rest`` and what that leaves, a selection between literals."""
         part = form.plus(rest, -1)
         sign = -1 if not part.constant and part.sign() < 0 else 1
         return self.sum_node([(rest, 1), (part.times(sign), sign)])
@@ -87,7 +87,7 @@ class SelectionNodes(KindNodes):
                 self._absorb_constant(c, choice, uses)
 
     def _step_from_one(self, classes: Sequence[int], choice: Choice) -> None:
-        """Choose ``y + 7`` as ``(y + 3) + 4`` if ``y`` has a selection and no other use: ``y + 3`` may take it in."""
+        """Choose ``y + 7`` as ``(y + 3) + 4`` if ``y`` has a selection, which may take in the 3, and no other use."""
         uses = _uses(classes, choice)
         # by sum, the classes that add a literal to it, with the literal
         steps: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -109,7 +109,7 @@ class SelectionNodes(KindNodes):
                         choice[c] = node
 
     def _absorb_constant(self, c: int, choice: Choice, uses: Mapping[int, int]) -> None:
-        """Add the sum that ``choice`` has for a class, its constant in the literals of a selection if it has one."""
+        """Add to a class its chosen sum with the constant in the literals of a selection, if the sum has one."""
         constant, terms = _added_up(c, choice, uses)
         selections = [a for a in terms if choice[a][0] == "where"]
         if selections and constant:
@@ -152,7 +152,7 @@ def _uses(classes: Iterable[int], choice: Choice) -> Counter[int]:
 
 
 def _added_up(c: int, choice: Choice, uses: Mapping[int, int]) -> tuple[int, dict[int, int]]:
-    """The constant and the classes that ``choice`` adds for a class, also in sums that nothing else uses."""
+    """The constant and the classes that ``choice`` adds for a class, through sums that nothing else uses."""
     constant, terms, pending = 0, {c: 1}, [c]
     while pending:
         op, payload, args = choice[a := pending.pop()]
