@@ -26,7 +26,6 @@ class ExtremeNodes(KindNodes):
         atom = self.theory.outer_minimum(form)
         if atom is None:
             return
-        op = "min" if form.terms[atom] > 0 else "max"
         yield from self._clamp(form)
         if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
             # a maximum from which the others are subtracted, in place of a negation
@@ -40,9 +39,19 @@ class ExtremeNodes(KindNodes):
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)])
         is_crowded = self.classes.is_crowded()
+        yield from self._with_terms_outside(form, cases, is_crowded)
+        if len(form.terms) > 1:
+            if not is_crowded:
+                yield from self._with_literals_outside(form)
+            if is_crowded or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form])):
+                # the rest would be computed in every operand
+                return
+        yield from self._of_cases("min" if step > 0 else "max", cases, is_crowded)
+
+    def _with_terms_outside(self, form: LinearForm, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
+        """``min(x + z, y + z)`` is ``min(x, y) + z``."""
         for common in dict.fromkeys([_common(cases)] if is_crowded else [_common(cases), _shared(cases)]):
             apart = form.plus(common, -1)
-            # min(x + z, y + z) is min(x, y) + z
             if apart != form and apart.addends() > 1:
                 yield self.sum_node([(apart, 1), (common, 1)])
                 # a maximum is a minimum that is subtracted, which needs no negation
@@ -50,25 +59,19 @@ class ExtremeNodes(KindNodes):
                 for kept, other, turned in ((apart, common, False), (common, apart, is_negated)):
                     if turned or all(k < 0 for k in other.terms.values()):
                         yield self.sum_node([(kept, 1), (other.times(-1), -1)])
-        if not is_crowded and len(form.terms) > 1:
-            yield from self._with_literals_outside(form)
-        if len(form.terms) > 1 and (
-            is_crowded or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
-        ):
-            # the rest would be computed in every operand
-            return
+
+    def _of_cases(self, op: str, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
+        """An extreme of several values as that of two: of these, of its halves, or of one and the others."""
         if len(cases) == 2:
             yield self.node(op, *cases)
-            return
-        if is_crowded or len(cases) > LIMITS.parted_operands:
+        elif is_crowded or len(cases) > LIMITS.parted_operands:
             # with one operand apart at a time there would be as many parts as operands, each nearly as long
             half = len(cases) // 2
-            halves = [extreme_of_needed(self.theory, op, part) for part in (cases[:half], cases[half:])]
-            yield self.node(op, *halves)
-            return
-        for index, case in enumerate(cases[: LIMITS.last_operands]):
-            others = extreme_of_needed(self.theory, op, cases[:index] + cases[index + 1 :])
-            yield self.node(op, others, case)
+            yield self.node(op, *[extreme_of_needed(self.theory, op, part) for part in (cases[:half], cases[half:])])
+        else:
+            for index, case in enumerate(cases[: LIMITS.last_operands]):
+                others = extreme_of_needed(self.theory, op, [*cases[:index], *cases[index + 1 :]])
+                yield self.node(op, others, case)
 
     def _with_literals_outside(self, form: LinearForm) -> Iterator[Node]:
         """``min(x + a, 0) + min(y + b, 0)`` is ``min(x, -a) + min(y, -b) + (a + b)``: one literal is added."""
