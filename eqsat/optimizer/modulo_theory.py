@@ -286,8 +286,10 @@ class ModuloTheory(Optimisation):
 
     def _best_of_all(self, builder: Builder, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
         """The terms by the best of all choices, unless these cost no more than those of ``choice``."""
+        found = self._exactly(builder.graph, choice)
+        self.bound = found.bound
         # classes that become the same term are paid twice in the e-graph, once here
-        proved = builder.root_terms(self._exactly(builder.graph, choice))
+        proved = builder.root_terms(found.choice)
         return min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
 
     @provides("flat index", otherwise=lambda self, base, terms: terms)

@@ -16,7 +16,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import Spent
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.extract.exact import exact
+from eqsat.extract.exact import Exact, exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
@@ -189,15 +189,13 @@ class Optimisation(ABC):
         around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
         return next((t for t in around if division in topological([t.args[0]])), None)
 
-    def _exactly(self, graph: EGraph, start: Choice) -> Choice:
-        """The cheapest choice over ``graph`` that can be found in the time left; its bound is noted."""
+    def _exactly(self, graph: EGraph, start: Choice) -> Exact:
+        """The cheapest choice over ``graph`` that can be found in the time left, and what none costs less than."""
         with self.spent.during("extract"):
             found = exact(Priced.of(graph, self.model), start, self._seconds_left())
-        # of graphs for different gates, which may share terms, the most expensive is a bound for all
-        self.bound = max(self.bound or 0, found.bound)
         if found.bound < found.cost and self.stop == "saturated":
             self.stop = "time"
-        return found.choice
+        return found
 
     def _has_time(self) -> bool:
         """Whether there is time left for what may improve the answer; the result says so if there is none."""

@@ -117,8 +117,11 @@ class Extraction(Optimisation):
             choice = self._best(built, graph)
         terms = built.terms(choice, graph)
         if self.extract == "exact":
+            found = self._exactly(graph, choice)
+            # the first graph is the whole one
+            self.bound = found.bound if self.bound is None else self.bound
             # classes that become the same term are paid twice in the e-graph, once here
-            terms = self._cheapest(terms, built.terms(self._exactly(graph, choice), graph))
+            terms = self._cheapest(terms, built.terms(found.choice, graph))
         return terms
 
     def _best(self, built: Built, graph: EGraph) -> Choice:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
 from eqsat.egraph.trace import NO_ROOTS, ONE_BY_ONE
-from eqsat.extract.select import Choice, ProductPrices
+from eqsat.extract.select import ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const
@@ -30,12 +30,14 @@ from eqsat.theory.structural import StructuralArithmetic
 class _Group:
     """Roots that matter under the same facts.
 
-    ``stop`` says why the last saturation ended, ``part`` has its e-graph.
+    ``stop`` says why the last saturation ended, ``part`` has its e-graph, and no choice over that costs less than
+    ``bound``.
     """
 
     facts: tuple[Expr, ...]
     members: list[int]
     part: Part | None = None
+    bound: int | None = None
     stop: str = "time"
 
 
@@ -71,6 +73,8 @@ class RulesAlone(Optimisation):
             waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
             nodes *= LIMITS.nodes_grow
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
+        # groups may share terms: what one costs at least is what all do, but the sum is not
+        self.bound = max([group.bound for group in groups if group.bound is not None], default=None)
         parts = tuple([group.part for group in groups if group.part is not None])
         # roots that never matter are in no part
         snapshot = Snapshot(parts, self.lazy) if parts or self.stop == "saturated" else None
@@ -138,13 +142,12 @@ class RulesAlone(Optimisation):
                 budget = replace(self.budget, nodes=min(max(nodes, 2 * term_count(given)), self.budget.nodes))
                 with self._blaming_facts():
                     group.stop = run_rules(builder, rules, budget, self.spent, self.has_own_rules, left).stop
-                choice, terms = self._chosen(builder, wanted)
+                terms = self._chosen(group, builder, wanted)
             except OverdueError:
                 break
             except TooWideError:
                 # in this form a product has more digits than are accepted
                 return found
-            group.part = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice)
             best = self._cheaper(group, found, terms)
             if best is found or group.stop == "time" or _is_last(group, given, best):
                 return best
@@ -164,14 +167,17 @@ class RulesAlone(Optimisation):
         builder.grow()
         return builder, [builder.add_class(value) for value in values]
 
-    def _chosen(self, builder: Builder, wanted: Sequence[int]) -> tuple[Choice, list[Expr]]:
-        """The cheapest choice found for the roots, and their terms."""
+    def _chosen(self, group: _Group, builder: Builder, wanted: Sequence[int]) -> list[Expr]:
+        """The terms of the roots of ``group`` by the cheapest choice found; the group keeps the e-graph."""
+        bound = None
         with self.spent.during("extract"):
             choice, _ = Chooser(builder, ProductPrices(self.model), self.extract == "tree").choose()
         if self.extract == "exact":
-            choice = self._exactly(builder.graph, choice)
+            found = self._exactly(builder.graph, choice)
+            choice, bound = found.choice, found.bound
         terms = builder.terms(choice, wanted)
-        return choice, [terms[c] for c in wanted]
+        group.part, group.bound = Part(builder.graph, tuple(zip(group.members, wanted, strict=True)), choice), bound
+        return [terms[c] for c in wanted]
 
     def _cheaper(self, group: _Group, found: list[Expr], terms: Sequence[Expr]) -> list[Expr]:
         """``found`` with these terms for the roots of ``group``, unless all together cost no less."""

@@ -346,3 +346,12 @@ def test_a_sum_with_a_number_beyond_64_bits_is_not_taken_from_the_rules():
     # they never had it, as it is no number of egglog's
     term = "(k - j*4294967296)//2*17179869184 + (k - j*4294967296)*8589934592"
     assert optimize(term, j=(0, 3), k=(-3, 2), theory=False).check().equal
+
+
+def test_what_exact_extraction_proves_without_gates_is_no_bound_under_them():
+    options = {"gates": ["x%4 == 0", "y < 4"], "theory": False, "x": (0, 7), "y": (0, 7)}
+    result = optimize(["min(y, x)*x", "min(y, x)%3"], extract="exact", **options)
+    cheapest = result.extract("latency", "exact")
+    assert (cheapest.cost, result.stop) == (6, "saturated")
+    assert result.bound is not None
+    assert result.bound <= cheapest.cost
