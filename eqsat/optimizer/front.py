@@ -174,7 +174,7 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
                 f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"
             )
         result = run.run(engine)
-    return result if hidden is given else with_divisions(result, given, hidden, result.model)
+    return result if hidden is given else with_divisions(result, given, hidden, extract == "tree")
 
 
 #: What :func:`optimize` takes by name.

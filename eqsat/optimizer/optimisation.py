@@ -220,11 +220,7 @@ class Optimisation(ABC):
 
         Terms in the forms of :func:`reduced` are priced by the ``model`` that was given.
         """
-        model = model or self.model
-        if self.extract != "tree":
-            return min(one, other, key=lambda exprs: cost_of(exprs, model))
-        costs = costs_alone([*one, *other], model)
-        return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
+        return cheapest(one, other, model or self.model, alone=self.extract == "tree")
 
     @abstractmethod
     def run(self, engine: str) -> Result:
@@ -356,6 +352,14 @@ class Optimisation(ABC):
             trace=trace,
             snapshot=snapshot,
         )
+
+
+def cheapest(one: Sequence[Expr], other: Sequence[Expr], model: CostModel, alone: bool) -> list[Expr]:
+    """The roots that cost less, ``one`` if neither do: each ``alone``, or all together."""
+    if not alone:
+        return [*min(one, other, key=lambda exprs: cost_of(exprs, model))]
+    costs = costs_alone([*one, *other], model)
+    return [min(pair, key=costs.__getitem__) for pair in zip(one, other, strict=True)]
 
 
 @contextmanager

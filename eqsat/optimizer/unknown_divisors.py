@@ -14,7 +14,6 @@ from functools import partial, reduce
 from math import inf
 from operator import or_
 
-from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import TRUE, Expr, any_buffer, const, make, rebuild
@@ -22,6 +21,7 @@ from eqsat.lang.functions import load, maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.lang.traversal import VariableSets, chain_members, may_divide_by_zero, topological, with_users
 from eqsat.optimizer.limits import LIMITS
+from eqsat.optimizer.optimisation import cheapest
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
@@ -179,21 +179,22 @@ def _evaluated_always(given: Input, divisions: Sequence[Expr]) -> set[Expr]:
     return {division for division, bit in bits.items() if bit & always}
 
 
-def with_divisions(result: Result, given: Input, hidden: Input, model: CostModel) -> Result:
-    """The result for the input ``given``, as ``hidden`` was optimised; the input itself if that costs less."""
-    exprs = tuple(rebuild(result.exprs, partial(_restored, elsewhere=_evaluated_elsewhere(result))))
+def with_divisions(result: Result, given: Input, hidden: Input, alone: bool) -> Result:
+    """The result for the input ``given``, as ``hidden`` was optimised; the input itself if that costs less.
+
+    Costs are compared for each root ``alone``, or for all together.
+    """
+    found = rebuild(result.exprs, partial(_restored, elsewhere=_evaluated_elsewhere(result)))
+    exprs = cheapest(found, given.roots, result.model, alone)
     facts = [*given.facts, *rebuild([*hidden.facts, *_nowhere_zero(result.before)], _restored)]
-    before, after = cost_of(given.roots, model), cost_of(exprs, model)
-    if after > before:
-        exprs, after = given.roots, before
     return replace(
         result,
         before=given.roots,
-        exprs=exprs,
+        exprs=tuple(exprs),
         constraints=tuple(dict.fromkeys(facts)),
         gates=given.gates,
-        cost_before=before,
-        cost=after,
+        cost_before=cost_of(given.roots, result.model),
+        cost=cost_of(exprs, result.model),
         bound=None,
         snapshot=None,
     )

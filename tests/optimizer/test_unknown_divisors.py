@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from strategies import expressions, grid
 
 from eqsat.egraph.budget import Budget
+from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr
@@ -138,6 +139,13 @@ def test_what_needs_bounds_knows_those_of_a_division_that_is_kept(text, answer, 
     for d in (1, 2, 3):
         point = {"x": 7, "y": 5, "d": d}
         assert value(result.expr, point) == value(result.before[0], point)
+
+
+def test_each_root_costs_no_more_alone_though_its_division_is_kept_from_zero():
+    roots = ["x%5 + x//5*5", "where(0 < x or d == y, x, where(d == e, x, 0))%d"]
+    result = optimize(roots, unknown_divisors="keep", extract="tree", x=(-3, 4), y=(0, 5), d=(-1, 3), e=(0, 2))
+    assert str(result.exprs[0]) == "x"
+    assert cost_of([result.exprs[1]], result.model) <= cost_of([result.before[1]], result.model)
 
 
 def test_the_default_refuses():
