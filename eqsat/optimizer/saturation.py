@@ -336,10 +336,12 @@ def _tables(rules: tuple[Rule, ...], spent: Spent, deadlines: Deadlines) -> Iter
     """Tables for this thread alone, compiled outside the clock if none are free."""
     free = _free_tables(rules)
     with spent.off_the_clock(deadlines):
-        # those of the process that this one was forked from are of no use
-        while free and free[-1].is_left:
-            free.pop()
-        tables = free.pop() if free else Tables(rules, frozenset([rule for rule in rules if not is_shipped(rule)]))
+        try:
+            # those of the process that this one was forked from are of no use
+            while (tables := free.pop()).is_left:
+                pass
+        except IndexError:
+            tables = Tables(rules, frozenset([rule for rule in rules if not is_shipped(rule)]))
     try:
         yield tables
     except Exception:

@@ -58,3 +58,12 @@ def test_optimisations_at_once_answer_as_one_by_one(theory: bool) -> None:
         return [optimize(t, x=(-9, 9), y=(1, 5), theory=theory, budget=budget).exprs for t in texts]
 
     assert in_two_threads(answers) == [answers(0)] * 2
+
+
+def test_tables_that_another_thread_takes_between_two_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Emptied(list[object]):
+        def __bool__(self) -> bool:
+            return True
+
+    monkeypatch.setattr("eqsat.optimizer.saturation._free_tables", lambda rules: Emptied())
+    assert optimize("min(x, y)*3 + max(x, y)*3", x=(0, 9), y=(0, 9)).stop == "saturated"
