@@ -1,8 +1,8 @@
 """The rows that an e-graph modulo the theory and egglog exchange, each once.
 
 A class becomes a row with what the theory knows of its values: a literal, an atom, or its normal form, a sum of
-multiples of atoms. Of its other nodes egglog gets those that rules may match; of sums these are a few of each class,
-the first and shorter ones (:class:`Insertion`).
+multiples of atoms. Of its other nodes egglog gets those that rules may match; of the sums of a class these are a few,
+the first ones and shorter ones (:class:`Insertion`).
 
 The rows that rules made are read (:class:`Reader`); they become e-nodes, or unite classes (:class:`Additions`). What
 rules of a user's own found atoms to equal is carried to the values in which these atoms stand.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from functools import partial, reduce
 from math import gcd
 from typing import Any, NamedTuple, cast
 
@@ -64,13 +65,13 @@ class Insertion:
     demand : Demand or None
         What bounds the sums that rules match, if no normal form does.
     count : int
-        How many classes egglog has.
+        The number of classes that egglog has.
     normal : dict from int to Node
-        By class its normal form, if that is a sum.
+        The normal form of each class in which it is a sum.
     apart : set of (int, Node)
         Nodes of classes that egglog is not given.
     containers : int
-        How many products, junctions, minima and maxima egglog was given.
+        The number of products, junctions, minima and maxima that egglog was given.
     is_cut : bool
         Whether there was no time to match a wide sum.
     """
@@ -91,26 +92,26 @@ class Insertion:
         self.apart: set[tuple[int, Node]] = set()
         self.containers = 0
         self.is_cut = False
-        # of each class the nodes that egglog has
+        # by class the nodes that egglog has
         self._held: list[set[Node]] = []
-        # the nodes that it has of classes that do not have them
+        # the nodes outside of their classes that it has
         self._matched_outside: set[tuple[int, Node]] = set()
-        # how many sums of a class rules match, and of how few terms
+        # by class the number of sums that rules match, and the fewest terms of these
         self._opened: dict[int, tuple[int, int]] = {}
-        # the classes whose own sums are not matched yet, and the nodes that are not matched any more
+        # the classes whose normal forms are not matched yet, and the nodes that are not matched any more
         self._waiting: set[int] = set()
         self._retired: set[tuple[int, Node]] = set()
-        # whether egglog is to be told what its own nodes are, and whether it has nodes that rules have not seen
+        # whether rows wait that say which class egglog's own nodes have, and whether rules have not matched some nodes
         self._has_links = False
         self._has_rows = False
         bounded = all(is_finite(v.vmin, v.vmax) for v in builder.leaves.values())
-        # larger numbers are not given to egglog
+        # egglog gets smaller numbers only
         self._largest = INFINITE if bounded else LARGEST_FINITE
 
     def insert(self, wait: bool = False) -> bool:
         """Give egglog the classes and nodes that it does not have; whether rules have anything new to match.
 
-        If they are to ``wait``, their rows are read with the next insertion.
+        With ``wait`` egglog reads their rows at the next insertion.
         """
         any_new = self.count < len(self.values) or self._has_links
         self._has_links = False
@@ -124,7 +125,7 @@ class Insertion:
             held = self._held[c]
             if self.demand is not None and c not in self.demand.needed:
                 continue
-            if len(nodes) > len(held) and not literal(self.values[c]) is not None:
+            if len(nodes) > len(held) and literal(self.values[c]) is None:
                 for node in nodes:
                     if node not in held:
                         held.add(node)
@@ -240,9 +241,7 @@ class Insertion:
                     op, payload, operands = node
                     if op == "sum" and not self._is_held_whole(payload):
                         continue
-                    if op in CONTAINERS:
-                        operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
-                    self.tables.retire(op, payload, operands)
+                    self.tables.retire(op, payload, self._members(op, operands) if op in CONTAINERS else operands)
 
     def _node(self, c: int, node: Node) -> None:
         """Insert one node, if rules may match it."""
@@ -255,7 +254,7 @@ class Insertion:
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return
         if op in CONTAINERS:
-            operands = tuple([m for a in operands for m in self._members(op, a, LIMITS.nested)])
+            operands = self._members(op, operands)
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
             self.add_row(c, op, payload, operands, OPEN)
         elif self.demand is not None and node != self.normal.get(c):
@@ -293,7 +292,10 @@ class Insertion:
         return self.has_own_rules or len(operands) <= LIMITS.derived_terms or all(map(self._is_atom, operands))
 
     def _is_wide(self, terms: Sized) -> bool:
-        """Whether a sum of these is one value to rules; if these are a user's own, or alone, unless there is time."""
+        """Whether a sum of these terms is too wide to be matched: it is one value to rules.
+
+        A user's own rules, and rules alone, match it nevertheless if there is time.
+        """
         if len(terms) <= ALTERNATIVES.wide_sum:
             return False
         if self.demand is None and not self.has_own_rules:
@@ -316,17 +318,17 @@ class Insertion:
         self._opened[c] = count + 1, min(shortest, length)
         return True
 
-    def _is_multiple(self, op: str, operands: Sequence[int]) -> bool:
-        """Whether a node is a product with a literal."""
-        return op == "mul" and any(literal(self.values[a]) is not None for a in operands)
+    def _members(self, op: str, operands: Sequence[int], depth: int = LIMITS.nested) -> tuple[int, ...]:
+        """The members of a container of ``op``: the operands, or those of a node of ``op`` in the class of each."""
+        return tuple([m for a in operands for m in self._members_of(op, a, depth)])
 
-    def _members(self, op: str, c: int, depth: int) -> list[int]:
-        """The members of a class for a container of ``op``: those of its own node of that operator, or itself."""
+    def _members_of(self, op: str, c: int, depth: int) -> tuple[int, ...]:
+        # a user's own rules may match a multiple as one factor
+        has_factors = self.has_own_rules and op == "mul"
         for kind, _, operands in self.classes[c] if depth else ():
-            # a user's own rules may match a multiple as one factor
-            if kind == op and not (self.has_own_rules and self._is_multiple(kind, operands)):
-                return [m for a in operands for m in self._members(op, a, depth - 1)]
-        return [c]
+            if kind == op and not (has_factors and any(literal(self.values[a]) is not None for a in operands)):
+                return self._members(op, operands, depth - 1)
+        return (c,)
 
 
 class Row(NamedTuple):
@@ -339,7 +341,7 @@ class Row(NamedTuple):
 
 
 class WrittenSum(NamedTuple):
-    """A sum of which terms are alike or zero, as it is: (coefficient, name of a class) pairs."""
+    """A sum that is not simplified: some of its terms are alike, or zero. Terms are (coefficient, name of a class)."""
 
     output: Any
     constant: int
@@ -354,7 +356,7 @@ class Reader:
         self._seen: set[tuple[Any, ...]] = set()
 
     def nodes(self, rows: Mapping[str, Any]) -> tuple[list[Row], list[WrittenSum]]:
-        """The nodes that were not read before, in time, and the sums among them that are not simplified."""
+        """The nodes that were not read before, in time, and those of them that are sums which are not simplified."""
         sums: list[WrittenSum] = []
         nodes: list[Row] = []
         for node in self._nodes(rows, sums):
@@ -451,7 +453,7 @@ class Additions:
         self.has_multiples = False
 
     def add(self, op: str, payload: Any, operands: tuple[int, ...]) -> int | None:
-        """The class of a node over classes, which has that node then; ``None`` if it is no term."""
+        """Add a node over classes to the class of its value; that class, or ``None`` if the node is no term."""
         value = self.value(op, payload, operands)
         if value is None:
             return None
@@ -460,7 +462,7 @@ class Additions:
         return c
 
     def unite(self, match: Match, c: int) -> None:
-        """Add to the class that a match is a part of what has the class ``c`` in place of that."""
+        """Add to the class that has the match as a part the node with the class ``c`` in the place of that part."""
         kept = match.rule.kept
         if kept == "sum" and (match.rest or match.constant or match.factor != 1):
             pairs = [*match.rest, (c, match.factor)]
@@ -479,7 +481,7 @@ class Additions:
             self.insertion.unite(c, other)
 
     def value(self, op: str, payload: Any, args: tuple[int, ...]) -> Value | None:
-        """The value of a new node; none if it is no term."""
+        """The value of a node over classes; ``None`` if it is no term."""
         values = [self.values[a] for a in args]
         if op == "sum":
             if not all(isinstance(v, LinearForm) for v in values):
@@ -488,15 +490,12 @@ class Additions:
             return combination(zip(cast(list[LinearForm], values), coefficients, strict=True), constant)
         terms = [*map(as_term, values)]
         try:
-            term = terms[0] if op in CONTAINERS else make(op, *terms)
-            for other in terms[1:] if op in CONTAINERS else ():
-                term = make(op, term, other)
-            return self.builder.value_of(term)
+            return self.builder.value_of(reduce(partial(make, op), terms) if op in CONTAINERS else make(op, *terms))
         except (TooWideError, TypeError, ValueError):
             return None
 
     def add_found(self, c: int, op: str, payload: Any, args: tuple[int, ...], is_held: bool = False) -> None:
-        """Add a node to a class; egglog has it, and if it ``is_held``, as one of that class."""
+        """Add a node that egglog has to a class; ``is_held`` says that egglog has it as one of that class."""
         if self.equations is not None:
             self.equations.note(c, self.value(op, payload, args))
         if op == "sum":
@@ -537,7 +536,7 @@ class Additions:
                 self.has_multiples = True
 
     def _add_members(self, c: int, op: str, members: tuple[int, ...]) -> None:
-        """Add the nodes of two operands that a container of these members is."""
+        """Add a container of these members as nodes of two operands each."""
         if len(members) == 1:
             return
         left = members[0]
@@ -551,7 +550,7 @@ class Additions:
         self.add_node(c, (op, None, tuple(sorted((left, members[-1])))))
 
     def add_node(self, c: int, node: Node, is_held: bool = False) -> None:
-        """Add a node to a class, unless that is a number; egglog has it if it ``is_held``."""
+        """Add a node to a class, unless that is a number; ``is_held`` says that egglog has it as one of that class."""
         if literal(self.values[c]) is not None or self._is_index(c):
             # an index that is always the same number keeps its name, by which reductions bind it
             return
@@ -573,7 +572,7 @@ class Additions:
         return atom is not None and atom.op == "var" and is_index(atom)
 
     def equate(self, c: int, other: int) -> None:
-        """Two classes that the rules found equal add each other's nodes."""
+        """Let two classes that the rules found equal have each other's nodes."""
         one, two = self.values[c], self.values[other]
         self._check(c, self.builder.graph.bounds[other])
         if self.equations is not None:
@@ -583,7 +582,7 @@ class Additions:
         self._add_equal(other, c)
 
     def _add_equal(self, c: int, other: int) -> None:
-        """Add to a class that it equals another one: of a condition it gains the nodes."""
+        """Add to a class a node that is another one; if they are conditions, the nodes of the other."""
         value = self.values[other]
         for node in [_itself(other, value)] if isinstance(value, LinearForm) else [*self.classes[other]]:
             self.add_node(c, node)
@@ -600,9 +599,9 @@ class Additions:
             )
 
     def rewrite(self) -> None:
-        """Let classes be chosen as their values in which atoms are written as what rules found them to equal.
+        """Add to classes their values in which atoms are replaced by what rules found them to equal.
 
-        To egglog these are classes of their own: of a sum that equals another, or zero, rules would make sums without
+        Egglog is not told that these are equal: of a sum that equals another, or zero, rules would make sums without
         end.
         """
         if self.equations is None:
@@ -627,14 +626,14 @@ class _Equations:
     def __init__(self, builder: Builder) -> None:
         self.builder, self.values = builder, builder.values
         self._equations: dict[tuple[Expr, Value], None] = {}
-        # what terms of the input equal that are no atoms, and how many of these equations these were rewritten with
+        # the same for terms of the input that are no atoms, and how many of these the input was rewritten with
         self._written: dict[tuple[Value, Value], None] = {}
         self._written_done = 0
-        # by class with how many of the equations it was rewritten
+        # by class the number of equations that it was rewritten with
         self._rewritten: dict[int, int] = {}
 
     def note(self, c: int, other: Value | None) -> None:
-        """Note what rules found an atom, or what the input writes, to equal, unless that follows from what is known."""
+        """Note what rules found an atom, or a term of the input, to equal, unless that follows from what is known."""
         value = self.values[c]
         atom = value.single() if isinstance(value, LinearForm) else value
         if other is None or other == value or (atom is None and not self.builder.input.writes(value)):
@@ -651,9 +650,9 @@ class _Equations:
             self._equations[atom, other] = None
 
     def rewrite(self) -> list[tuple[int, int]]:
-        """The classes with others whose values are theirs, in which atoms are written as what rules found.
+        """Pairs of a class and the class of its value in which atoms are replaced by what rules found them to equal.
 
-        In a sum around such an atom terms may cancel then, and a comparison may lose one on either side.
+        In a sum with such an atom terms may cancel then, and a comparison may lose one on either side.
         """
         equations = [*self._equations]
         pairs: list[tuple[int, int]] = []
@@ -679,7 +678,7 @@ class _Equations:
         return c
 
     def _rewritten_input(self) -> Iterator[tuple[int, int]]:
-        """The classes of terms of the input with those that these are with other values for what is no atom."""
+        """Pairs of the class of a term of the input and of that term with other values for what is no atom."""
         new = [*self._written][self._written_done :]
         self._written_done = len(self._written)
         together = [dict(reversed(self._written))] if len(self._written) > 1 and new else []

@@ -5,8 +5,8 @@ of a known class is added to it. For a new class the theory computes the normal 
 theory knows of its values goes back to egglog. Equal normal forms are one class. Two classes that a rule united, though
 the theory does not know them to be equal, get each other's e-nodes.
 
-What as rules would make sums without end is read off other e-nodes (:class:`Derived`): sums before rules match, and
-comparisons and quotients when they are done.
+Some equalities would make sums without end if they were rules. Code adds these e-nodes instead (:class:`Derived`): sums
+before rules match, and comparisons and quotients when they are done.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def saturate(
     """Let the rules of ``tables`` match all that a canonical e-graph has, until nothing changes; it gains what they
     find.
 
-    ``is_late`` says whether there is no time for what takes a number of seconds. What keeps the graph small for the
-    shipped rules does not hold where a caller ``has_own_rules``: they match wide sums and sums that rules have made,
-    and rules of letters under one operator match always. Within ``once`` egglog reads rules that may match.
+    ``is_late`` says whether there is no time for what takes a number of seconds. Some limits keep the graph small for
+    shipped rules, and are lifted where a caller ``has_own_rules``: those match wide sums and sums that rules have made,
+    and rules of letters under one operator always match. Egglog reads the rules that may match within ``once``.
     """
     run = _Run(builder, tables, is_late, has_own_rules)
     tables.begin(builder.theory.is_canonical and not has_own_rules, once)
@@ -139,13 +139,13 @@ class _Run:
         self.derived = Derived(self.additions)
         self.reader = Reader(tables, is_late)
         self.reductions = ReductionRules(builder)
-        # the matches of rules about reductions that wait, and those that merge, split and swap loops, which wait longer
+        # the matches of rules about reductions that are to be applied; those that merge, split and swap loops wait
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
         self.rounds: list[Round] = []
 
     def steps(self, budget: Budget) -> str:
-        """Insert, match and normalise until nothing changes: why that ended."""
+        """Insert, match and normalise until nothing changes; why that ended."""
         if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
         is_new = self.enter()
@@ -192,7 +192,7 @@ class _Run:
         return "saturated" if is_whole and not self.reductions.is_cut else "nodes"
 
     def now(self) -> float:
-        """The time, but for what is done once in a process."""
+        """The time, without what egglog took to read rules: it does so once in a process."""
         return time.perf_counter() - self.tables.reading
 
     def enter(self) -> bool:
@@ -206,7 +206,7 @@ class _Run:
         return True
 
     def insert(self, wait: bool = False) -> bool:
-        """Give egglog what the graph has beyond it, or let that ``wait``; whether rules have anything new to match."""
+        """Give egglog what it does not have of the graph; whether rules have anything new to match."""
         self.builder.grow()
         if self.congruent is not None:
             self.congruent.add()
@@ -222,7 +222,7 @@ class _Run:
         return self.insertion.insert(wait)
 
     def read(self) -> None:
-        """Add the canonical e-graph what egglog has beyond it."""
+        """Add to the canonical e-graph what rules made in egglog."""
         with self.builder.adding("rules"):
             rows = self.tables.rows()
             integer = self.tables.integer
@@ -248,7 +248,7 @@ class _Run:
     def _add_rows(self, rows: Sequence[Row], home: dict[Any, int]) -> None:
         """Add the nodes whose operands are known, until the time is up.
 
-        ``home``, the classes by egglog's names, gains theirs.
+        ``home`` has the classes by egglog's names, and gains those of the nodes.
         """
         known = set(home)
         waiting = rows
@@ -286,7 +286,7 @@ class _Run:
             matches.clear()
 
     def reindex(self) -> None:
-        """Merge loops; where none can be merged split and swap them, which leaves as many or more."""
+        """Merge loops; only if none can be merged, split and swap them, which leaves as many or more."""
         merging = [match for match in self.reindexing if match.merges]
         waiting = [match for match in self.reindexing if not match.merges] if merging else []
         self.apply(merging or self.reindexing)
@@ -353,7 +353,7 @@ def _tables(rules: tuple[Rule, ...], spent: Spent, deadlines: Deadlines) -> Iter
 
 
 class Derived:
-    """Adds e-nodes that are read off others, as no rule does."""
+    """Adds e-nodes that follow from others, which no rule adds."""
 
     def __init__(self, additions: Additions) -> None:
         self.additions, self.builder = additions, additions.builder
@@ -361,9 +361,9 @@ class Derived:
         self._flattened: set[tuple[int, Node, Node]] = set()
 
     def multiples(self, first: int) -> None:
-        """Add to sums that are multiples of others, or of what is there negated, that they are: ``x*8`` may match.
+        """Add to each sum of the classes from ``first`` on the multiple that it is: a pattern ``x*c`` matches that.
 
-        Only to those of classes from ``first`` on.
+        ``x*4 + y*4`` is ``(x + y)*4``; ``y - x`` is ``(x - y)*-1`` if ``x - y`` has a class.
         """
         for c in range(first, len(self.values)):
             value = self.values[c]
@@ -379,9 +379,9 @@ class Derived:
         self.builder.grow()
 
     def cancelled_sums(self) -> None:
-        """Add to classes their sums in which a term is written as a sum that it equals, where that makes them shorter.
+        """Add to classes their sums with a term replaced by a sum that it equals, where that makes them shorter.
 
-        The theory knows what cancels in sums of atoms, but a rule may match terms that are none.
+        The theory cancels terms that are atoms only.
         """
         for c, nodes in self.classes.items():
             if self.builder.classes.may_be_undefined(c):
@@ -393,7 +393,7 @@ class Derived:
                             self.additions.add_node(c, flat)
 
     def flat_sums(self, demand: Demand) -> bool:
-        """Add to classes their sums in which a term is written as a sum that it equals; whether there were any."""
+        """Add to classes their sums with a term replaced by a sum that it equals; whether classes are new by that."""
         before = self.builder.classes.size
         with self.builder.adding("rules"):
             for c in sorted(demand.needed):
@@ -412,7 +412,7 @@ class Derived:
                 self.additions.add_node(c, flat)
 
     def _flat(self, c: int, node: Node) -> Iterator[Node]:
-        """A sum with a term written as each sum that it equals, once."""
+        """A sum with a term replaced by each sum that it equals, but for those that were made before."""
         constant, coefficients = sum_payload(node[1])
         for a, k in zip(node[2], coefficients, strict=True):
             is_name = self.builder.classes.may_be_undefined(a)
@@ -426,9 +426,9 @@ class Derived:
                 yield sum_of([*others, *inside], constant + k * offset)
 
     def combined_sums(self) -> None:
-        """Add to classes the sum in which all parts are replaced at once that a user's own rules replaced each alone.
+        """Add to classes the sum with all parts replaced at once that a user's own rules replaced one by one.
 
-        Of parts that share terms the first is replaced, those that leave the fewest terms before others.
+        Of parts that share terms the one is replaced whose replacement left the fewest terms.
         """
         found, self.additions.found_sums = self.additions.found_sums, {}
         for c, nodes in found.items():
@@ -450,7 +450,7 @@ class Derived:
                 self.additions.add_node(c, sum_of([(a, k) for a, k in terms.items() if k], constant))
 
     def shared_terms(self) -> None:
-        """Add sums the multiples of their atoms that have a node besides the product: ``where(p, 0, 3)*4``."""
+        """Add sums with the other form of a multiple that has one: ``where(p, 0, 12)`` for ``where(p, 0, 3)*4``."""
         with self.builder.adding("rules"):
             for c, nodes in self.classes.items():
                 for op, payload, operands in [*nodes]:
@@ -474,7 +474,7 @@ class Derived:
         return a, k
 
     def moved_terms(self) -> None:
-        """Add to comparisons with a literal those with a constant, or one of two terms, on the other side.
+        """Add to comparisons with a literal those with a constant, or one of two terms, moved to the other side.
 
         ``x%8 - 3 < 1`` is ``x%8 < 4``, ``x - y < 0`` is ``x < y``, ``x - max(y, z - 5) < 6`` is ``x <= max(y + 5, z)``,
         ``x - where(p, 2, 4) < 6`` is ``x < where(p, 8, 10)``.
@@ -524,7 +524,7 @@ class Derived:
                 yield x, y
 
     def decided_conditions(self) -> None:
-        """Add to conditions the value that their operands decide: egglog needs a further round for that."""
+        """Add to conditions the value that their operands decide: egglog would need a further round for that."""
         conditions = [(c, node) for c, nodes in self.classes.items() for node in nodes if node[0] in _CONDITIONS]
         decided = {c: bool(node[1]) for c, nodes in self.classes.items() for node in nodes if node[0] == "bool"}
         count = -1
