@@ -1,9 +1,8 @@
-"""Which classes rules look at where no normal form bounds the sums that they make: those that short terms need.
+"""Which classes rules match where no normal form bounds the sums that they make: those that short terms need.
 
 A rule may add to a class terms that are longer than others there, and rules match these in turn, without end. So a sum
-is matched only if it is part of a term of the roots in which each class is written in few operators more than its
-shortest term. Loops are looked at however long they are: a nest that was merged or split is short only once its body is
-rewritten.
+is matched only if it is part of a term of the roots in which each class has few operators more than its shortest term.
+Loops are matched however long they are: a nest that was merged or split is short only once its body is rewritten.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Demand:
     def __init__(self, graph: EGraph) -> None:
         self.graph = graph
         self._sizes: dict[int, float] = defaultdict(lambda: inf)
-        # how many nodes of each class were read, and the nodes that have a class as an operand
+        # by class the number of nodes that were read, these nodes, and the nodes that have the class as an operand
         self._read: dict[int, int] = {}
         self._known: dict[int, set[Node]] = defaultdict(set)
         self._users: dict[int, list[tuple[int, Node]]] = defaultdict(list)
@@ -91,7 +90,7 @@ class Demand:
         return found
 
     def _shorten(self, changed: list[tuple[float, int]]) -> None:
-        """Take these lengths of classes, and those that other classes have for that."""
+        """Take the new lengths of classes, and shorten the classes that use them."""
         sizes = self._sizes
         # the shortest first: each class is found once
         heapify(changed)
@@ -104,7 +103,7 @@ class Demand:
                         heappush(changed, (longer, user))
 
     def _shortest(self, c: int) -> Iterator[int]:
-        """What the shortest nodes of a class need, and its loops: their operands, and the equal class that has them."""
+        """The classes that the shortest nodes of a class, and its loops, need: their own class and their operands."""
         short: list[tuple[float, int, Node]] = []
         loops: list[tuple[int, Node]] = []
         for home in self.graph.equal_classes(c):

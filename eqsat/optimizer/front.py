@@ -31,13 +31,13 @@ BRANCHES = ("eager", "lazy")
 UNKNOWN_DIVISORS = ("refuse", "keep", "assume")
 
 DEFAULT_BUDGET = Budget()
-#: What to do about a variable without a range.
+#: What an error says to do about a variable without a range.
 REMEDY = "give its range, {name}=(0, N)"
 #: Proved by the tests, and so not checked again.
 _SHIPPED = frozenset((*DEFAULT, *REDUCE))
 
 
-# of a dict of ranges, as in optimize(text, **ranges), a checker takes each value for every option too
+# this overload has no options: in optimize(text, **ranges) type checkers match the values of the dict with all options
 @overload
 def optimize(exprs: Expr | str | Sequence[Expr | str], **ranges: tuple[int | None, int | None] | range) -> Result: ...
 
@@ -152,7 +152,7 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
     else:
         checked_from = time.perf_counter()
         rules = _checked_rules(rules)
-        # a rule is checked once in a process
+        # that takes no time of the budget: a rule is checked once in a process
         began += time.perf_counter() - checked_from
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
     hidden = (
@@ -162,10 +162,10 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
     )
     priced = strength_reduced(model)
     run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
-    # reading text counts
+    # reading text takes time of the budget
     run.spent.started = began
     with collection_paused():
-        # these refuse names with two ranges, or shapes, whether or not an e-graph is built
+        # these refuse names with two ranges or two shapes
         leaves = [term for term in (*run.order, *run.known) if term.op in ("var", "buffer")]
         variables(leaves)
         buffers(leaves)
@@ -198,14 +198,14 @@ def _input(
     names: dict[str, Expr],
 ) -> Input:
     """What is to be optimised, and what is known of it, as terms; text is read with the variables of ``names``."""
-    # a term of another system is refused as such
+    # a term of another system is no sequence: it is refused by its own name
     alone = isinstance(exprs, Expr | str) or origin_of(exprs) is not None
     written = [cast(Expr, exprs)] if alone else _listed("exprs", cast(Sequence[Expr], exprs), "expressions, or one")
     roots = tuple(term_of(e, names) for e in written)
     if not roots:
         raise ValueError("there is nothing to optimise: give at least one expression")
     if names and not all(isinstance(e, str) for e in written):
-        # terms bring ranges of their own, which may not be others
+        # refuse ranges of variables that the terms give others
         variables([*roots, *names.values()])
     conditions = _listed("constraints", constraints, "conditions")
     gated_by = _listed("gates", gates, "conditions, or None")
@@ -243,7 +243,7 @@ def _is_range(given: object) -> TypeGuard[tuple[int | None, int | None]]:
 
 
 def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
-    """The list that an argument is; a text is none, nor is what has no order, or keys."""
+    """An argument as a list; refuse text, sets and mappings."""
     if isinstance(given, str | bytes | Set | Mapping) or not isinstance(given, Iterable):
         raise TypeError(f"{name} must be a list of {what}, not {given!r}")
     return list(given)

@@ -1,8 +1,8 @@
 """The greedy baseline: the same rules, applied destructively in registration order, bottom-up, to a fixpoint.
 
 This is how tinygrad and Morok rewrite: at each term, operands first, the first rule that matches replaces it, and what
-was there is gone. So the order of the rules decides the answer: what the e-graph does away with. It is a parameter;
-that of registration is the families of :data:`eqsat.rules.FAMILIES` in turn, each family from top to bottom.
+was there is gone. So the order of the rules decides the answer, as it does not in an e-graph. The order is a parameter;
+by default it is that of :data:`eqsat.rules.FAMILIES`, each family from top to bottom.
 
 Order and brackets of commutative operators are fixed instead of by rules (:mod:`eqsat.optimizer.canonical_terms`), and
 of rules that would run in a circle some are left out (:mod:`eqsat.optimizer.matcher`). Other circles are left where
@@ -164,7 +164,7 @@ class _Rewriter(Matcher):
             At the end of the work, if it is not finished.
         """
         final = self.final
-        # terms on their way: all are on the stack, so one that is met again closes a circle
+        # what terms become next; all of them are on the stack, so one that is met again closes a circle
         becoming: dict[Expr, Expr] = {}
         stack = [root]
         while stack:
@@ -208,7 +208,7 @@ class _Rewriter(Matcher):
                 # an index of one value keeps its name: the reduction binds it
                 args[1] = term.args[1]
             try:
-                # a chain in order has new chains below it, each to be put in order
+                # sorting a chain makes new chains below it, which would have to be sorted in turn
                 rebuilt = make(term.op, *args) if late else canonical(term.op, *args)
             except ValueError:
                 # never evaluated: simplified, its divisor is always zero

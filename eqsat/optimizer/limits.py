@@ -12,19 +12,18 @@ class OptimizerLimits:
     normal_forms_share: float = 0.75
     #: The share of the budget's seconds after which a run ends though what it began is not done.
     last_share: float = 1.1
-    #: Seconds that it has beside that.
+    #: Seconds that it has in addition.
     grace: float = 0.01
-    #: The share after which the input is the answer though another was found, if it is not known by then whether that
-    #: one divides by what may be zero.
+    #: The share of the budget's seconds after which the input is the answer if it is not known by then whether the
+    #: answer that was found divides by what may be zero.
     checked_share: float = 1.4
-    #: Seconds that this has beside that.
+    #: Seconds that this has in addition.
     checked_grace: float = 0.03
-    #: The seconds that inserting an e-node into egglog takes, about: what cannot be matched in time is not inserted.
+    #: About the seconds that inserting an e-node into egglog takes: what cannot be matched in time is not inserted.
     seconds_per_node: float = 1e-5
     #: The seconds that replacing two terms of a wide sum takes, for each of its terms.
     seconds_per_pair: float = 4e-7
-    #: The seconds that an answer takes for each of its terms once it is found, about: so much earlier greedy rewriting
-    #: ends.
+    #: About the seconds that finishing the answer takes for each term of the input: greedy rewriting ends before that.
     seconds_per_term: float = 3e-6
 
     # the input
@@ -42,7 +41,7 @@ class OptimizerLimits:
     rows_per_look: int = 64
     #: Sums of a class that rules match besides its normal form; further ones only if they are shorter than all before.
     open_sums: int = 3
-    #: The same with rules of a user's own, which may need each other's results, of sums that are not long.
+    #: The same with rules of a user's own, which may need each other's results, for sums that are not long.
     open_sums_of_own_rules: int = 40
     #: Sums of more terms are long.
     long_sum: int = 8
@@ -52,7 +51,8 @@ class OptimizerLimits:
     containers: int = 500
     #: From this number of e-nodes on loops are no longer merged, split and swapped.
     reindexed_nodes: int = 3000
-    #: Rounds that these wait for what other rules make of bodies, with rules of a user's own; else as many as it takes.
+    #: With rules of a user's own, the rounds that these wait for what other rules make of bodies. Without, they wait
+    #: until the other rules find nothing more.
     reindexed_rounds: int = 4
     #: Nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the run is
     #: not saturated.
@@ -67,7 +67,7 @@ class OptimizerLimits:
     rewritten_first: int = 60
     #: E-nodes that all rules together may make before they start again from the best terms.
     first_nodes: int = 1500
-    #: How many times as many they may make then.
+    #: This times as many they may make each time they start again.
     nodes_grow: int = 4
     #: A node is needed if its term has at most this number of operators more than the shortest of its class.
     slack: int = 2

@@ -48,7 +48,7 @@ _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"
 
 @dataclass
 class _Found:
-    """What a run has found so far: where the time ends it, the answer is made of that."""
+    """What a run has found so far: if the time is up, this is what the answer is made of."""
 
     terms: list[Expr]
     contexts: list[LinearArithmetic | None]
@@ -58,11 +58,11 @@ class _Found:
     choice: Choice = field(default_factory=dict)
     #: The classes of the roots, once terms are chosen for them.
     wanted: list[int] = field(default_factory=list)
-    #: Whether the answer is of variables and numbers alone.
+    #: Whether the answer has variables and numbers only, which cost nothing.
     is_free: bool = False
 
     def take(self, builder: Builder, choice: Choice) -> list[Expr]:
-        """Take a choice; the terms of the roots by it."""
+        """Note a choice; the terms that it writes for the roots."""
         written = builder.root_terms(choice)
         self.choice = choice
         self.wanted = [builder.add_class(value) for value in self.values]
@@ -73,14 +73,14 @@ class _Found:
 class ModuloTheory(Optimisation):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
-    #: Whether the rules run; if not, normal forms are all there is.
+    #: Whether the rules run, not the theory alone.
     with_rules: bool = field(default=True, init=False)
 
     def run(self, engine: str, limit: float = inf) -> Result:
-        """The answer, for the engine ``"egraph"`` with the rules modulo the theory.
+        """The answer of the theory, for the engine ``"egraph"`` with the rules.
 
-        With a ``limit`` this is a run within another: an answer that costs more is not improved further, and no flat
-        index is looked for.
+        A run within another has a ``limit``: an answer that costs more is not improved further, and no flat index is
+        looked for.
         """
         self.with_rules = engine == "egraph"
         if engine == "theory" and limit == inf:
@@ -89,10 +89,10 @@ class ModuloTheory(Optimisation):
         try:
             self._find(found, limit)
         except OverdueError:
-            # what was found until then is the answer, or else the input
+            # the answer is what was found until then, or else the input
             self.stop = "time"
         except TooWideError:
-            # bounds of what was found are looser than those of the input, and a product has too many bits by them
+            # by its bounds a product has too many bits: those of what was found are looser than those of the input
             self.stop = "nodes"
             found = found if found.wanted else _Found(found.terms, found.contexts, found.base)
         if found.base is not None:
@@ -108,7 +108,7 @@ class ModuloTheory(Optimisation):
                 found.builder = None
         builder = found.builder
         if builder is None:
-            # of leaves the e-graph is made when it is asked for
+            # the snapshot makes an e-graph of leaves when it is asked for
             nodes, snapshot = (len({*found.terms}), Snapshot((), self.lazy)) if found.is_free else (0, None)
             result = self._result(found.terms, nodes, found.contexts, engine, snapshot)
             return result if self.pareto is None else self._with_answers(result, [])
@@ -121,7 +121,7 @@ class ModuloTheory(Optimisation):
         return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
 
     def _chosen_inside(self, builder: Builder, wanted: Sequence[int]) -> list[Expr]:
-        """The terms chosen among the e-nodes without variables beyond those of their classes."""
+        """The terms chosen among the e-nodes that have no variables but those of their classes."""
         priced = Priced.of(builder.classes.within_variables(), self.model)
         choice = tree(priced)
         if self.extract != "tree":
@@ -148,7 +148,7 @@ class ModuloTheory(Optimisation):
             self.bound = 0
 
     def _normalise(self, found: _Found) -> LinearArithmetic:
-        """The theory of what is known, which gives the roots their normal forms."""
+        """The theory of what is known; ``found`` gains the normal forms of the roots."""
         found.base, found.contexts = base, _ = self._checked_theories()
         base.work.until, base.work.end = self._ends(LIMITS.normal_forms_share), self._last()
         found.values = self._values(base)
@@ -158,7 +158,7 @@ class ModuloTheory(Optimisation):
         return base
 
     def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
-        """The best of all choices, if that is asked for; the answer by a flat index, and optimised once more."""
+        """Try exact extraction if that is asked for, a flat index, gates as facts, and the answer as an input."""
         if self.extract == "exact":
             found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
         if limit == inf:
@@ -171,11 +171,11 @@ class ModuloTheory(Optimisation):
     def _insert(
         self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]
     ) -> Builder:
-        """The canonical e-graph of the values of roots, and of the terms below these as they are written."""
+        """The canonical e-graph of the values of roots, and of ``written``, the terms below the roots."""
         with self.spent.during("build"):
             builder = Builder(base, named_leaves((*self.order, *self.known)), self.allowed, self.spent.alternatives)
-            # a rule of the caller's may match anything as it is written, and some models may price what is written at
-            # less than the sum of variables that it equals
+            # a rule of the caller's may match any term of the input, and a model may price a term lower than the sum of
+            # variables that it equals
             all_terms = (self.has_own_rules and self.with_rules) or any(map(_is_longer, self.conjectures))
             # the input adds nothing to sums of variables
             if all_terms or not all(map(_is_plain, values)):
@@ -187,15 +187,18 @@ class ModuloTheory(Optimisation):
         return builder
 
     def _add_asserted(self, builder: Builder, roots: Sequence[Expr], values: Sequence[Value]) -> None:
-        """Add to roots that were asserted to equal something what their terms write: these have other normal forms."""
+        """Add the input's own nodes to roots that were asserted to equal terms with other normal forms."""
         for root, gate, value in zip(roots, self.gates, values, strict=True):
-            # what a gate says holds for the class of its root alone
+            # a gate makes terms equal for its own root alone
             node = builder.input.written(root) if gate is None and builder.value_of(root) != value else None
             if node is not None:
                 builder.add_node(builder.add_class(value), node)
 
     def _saturate(self, builder: Builder) -> Choice:
-        """Let rules and theory add e-nodes until nothing changes or the budget ends; what is best without them."""
+        """Let rules and theory add e-nodes until nothing changes or the budget ends; the best choice without these.
+
+        That is empty if rules matched nothing, and with ``extract="tree"``.
+        """
         before: Choice = {}
         if self.with_rules and self._has_time():
             rules = self._relevant(self.order, modulo_theory=True, work=builder.theory.work)
@@ -215,7 +218,7 @@ class ModuloTheory(Optimisation):
         return Chooser(builder, ProductPrices(model), self.extract == "tree")
 
     def _choose(self, builder: Builder) -> tuple[Choice, int]:
-        """The cheapest choice found over the graph as it is, and its cost."""
+        """The cheapest choice found over the graph, without what is added to use values again, and its cost."""
         with self.spent.during("extract"):
             return self._chooser(builder, self.model).choose()
 
@@ -242,7 +245,7 @@ class ModuloTheory(Optimisation):
         return chooser.collected(*best)[0]
 
     def _repriced(self, chooser: Chooser, choice: Choice) -> Choice:
-        """The choice, or if its terms cost more than its nodes, the best found at the prices that these have by then.
+        """The choice, or the best one found once nodes have the prices of the terms that they become.
 
         Bounds of terms may be wider than those of their classes, and a wider division costs more.
         """
@@ -268,9 +271,9 @@ class ModuloTheory(Optimisation):
     def _from(
         self, chooser: Chooser, start: Choice, first: int, best: tuple[Choice, int], limit: float
     ) -> tuple[Choice, int]:
-        """The better of ``best`` and what comes from another start, if that costs less than the ``first`` choice did.
+        """The better of ``best`` and the choice found from another start, if that costs less than the ``first`` did.
 
-        In the first each class takes the cheapest of the forms that rules add, whatever others could share.
+        In the first choice each class has the cheapest of the forms that rules add, which may share less with others.
         """
         other, cost = chooser.choose_from(start)
         if cost < first:
@@ -285,7 +288,7 @@ class ModuloTheory(Optimisation):
         return choice, cost
 
     def _best_of_all(self, builder: Builder, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
-        """The terms by the best of all choices, unless these cost no more than those of ``choice``."""
+        """The terms that exact extraction chooses, or ``terms``, those of ``choice``, if they cost no more."""
         found = self._exactly(builder.graph, choice)
         self.bound = found.bound
         # classes that become the same term are paid twice in the e-graph, once here
@@ -294,7 +297,7 @@ class ModuloTheory(Optimisation):
 
     @provides("flat index", otherwise=lambda self, base, terms: terms)
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
-        """The answer with the sum that the input takes apart as one variable, if that costs less."""
+        """The answer with one variable for the sum that the input divides in several ways, if that costs less."""
         if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
             return terms
         left = sum([term.op in FLOORS for term in topological(terms)])
@@ -309,9 +312,10 @@ class ModuloTheory(Optimisation):
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 
     def _under_gates(self, found: _Found) -> list[Expr]:
-        """The answer with gated roots as runs of their own find them, if that costs less.
+        """The answer with the gated roots optimised again, their gate as a fact, if that costs less.
 
-        The e-graph of all roots knows what holds for all of them; there the guards of a user's own rules know the gate.
+        The e-graph of all roots knows only what holds for all. With the gate as a fact, guards of the caller's rules
+        may hold that do not otherwise.
         """
         terms = found.terms
         has_own = self.with_rules and self.has_own_rules
@@ -342,9 +346,9 @@ class ModuloTheory(Optimisation):
             before, contexts = contexts, self._contexts_again(base, contexts, terms)
             again = self._values_again(base, contexts, values, terms)
             if self.has_own_rules and self._assume_remainders(base, map(as_term, again)):
-                # of what rules made of the roots nothing was conjectured yet
+                # nothing was conjectured yet of what rules made of the roots
                 again = self._values_again(base, contexts, values, terms)
-            # what the answer says of a gate may leave shorter sums than those that the answer was chosen among
+            # the answer to a gate that is a root may imply more, and leave shorter sums
             is_shorter = any(
                 theory is not known and _length(new) < _length(old)
                 for theory, known, old, new in zip(contexts, before, values, again, strict=True)
@@ -365,7 +369,7 @@ class ModuloTheory(Optimisation):
     def _contexts_again(
         self, base: LinearArithmetic, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]
     ) -> list[LinearArithmetic | None]:
-        """The theories of the roots' gates, which know also what the answer says of a gate that is a root itself."""
+        """The theories of the roots' gates, with the answers to those gates that are roots themselves as facts."""
         answers = {
             root: base.condition(term)
             for root, gate, term in zip(self.roots, self.gates, terms, strict=True)
@@ -374,7 +378,7 @@ class ModuloTheory(Optimisation):
         again: list[LinearArithmetic | None] = []
         for theory, gate in zip(contexts, self.gates, strict=True):
             if theory is not None and gate in answers and answers[gate] is not base.condition(gate):
-                # what the gate implies is no fact of its own where it is read after the gate
+                # the answer is read first: after the gate, which implies it, it would be no fact
                 said = base.given(answers[gate])
                 theory = None if said is None else said.assuming(said.condition(base.condition(gate)))
             again.append(theory)
@@ -387,7 +391,7 @@ class ModuloTheory(Optimisation):
         values: Sequence[Value],
         terms: Sequence[Expr],
     ) -> list[Value]:
-        """The classes of an answer's terms; those of roots that are sums of variables as they are."""
+        """The normal forms of an answer's terms; those that are sums of variables stay as they are."""
         return [
             value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
@@ -421,10 +425,10 @@ class ModuloTheory(Optimisation):
                 yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
 
     def _values(self, base: LinearArithmetic) -> list[Value]:
-        """The class of each root: its normal form under the facts that hold for it; anything where those never hold."""
+        """The normal form of each root under the facts that hold for it; don't care where those never hold."""
         gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
         ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
-        # what is asserted without gates holds under each of them
+        # what is asserted here holds under each gate too
         found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
         # gates that say the same are one
         normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
@@ -439,7 +443,7 @@ class ModuloTheory(Optimisation):
         return [next(under[condition]) for condition in known]
 
     def _assume_remainders(self, theory: LinearArithmetic, terms: Iterable[Expr]) -> bool:
-        """Let a theory know remainders in ``terms`` that are the same for all values; whether it did not."""
+        """Let a theory know remainders in ``terms`` that are the same for all values; whether some were new to it."""
         known, before = theory.equations(), len(self.conjectures)
         for conjecture in constant_remainders(terms):
             equation = read(conjecture.before).shifted(-conjecture.after.vmin)
@@ -501,7 +505,7 @@ class ModuloTheory(Optimisation):
 def _prices_as_written(
     priced: Priced, choice: Choice, terms: Mapping[int, Expr], model: CostModel
 ) -> dict[int, list[int]]:
-    """The prices of the classes whose chosen node costs more in the term of its class than by its bounds."""
+    """The prices of the nodes of those classes whose chosen node costs more as a term, by the bounds of that."""
     order = topological(terms.values())
     costs = dict(zip(order, costs_of_terms(order, model), strict=True))
     found: dict[int, list[int]] = {}
@@ -533,7 +537,7 @@ def _is_plain(value: Value) -> bool:
 
 
 def _length(value: Value) -> int:
-    """The number of terms of a sum, selections twice: rules find these without its gate; a condition is one."""
+    """The number of terms of a sum, 1 for a condition. Selections count twice: a gate may decide them."""
     return sum([1 + (atom.op == "where") for atom in value.terms]) if isinstance(value, LinearForm) else 1
 
 
@@ -576,7 +580,7 @@ def _flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:
 
 
 def _as_variable(flat: LinearForm, terms: Iterable[Expr], theory: Arithmetic) -> tuple[Expr, dict[Expr, Expr]]:
-    """A variable for a sum, and what those of the terms are in it that are the sum and a literal."""
+    """A variable for a sum, and the terms that are this sum plus a literal, each written with the variable."""
     index = any_var("@flat", *theory.bounds(flat))
     images = {}
     for term in terms:

@@ -1,4 +1,4 @@
-"""What every run of the optimiser has in common: the inputs, what is known of them, the clock, and the result."""
+"""What all runs of the optimiser have in common: the inputs, what is known of them, the clock, and the result."""
 
 from __future__ import annotations
 
@@ -86,17 +86,17 @@ class Optimisation(ABC):
     def used(self) -> tuple[Rule, ...]:
         """The rules that are applied.
 
-        Where reductions occur, those about them come with all others shipped, unless some are given. Where a divisor
-        may be zero, what a rule of the caller's would take out of branches could divide by it.
+        If reductions occur, the rules about them are added to :data:`eqsat.rules.DEFAULT`, unless the caller gave some
+        of them. If a divisor may be zero, the caller's rules that take terms out of branches are left out: the answer
+        could divide by it.
         """
         rules = self.rules
         if self.suspected and rules is not DEFAULT:
             rules = tuple([r for r in rules if is_shipped(r) or not r.pattern.moved_out_of_branches])
-        reduces = self.has_uninterpreted and not REDUCTIONS.keys().isdisjoint(
-            [t.op for t in (*self.order, *self.known)]
-        )
-        comes = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
-        return (*rules, *REDUCE) if reduces and comes else rules
+        if not any(term.op in REDUCTIONS for term in (*self.order, *self.known)):
+            return rules
+        is_default = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
+        return (*rules, *REDUCE) if is_default else rules
 
     def _relevant(self, terms: Iterable[Expr], modulo_theory: bool, work: Work) -> tuple[Rule, ...]:
         """The rules worth running on an input of these terms; what is found once per process is off the clock."""
@@ -123,7 +123,7 @@ class Optimisation(ABC):
 
     def _theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
-        # a run within another comes from a phase of that
+        # a run within another begins in a phase of the outer one
         self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(LIMITS.normal_forms_share)
@@ -148,17 +148,17 @@ class Optimisation(ABC):
 
     @contextmanager
     def _blaming_facts(self) -> Iterator[None]:
-        """Of two values in one class say that the facts contradict each other, unless a rule may have united them."""
+        """If two values meet in one class, say that the facts contradict each other, unless a false rule may be why."""
         try:
             yield
         except UnsoundUnionError as error:
-            # what is shipped is proved: it is the constraints, or else a rule of the caller's
+            # shipped rules are proved
             if not self.facts or self.has_own_rules:
                 raise
             raise self._contradiction() from error
 
     def _checked_theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
-        """As :meth:`_theories`, where no divisor may be zero; raise :class:`OverdueError` if seeing that takes long."""
+        """As :meth:`_theories`; refuse divisors that may be zero. Raise :class:`OverdueError` if that takes long."""
         base, contexts = self._theories()
         base.work.end = self._last()
         self._check_divisors(contexts)
@@ -208,17 +208,17 @@ class Optimisation(ABC):
         return self.spent.left(self.budget.seconds)
 
     def _ends(self, share: float = 1) -> float:
-        """When the time is up, or a share of it."""
+        """When the time, or a share of it, is up."""
         return self.spent.started + share * self.budget.seconds
 
     def _last(self) -> float:
-        """When the input is given back rather than anything else waited for."""
+        """When the run ends though what it began is not done."""
         return self._ends(LIMITS.last_share) + LIMITS.grace
 
     def _cheapest(self, one: list[Expr], other: list[Expr], model: CostModel | None = None) -> list[Expr]:
-        """The terms that cost less, ``one`` if neither do: all together, or each root alone where none is shared.
+        """The terms that cost less, ``one`` if neither do: for each root with ``extract="tree"``, or of all roots.
 
-        Terms in the forms of :func:`reduced` are priced by the ``model`` that was given.
+        They are priced by the ``model`` of the run, unless another is given, as for the forms of :func:`reduced`.
         """
         return cheapest(one, other, model or self.model, alone=self.extract == "tree")
 
@@ -227,9 +227,10 @@ class Optimisation(ABC):
         """The answer, by the engine of that name."""
 
     def _escaping(self, found: Sequence[Expr]) -> list[list[int]]:
-        """The roots whose answer speaks of a variable that only other roots have, those of the same variables together.
+        """The roots whose answer has a variable that only other roots have, grouped by the variables of the root.
 
-        The value does not depend on it, but where the root is needed it may have none: that of a loop further in.
+        The value of such an answer does not depend on that variable. But it may have no value where the root is
+        evaluated, such as the index of an inner loop.
         """
         if len(self.roots) == 1:
             return []
@@ -245,7 +246,10 @@ class Optimisation(ABC):
     def _without_escaping(
         self, found: Sequence[Expr], engine: str, inside: Callable[[], list[Expr]] | None
     ) -> list[Expr]:
-        """The answer with the roots that escape answered alone, or as chosen ``inside`` where that costs less."""
+        """The answer without escaping variables: roots that have some are optimised alone.
+
+        If the answer that ``inside`` chooses has none and costs less, it is that one.
+        """
         kept, escaping = [*found], self._escaping(found)
         for places in escaping:
             for place, term in self._alone(places, engine).items():
@@ -256,7 +260,7 @@ class Optimisation(ABC):
         return kept if self._escaping(chosen) else self._cheapest(kept, chosen)
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
-        """The answers for some roots as if there were no others, in the time that is left."""
+        """The answers for the roots at these places as if there were no others, in the time that is left."""
         roots, gates = zip(*[(self.roots[i], self.gates[i]) for i in places], strict=True)
         result = replace(self, roots=roots, gates=gates, pareto=None).run(engine)
         if result.stop != "saturated":
@@ -264,7 +268,7 @@ class Optimisation(ABC):
         return dict(zip(places, result.exprs, strict=True))
 
     def _within_64_bits(self, exprs: list[Expr], before: Sequence[Expr]) -> list[Expr]:
-        """``exprs``, but as they were ``before`` those that 64 bits held all values of then, and do not now."""
+        """``exprs``, but those that need more than 64 bits as they were ``before``, if 64 bits were enough for that."""
         wider = misfits(exprs)
         if not wider:
             return exprs
@@ -278,7 +282,8 @@ class Optimisation(ABC):
     def _defined(self, found: Sequence[Expr], contexts: Sequence[LinearArithmetic | None]) -> list[Expr]:
         """``found`` without divisions that the answer may not have; the input if it takes too long to see which.
 
-        Roots that this changes, or that have other divisors than the input, are the input's if that costs no more.
+        The roots that this changes, and those with divisors that the input does not have, stay as they are in the input
+        if that costs no more.
         """
         theories = [*contexts, None if self.allowed is None else self.allowed.theory]
         works = [theory.work for theory in theories if theory is not None]
@@ -320,7 +325,7 @@ class Optimisation(ABC):
         if isinstance(self.model, LoopAware):
             exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
         exprs, model = reduced(exprs, self.model), plain(self.model)
-        # a long input that stays as it is is priced once
+        # a long input that does not change is priced once
         is_changed, cost_before = tuple(exprs) != self.roots, cost_of_terms(self.order, model)
         cost = cost_of(exprs, model) if is_changed else cost_before
         if self.extract == "tree":
@@ -364,7 +369,7 @@ def cheapest(one: Sequence[Expr], other: Sequence[Expr], model: CostModel, alone
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """No search for cyclic garbage meanwhile: there is next to none, and looking takes an eighth of the time."""
+    """Pause the search for cyclic garbage: there is next to none, and the search takes an eighth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -153,19 +153,19 @@ class Extraction(Optimisation):
         return min([*shared, *found], key=lambda end: end[1])[0]
 
     def _escapes(self, place: int, term: Expr) -> bool:
-        """Whether a term speaks of the index of a reduction that is outside of it, and of its root."""
+        """Whether the index of a reduction is free in a term, but not in its root."""
         sets = self.sets
         return bool(sets.index_extents) and bool(sets.of(term) & ~sets.of(self.roots[place]) & sum(sets.index_extents))
 
     def _contexts(self, found: Sequence[Expr]) -> Sequence[LinearArithmetic | None]:
-        """What is known of each root, if divisions have to be checked: reading that may take long."""
+        """What is known of each root if divisions have to be checked, else nothing: reading facts may take long."""
         adds_divisor = self.divides_by_terms and not _divisors(found) <= _divisors(self.roots)
         if adds_divisor or suspects(topological(found)):
             return self._theories()[1]
         return [None] * len(found)
 
     def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
-        """The answers for roots of the same variables by nodes that speak of no others, or else the result's."""
+        """The answers for roots of the same variables by nodes without other variables, or else the result's."""
         names = named_leaves(topological([*(self.roots[i] for i in places), *self.facts]))
         built = self.result.built()
         classes = {

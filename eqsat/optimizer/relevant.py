@@ -1,7 +1,7 @@
-"""Which rules run in an e-graph: not those that others cover there, nor without the theory those that need it.
+"""Which rules run in an e-graph: none that another one covers there; without the theory, none that needs it.
 
-Where the theory normalises, those tagged ``modulo_theory`` and the rules of the user's own, but for those that say what
-a shipped rule says that is not tagged.
+With the theory these are the shipped rules tagged ``modulo_theory`` and the user's own, unless one of those says the
+same as a shipped rule that is not tagged.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theo
 def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bits: bool = True) -> tuple[Rule, ...]:
     """The rules worth running in an e-graph: none that another one of them covers there.
 
-    Modulo the theory, of the shipped ones the others only say that two terms have one normal form, which the theory
-    finds without them. An input without bit operators needs no rules that read them, unless one of the user's own
+    A shipped rule that does not run modulo the theory says that two terms have one normal form, which the theory finds
+    without it. An input without bit operators needs no rules that read them, unless one of the user's own
     has some.
 
     Raises

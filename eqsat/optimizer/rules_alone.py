@@ -60,7 +60,7 @@ class RulesAlone(Optimisation):
         groups = self._groups(contexts)
         if not groups:
             self.spent.skip(NO_ROOTS)
-        # gates start from what all roots together come to without them
+        # the groups of gates start from what is found for all roots without gates
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = LIMITS.first_nodes
@@ -73,7 +73,7 @@ class RulesAlone(Optimisation):
             waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
             nodes *= LIMITS.nodes_grow
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
-        # groups may share terms: what one costs at least is what all do, but the sum is not
+        # groups may share terms, so the sum of their bounds is no bound for all, but the largest is
         self.bound = max([group.bound for group in groups if group.bound is not None], default=None)
         parts = tuple([group.part for group in groups if group.part is not None])
         # roots that never matter are in no part
@@ -100,7 +100,7 @@ class RulesAlone(Optimisation):
             return None
 
     def _one_by_one(self, group: _Group, found: list[Expr]) -> list[Expr]:
-        """``found`` as the rules leave it that are applied one after the other, innermost terms first."""
+        """``found`` with the roots of ``group`` rewritten by the rules one after the other, if that costs less."""
         given = [found[i] for i in group.members]
         rewritten = self._rewritten(given, group.facts, self._seconds_to_rewrite() / 2)
         if rewritten is None or rewritten.roots == given:
@@ -108,7 +108,7 @@ class RulesAlone(Optimisation):
         return self._cheaper(group, found, rewritten.roots)
 
     def _rewritten(self, given: Sequence[Expr], facts: tuple[Expr, ...], seconds: float) -> Rewritten | None:
-        """What the rules make of terms, applied one after the other; ``None`` if a gate among the facts never holds."""
+        """The terms rewritten by the rules one after the other; ``None`` if a gate among the facts never holds."""
         with self.spent.during("rewrite"):
             try:
                 found = rewrite(given, self.used, facts, seconds=seconds)
@@ -120,14 +120,13 @@ class RulesAlone(Optimisation):
         return found
 
     def _seconds_to_rewrite(self) -> float:
-        """What is left beside the time that the answer takes once it is found."""
+        """The seconds left for greedy rewriting: without those that finishing the answer takes."""
         return max(0.0, self._seconds_left() - LIMITS.seconds_per_term * len(self.order))
 
     def _pulsed(self, group: _Group, found: list[Expr], nodes: int, seconds: float) -> list[Expr]:
         """``found`` with what the rules make of the roots of ``group`` in e-graphs of up to ``nodes`` nodes.
 
-        What rules find to be equal has different forms: the next e-graph starts from the best terms, while that pays
-        (Caviar, CC 2022).
+        As long as the terms get cheaper, another e-graph starts from the best ones (Caviar, CC 2022).
         """
         ends = self.spent.seconds() + seconds
         theory = self._theory(group)
@@ -146,7 +145,7 @@ class RulesAlone(Optimisation):
             except OverdueError:
                 break
             except TooWideError:
-                # in this form a product has more digits than are accepted
+                # a product has more digits than are accepted
                 return found
             best = self._cheaper(group, found, terms)
             if best is found or group.stop == "time" or _is_last(group, given, best):
@@ -210,9 +209,9 @@ class RulesAlone(Optimisation):
 
 
 def _is_last(group: _Group, given: Sequence[Expr], best: Sequence[Expr]) -> bool:
-    """Whether the rules seldom find more from the best terms than they found from those of a group that were given.
+    """Whether another e-graph from the best terms of a group would seldom find more than that of the ``given`` ones.
 
-    From what is as long as before they would take as long again; only of loops there may be more to find.
+    From terms about as long as before it would take as long again. With loops there may be more to find.
     """
     if group.stop != "saturated" or has_reductions(given):
         return False
@@ -225,5 +224,5 @@ def _replaced(exprs: Sequence[Expr], places: Sequence[int], terms: Sequence[Expr
 
 
 def _dont_care(root: Expr) -> Expr:
-    """What a root becomes whose gate never holds: its value does not matter."""
+    """A term for a root whose gate never holds: its value does not matter."""
     return FALSE if root.is_bool else const(0)

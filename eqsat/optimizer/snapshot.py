@@ -30,11 +30,11 @@ class Part:
     graph : EGraph
         As the run left it.
     wanted : tuple of (int, int)
-        Places of roots, each with a class that is equal to the root where its gate holds; a place may have several.
+        Pairs of the place of a root and a class that equals the root where its gate holds; a place may have several.
     choice : dict of int to Node
         What the run chose, for the classes that it needs.
     narrower : dict of int to Expr
-        By class a term of the input for one that would be too wide.
+        By class a term of the input, which stands for one that would be too wide.
     """
 
     graph: EGraph
@@ -56,7 +56,7 @@ class Built:
     choice : dict of int to Node
         The e-nodes of the answer.
     narrower : dict of int to Expr
-        By class a term of the input for one that would be too wide.
+        By class a term of the input, which stands for one that would be too wide.
     leaves : dict of str to Expr
         What the nodes ``"var"`` and ``"buffer"`` name.
     """
@@ -120,13 +120,13 @@ class _Building:
         self.sets = VariableSets()
         self.chosen: Choice = {}
         self.narrower: dict[int, Expr] = {}
-        # the classes of each root, and the terms that were chosen for classes
+        # the classes of each root; the term that was chosen for each class
         wanted: dict[int, list[int]] = {}
         self.term_of: dict[int, Expr] = {}
         for part in parts:
             self._add(part, wanted)
         if any(not part.choice for part in parts):
-            # what the rules alone have found does not say how often its nodes are computed
+            # e-graphs of rules alone do not say how often their nodes are computed
             bind_indices(self.graph)
         self.class_of: dict[Expr, int] = {}
         for c, term in self.term_of.items():
@@ -135,7 +135,7 @@ class _Building:
         for c, nodes in self.graph.classes.items():
             for node in nodes:
                 self.owner.setdefault(node, c)
-        #: The answer's choice, and the classes that it cannot choose otherwise.
+        #: The answer's choice, and the classes of its terms.
         self.choice: Choice = {}
         self.done: dict[Expr, int] = {}
         places = range(len(exprs))
@@ -217,7 +217,7 @@ class _Building:
         return c
 
     def _root(self, classes: Sequence[int], top: int, gate: Expr | None) -> int:
-        """The class of a root: that of the graph, or one that adds it and the answer."""
+        """The class of a root: that of the graph, or a new one with both that and the answer's."""
         others = [c for c in classes if c != top]
         if not others:
             return top

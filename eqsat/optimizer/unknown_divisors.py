@@ -1,7 +1,7 @@
 """Divisions by what may be zero as far as is known; the answer is equal wherever the input is defined.
 
-In the place of each such division stands a load from an array of its own, indexed by dividend and divisor: equal
-operands have equal quotients, and no other law holds. The answer has the divisions again. A division that the input
+A load stands for each such division: of an array for its operator, indexed by dividend and divisor. So equal operands
+have equal quotients, and no other law holds. The answer has the divisions again. A division that the input
 evaluates at some points alone, in a branch or under a gate, comes back with a divisor that is never zero. On request
 the divisors of divisions that the input evaluates at every point are taken not to be zero, as a fact like others.
 """
@@ -30,11 +30,11 @@ from eqsat.theory.linear import LinearArithmetic
 #: By operator, the array for divisions that the input evaluates at every point, and for others.
 _ALWAYS = {op: any_buffer(Buffer(f"@{op}", "int")) for op in sorted(DIVISIONS)}
 _SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISIONS)}
-#: By operator, the places of the operands that it is refused for, if their values have no bounds.
+_OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
+#: By operator, the places of the operands whose values must have bounds: it is refused otherwise.
 _NEEDS_BOUNDS = {"shl": (1,), "shr": (1,), "prod_over": (2, 3)}
 #: A path to a term: the conditions, in normal form, that choose it.
 Path = frozenset[Expr]
-_OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Input:
 def with_hidden_divisions(given: Input, assume: bool, until: float = inf) -> Input:
     """The input with loads in the place of divisions by what may be zero; itself if it has no such division.
 
-    To ``assume`` makes it a fact that a divisor is not zero, where the input divides by it at every point. If to find
-    them takes longer than ``until``, all divisions whose divisor has a range with 0 are hidden, and nothing is assumed.
+    With ``assume`` it is a fact that a divisor is not zero if the input divides by it at every point. If finding such
+    divisions takes until ``until``, all divisions whose divisor has a range with 0 are hidden, and nothing is assumed.
 
     >>> from eqsat.lang.expr import var
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
@@ -103,7 +103,7 @@ def _with_all_hidden(given: Input) -> Input:
 
 
 def _with_images(terms: Iterable[Expr], image: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:
-    """``terms`` with what ``image`` makes of some, and of their new operands, in the place of these.
+    """``terms`` with some subterms replaced by what ``image`` returns for them and their new operands.
 
     Nothing is known of the values of a load. Where an operand must have bounds, it is clamped to those that it had.
     """
@@ -126,7 +126,7 @@ def _clamped(term: Expr, low: int, high: int) -> Expr:
 
 
 def _unclamped(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-    """The operand of an extreme that is it by the bounds of both; ``None`` if neither is, or none is new."""
+    """The operand of a minimum or maximum that equals it by the bounds of both, if an operand is new, or ``None``."""
     if args == term.args or term.op not in ("min", "max") or term.is_bool:
         return None
     for one, other in (args, args[::-1]):
@@ -136,7 +136,7 @@ def _unclamped(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
 
 
 def _with_divisors(given: Input, divisions: Sequence[Expr]) -> Input:
-    """The input with the facts that divisors are not zero; itself if one always is: it is defined nowhere."""
+    """The input with the facts that divisors are not zero; itself if one is always zero: it is defined nowhere."""
     facts = tuple(dict.fromkeys([*given.facts, *[division.args[1].ne(0) for division in divisions]]))
     try:
         LinearArithmetic(facts)
@@ -153,7 +153,7 @@ def _unknown_divisions(given: Input, work: Work) -> list[Expr]:
     try:
         base = LinearArithmetic(given.facts, work=work)
     except ContradictionError:
-        # the optimisation says so
+        # the optimisation raises this error
         return []
     contexts = [base if gate is None else base.assuming(base.condition(gate)) for gate in given.gates]
     found = dict.fromkeys([division for division, _ in unsafe_divisions(given.roots, suspected, contexts)])
@@ -162,7 +162,7 @@ def _unknown_divisions(given: Input, work: Work) -> list[Expr]:
 
 
 def _evaluated_always(given: Input, divisions: Sequence[Expr]) -> set[Expr]:
-    """Those by whose divisor a root without a gate divides at every point, whatever conditions choose."""
+    """The divisions by whose divisor a root without a gate divides at every point, whatever conditions choose."""
     places: dict[Expr, int] = {}
     bits = {division: 1 << places.setdefault(division.args[1], len(places)) for division in divisions}
     roots = [root for root, gate in zip(given.roots, given.gates, strict=True) if gate is None]
@@ -201,7 +201,7 @@ def with_divisions(result: Result, given: Input, hidden: Input, alone: bool) -> 
 
 
 def _restored(term: Expr, args: tuple[Expr, ...], elsewhere: Collection[Expr] = ()) -> Expr | None:
-    """The division that a load stands for, its divisor never zero if the input does not divide there ``elsewhere``."""
+    """The division that a load stands for; its divisor is kept from zero if it is among those of ``elsewhere``."""
     op = _OPERATOR.get(term.args[0]) if term.op == "load" else None
     if op is None:
         return _unclamped(term, args)
@@ -212,9 +212,10 @@ def _restored(term: Expr, args: tuple[Expr, ...], elsewhere: Collection[Expr] = 
 
 
 def _evaluated_elsewhere(result: Result) -> set[Expr]:
-    """The divisions of the answer that it may evaluate where the input does not: all but the input's own, by value.
+    """The divisions of the answer that it may evaluate where the input does not.
 
-    Of those that the input evaluates at some points alone that are those on its paths.
+    It may not if the input has a division of the same value; if the input evaluates that at some points only, it must
+    be on the same paths.
     """
     of_input, found = _hidden_divisions(result.before), _hidden_divisions(result.exprs)
     sometimes = {t for t in found if t.args[0] in _SOMETIMES.values()}
@@ -241,7 +242,7 @@ def _evaluated_elsewhere(result: Result) -> set[Expr]:
 
 
 def _nowhere_zero(roots: Sequence[Expr]) -> list[Expr]:
-    """That no divisor of a hidden division is zero, nor, in a reduction, one for any value of the index."""
+    """Facts that no divisor of a hidden division is zero; in a reduction, for no value of its index."""
     sets, found = VariableSets(), dict[Expr, None]()
     # a term, and the reductions around it, the innermost first
     stack: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ()) for root in roots]
@@ -274,7 +275,7 @@ def _meaning(theory: LinearArithmetic, load: Expr) -> object:
 def _paths(
     theory: LinearArithmetic, roots: Sequence[Expr], gates: Sequence[Expr | None]
 ) -> dict[Expr, list[Path]] | None:
-    """The conditions under which each hidden division that is not always evaluated is; ``None`` if they are many."""
+    """The paths to each hidden division that is not always evaluated; ``None`` if there are too many."""
     found: dict[Expr, list[Path]] = {}
     seen: set[tuple[Expr, Path]] = set()
     stack = [
