@@ -67,7 +67,7 @@ def live_values(roots: Sequence[Expr]) -> int:
     return most
 
 
-#: What an answer may be small in.
+#: The measures of size by name.
 SIZES: dict[str, Callable[[Sequence[Expr]], int]] = {"operations": operations, "live": live_values}
 
 

@@ -118,7 +118,7 @@ class Extraction(Optimisation):
         terms = built.terms(choice, graph)
         if self.extract == "exact":
             found = self._exactly(graph, choice)
-            # the first graph is the whole one
+            # the whole graph comes first; a later one is a part of it
             self.bound = found.bound if self.bound is None else self.bound
             # classes that become the same term are paid twice in the e-graph, once here
             terms = self._cheapest(terms, built.terms(found.choice, graph))
