@@ -54,8 +54,8 @@ class Result(Displayed):
         Under the cost model, over all roots, shared subterms paid once. The answer costs no more than the input, or
         with ``extract="tree"`` each root alone no more than it did.
     bound : int or None
-        What exact extraction has proved: no choice over the final e-graph costs less; equal to ``cost`` if that is
-        the optimum. ``None`` from other extractors.
+        What exact extraction has proved: no choice over the e-graph that it chose from costs less. It equals
+        ``cost`` if that is the optimum, or an answer found in another way. ``None`` from other extractors.
     stop : str
         ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``. Rules alone may have
         started again on the way, from the best terms so far.
@@ -146,9 +146,9 @@ class Result(Displayed):
 
     @property
     def gap(self) -> float | None:
-        """How much of the cost a better choice over the final e-graph could save at most; 0 if none can.
+        """How much of the cost a better choice over the e-graph of ``bound`` could save at most; 0 if none can.
 
-        ``None`` without a bound. As for ``bound``, another e-graph may hold cheaper terms.
+        ``None`` without a bound. Another e-graph may hold cheaper terms.
         """
         if self.bound is None:
             return None
