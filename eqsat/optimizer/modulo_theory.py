@@ -217,10 +217,10 @@ class ModuloTheory(Optimisation):
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
         return Chooser(builder, ProductPrices(model), self.extract == "tree")
 
-    def _choose(self, builder: Builder) -> tuple[Choice, int]:
-        """The cheapest choice found over the graph, without what is added to use values again, and its cost."""
+    def _choose(self, builder: Builder) -> Choice:
+        """The cheapest choice found over the graph, without what is added to use values again."""
         with self.spent.during("extract"):
-            return self._chooser(builder, self.model).choose()
+            return self._chooser(builder, self.model).choose()[0]
 
     def _extract(self, builder: Builder, limit: float, without_rules: Choice) -> Choice:
         """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
@@ -361,7 +361,7 @@ class ModuloTheory(Optimisation):
             divides = self.has_own_rules or any(term.op in DIVISIONS or term.op in REDUCTIONS for term in order)
             without_rules = self._saturate(builder) if divides else {}
             cost = cost_of(terms, self.model)
-            choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)[0]
+            choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)
             written = builder.root_terms(choice)
             found.terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
             values, nodes = again, len(builder.graph)
