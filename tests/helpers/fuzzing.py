@@ -144,6 +144,14 @@ ENGINES = [{}, {"engine": "theory"}, {"engine": "greedy"}, {"theory": False}]
 EXTRACTS = [{}, {}, {"extract": "tree"}, {"extract": "exact"}, {"branches": "lazy"}, {"pareto": "live"}]
 
 
+def some_options(some: Callable[[Any], Any]) -> dict[str, Any]:
+    """A cost model, an engine, and a way to choose that goes with it."""
+    engine, extract = some(ENGINES), some(EXTRACTS)
+    if "pareto" in extract and (engine.get("engine") == "greedy" or engine.get("theory") is False):
+        extract = {}
+    return {"cost": some(sorted(COST_MODELS)), **engine, **extract}
+
+
 @st.composite
 def conditions(draw: st.DrawFn, names: list[Expr]) -> Expr:
     """A condition on some variables."""
@@ -165,11 +173,7 @@ def questions(draw: st.DrawFn) -> tuple[list[Expr], Expr | None, Expr | None, di
     roots = [first, *draw(st.lists(st.sampled_from(beside), max_size=2))] if beside else [first]
     gate = draw(st.none() | conditions(names)) if names else None
     constraint = draw(st.none() | st.none() | conditions(names)) if names else None
-    engine, extract = draw(st.sampled_from(ENGINES)), draw(st.sampled_from(EXTRACTS))
-    if "pareto" in extract and (engine.get("engine") == "greedy" or engine.get("theory") is False):
-        extract = {}
-    cost = draw(st.sampled_from(sorted(COST_MODELS)))
-    return roots, gate, constraint, {"cost": cost, **engine, **extract}
+    return roots, gate, constraint, some_options(lambda options: draw(st.sampled_from(options)))
 
 
 def ask(
@@ -305,6 +309,43 @@ def fuzz_sizes(number: int, count: Counter[str]) -> None:
         ]
         count["symbolic sizes"] += 1
         question = roots, None, reduce(and_, facts) if facts else None, {"cost": "latency", **some(ENGINES)}
+        try:
+            ask(*question, points=2000)
+        except Exception as error:
+            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+
+
+def _from_digits(digits: Sequence[Expr], some: Callable[[Any], Any]) -> Expr:
+    """A condition on digits, the most significant first: which point it is, or on which side of one."""
+    point = [some(range(int(digit.vmin), int(digit.vmax) + 1)) for digit in digits]
+    if some([0, 0, 1]):
+        return reduce(some([and_, or_]), [some([d.eq, d.eq, d.ne])(n) for d, n in zip(digits, point, strict=True)])
+    last, n = digits[-1], point[-1]
+    side = some([last < n, last <= n, last > n, last >= n, last.eq(n)])
+    for digit, n in zip(digits[-2::-1], point[-2::-1], strict=True):
+        side = some([digit < n, digit > n]) | (digit.eq(n) & side)
+    return some([side, side, ~side])
+
+
+def fuzz_digits(number: int, count: Counter[str]) -> None:
+    """Conditions on digits beside what computes the number of these digits: either may be chosen by the other."""
+    source = random.Random(number)
+    for _ in range(20):
+        some = source.choice
+        digits = [
+            var(f"d{k}", low := some([-2, -1, 0, 0, 0]), low + some([1, 2, 3, 5])) for k in range(some([1, 2, 2, 3]))
+        ]
+        total, n = const(some([0, 0, 1, -3])), var("n", 0, some([3, 20, 48]))
+        for digit in digits:
+            total = total * (digit.vmax - digit.vmin + 1 + some([0, 0, 0, 1])) + digit
+        users = [n - total, total - n, n * 2 - total, -total, maximum(n, -total), (n - total) // 3, total, 5 - total,
+                 total // some([2, 3, 4, 12]), where(n < 3, -total, n), total % some([3, 4, 8])]  # fmt: skip
+        condition = _from_digits(digits, some)
+        roots = [some(users), some([condition, where(condition, some([n, *digits]), some(range(-3, 9)))])]
+        roots += [some([_from_digits(digits, some), some(users)]) for _ in range(some([0, 0, 1, 2]))]
+        gate = _from_digits(digits, some) if some([0, 0, 0, 0, 1]) else None
+        count["digits"] += 1
+        question = roots, gate, None, some_options(some)
         try:
             ask(*question, points=2000)
         except Exception as error:
@@ -639,6 +680,7 @@ def fuzz_chains(number: int, count: Counter[str]) -> None:
 KINDS: dict[str, Callable[[int, Counter[str]], None]] = {
     "expressions": fuzz_expressions,
     "sizes": fuzz_sizes,
+    "digits": fuzz_digits,
     "bounds": fuzz_bounds,
     "graphs": fuzz_graphs,
     "reductions": fuzz_reductions,
