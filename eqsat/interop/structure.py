@@ -483,7 +483,8 @@ def _named_in(value: Tree, ranges: set[str]) -> set[str] | None:
     if value.op:
         parts = [_named_in(a, ranges) for a in value.args]
         return None if None in parts else set().union(*[part for part in parts if part is not None])
-    names = set(_UNCALLED.findall(value.text))
+    # r1(8) is a range with its extent, and no call
+    names = set(_UNCALLED.findall(value.text)) | ranges.intersection(_WORD.findall(value.text))
     known = {n for n in names if n in ranges or n in LITERALS or _RANGE.fullmatch(n)}
     return names if names == known else None
 

@@ -113,6 +113,10 @@ NORMAL = [
     ("REDUCE(c, [r0(4), RANGE(8)], MUL)", "Pow(c, CONST(32))"),
     ("REDUCE(load(r1), [r0(4), r1(3)], MAX)", "REDUCE(load(r1), [r1(3)], MAX)"),
     ("REDUCE(c, [r0(4)], MIN)", "c"),
+    # a range with its extent is one that the value varies along
+    ("REDUCE(r1(8), [r1(8)], ADD)", "REDUCE(r1(8), [r1(8)], ADD)"),
+    ("REDUCE(load(i(4)), [i(4), r0(2)], ADD)", "Mul(REDUCE(load(i(4)), [i(4)], ADD), CONST(2))"),
+    ("BUFFERIZE(Add(r1(8), c), [r1(8)])", "BUFFERIZE(Add(r1(8), c), [r1(8)])"),
     # their number is not known, or whether they are equal, or what is done with them
     ("REDUCE(c, [r0], MAX)", "REDUCE(c, [r0], MAX)"),
     ("REDUCE(x, [r0(4)], ADD)", "REDUCE(x, [r0(4)], ADD)"),
