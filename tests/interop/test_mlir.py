@@ -163,6 +163,21 @@ def test_operations_that_the_answer_is_written_with(lines, written, type_):
         verified(found)
 
 
+@pytest.mark.parametrize(("bits", "wide"), [(8, 32), (32, 64)])
+def test_a_shift_is_by_less_than_the_bits_of_its_type(bits, wide):
+    text = (
+        f"func.func @f(%x: i{bits}, %p: i1) -> i{bits} {{\n"
+        f"%n = arith.constant {bits} : i{wide}\n%three = arith.constant 3 : i{wide}\n"
+        f"%w = arith.extsi %x : i{bits} to i{wide}\n%y = arith.extui %p : i1 to i{wide}\n"
+        f"%a = arith.shli %y, %three : i{wide}\n%b = arith.shrsi %a, %three : i{wide}\n"
+        f"%s = arith.shrsi %w, %n : i{wide}\n%d = arith.subi %b, %s : i{wide}\n"
+        f"%r = arith.trunci %d : i{wide} to i{bits}\nreturn %r : i{bits}\n}}\n"
+    )
+    found = rewrite(text)
+    assert f"arith.constant {bits - 1} : i{bits}" in found
+    assert f"arith.constant {bits} : i{bits}" not in found
+
+
 #: Operations on conditions and numbers that compute what is there already.
 NEEDLESS = [
     ("%r = arith.andi %l, %l : i1", "i1", "%l"),

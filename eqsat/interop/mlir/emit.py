@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from eqsat.extract.cost import CostModel, is_power_of_two
 from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, is_tensor, least_type, shape_of, typed
-from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits
+from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits, limits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make, replaced
 from eqsat.lang.ops import COMPARISONS, FLOORS
@@ -153,7 +153,9 @@ class Emitter:
         is_quotient = node.op == "floordiv"
         if x.vmin < 0 and y.op == "const" and is_power_of_two(y.vmin):
             if is_quotient:
-                return "shrsi", [(x, type_), (const(y.vmin.bit_length() - 1), type_)]
+                # a shift by all bits or more has no value; one by all but the sign leaves the sign, as it would
+                most = limits(type_)[1].bit_length()
+                return "shrsi", [(x, type_), (const(min(y.vmin.bit_length() - 1, most)), type_)]
             return "andi", [(x, type_), (const(y.vmin - 1), type_)]
         if x.vmin >= 0 and y.vmin > 0:
             return "divui" if is_quotient else "remui", operands
