@@ -339,10 +339,11 @@ class IndexingMap(Displayed):
         return replace(self, results=results, constraints=tuple(constraints), runtime=tuple(runtime))
 
     def _substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
-        """The map with other terms for its variables; each symbol and runtime variable becomes a variable."""
+        """The map with other terms for its variables; each symbol and runtime variable becomes a variable, dims go."""
         runtime = [RuntimeVariable(image[r.variable], r.hlo, tuple(replaced(r.indices, image))) for r in self.runtime]
         return IndexingMap(
-            self.dims,
+            # the new variables may have the names of those that go
+            tuple(d for d in self.dims if d not in image),
             tuple(image[s] for s in self.symbols),
             tuple(replaced(self.results, image)),
             tuple(replaced(self.constraints, image)),

@@ -288,6 +288,21 @@ GUARDED = "(d0) -> (where(d0 < 1, 0, 6 floordiv d0)), domain: d0 in [0, 3]"
 NONZERO = "(d0, d1) -> (d0 floordiv d1), domain: d0 in [0, 9], d1 in [-1, 3], d1 != 0, d0 mod d1 in [0, 0]"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("(s0) -> (s0)", "(s1)[s0] -> (s1 * 4 + s0)", "(s0)[s1] -> (s0 * 4 + s1)"),
+        ("(d0) -> (d0)", "(s0)[d0] -> (s0 * 4 + d0)", "(d0)[s0] -> (d0 * 4 + s0)"),
+        ("(rt0) -> (rt0)", "(rt1){rt0} -> (rt1 + rt0)", "(rt0){rt1} -> (rt0 + rt1)"),
+        ("(d0)[s0] -> (d0 + s0)", "(s0)[d0] -> (s0 * 4 + d0)", "(d0)[s0, s1] -> ((d0 + s1) * 4 + s0)"),
+    ],
+)
+def test_a_dim_of_the_next_map_may_have_the_name_of_any_symbol(before: str, after: str, found: str) -> None:
+    ranges = dict.fromkeys(("d0", "s0", "s1", "rt0", "rt1"), (0, 3))
+    composed = IndexingMap.parse(before, ranges).then(IndexingMap.parse(after, ranges))
+    assert str(composed).partition(", domain")[0] == found
+
+
 def test_conditions_are_composed_as_numbers() -> None:
     """They were taken for conditions that hold, or ended in an error about the next map."""
     small = IndexingMap.parse("(d0) -> (d0 < 3), domain: d0 in [0, 9]")
