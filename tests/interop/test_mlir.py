@@ -472,6 +472,21 @@ def test_locations_are_read_over():
     assert stores_at(rewrite(body(*lines))) == ["%t", "%i"]
 
 
+def test_maps_that_read_maps_are_seen_through_once_each():
+    """Each was looked at once for each way that leads to it, by a function that called itself."""
+    pairs = [
+        f"%a{k + 1} = affine.apply affine_map<(d0, d1) -> (d0 + d1 - d1)>(%a{k}, %b{k})\n"
+        f"%b{k + 1} = affine.apply affine_map<(d0, d1) -> (d1 + d0 - d0)>(%a{k}, %b{k})"
+        for k in range(40)
+    ]
+    text = (
+        "func.func @f(%m: memref<64xf32>) {\naffine.for %a0 = 0 to 2 {\naffine.for %b0 = 0 to 2 {\n"
+        + "\n".join(pairs)
+        + "\n%x = affine.load %m[(%a40 * 8 + %b40) floordiv 8] : memref<64xf32>\n}\n}\nreturn\n}\n"
+    )
+    assert "affine.load %m[%a0]" in rewrite(text)
+
+
 def test_a_map_that_was_rewritten_goes_with_its_last_reader():
     lines = [
         "affine.for %i = 0 to 64 step 4 {",

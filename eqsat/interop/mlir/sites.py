@@ -18,7 +18,7 @@ from eqsat.lang.costs import costs_alone
 from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
-from eqsat.lang.traversal import chain_members, term_count, topological, variables
+from eqsat.lang.traversal import chain_members, reached, term_count, topological, variables
 
 #: The kind of expressions that are the bounds of a loop; see :func:`_expressions`.
 _LOOP = "for"
@@ -197,16 +197,25 @@ def _is_affine(term: Expr) -> bool:
 
 def _symbols(statement: Statement, terms: Terms) -> set[Value]:
     """The values that a statement, or what it sees through, reads as symbols."""
+    symbols: set[Value] = set()
+    for seen in reached([statement], lambda s: [value.statement for value in _seen_through(s, terms)]):
+        for value in _read_as_symbols(seen):
+            symbols |= {terms.values[x] for x in variables([terms.of(value, "index")])}
+    return symbols
+
+
+def _read_as_symbols(statement: Statement) -> set[Value]:
     text, values = statement.normalised
     found = {values[int(n)] for n in _SYMBOL.findall(text)}
-    inner = set(values[1:])
     if applied := APPLY.fullmatch(text):
         found |= {values[int(n)] for n in re.findall(r"%(\d+)", applied[4] or "")}
-    symbols = {terms.values[x] for v in found for x in variables([terms.of(v, "index")])}
-    for value in inner - found:
-        if value.is_result and _is_apply(value) and terms.known.get(value) is not None and value in terms.computed:
-            symbols |= _symbols(value.statement, terms)
-    return symbols
+    return found
+
+
+def _seen_through(statement: Statement, terms: Terms) -> list[Value]:
+    """The results of applied maps that a statement reads, but not as symbols, and whose terms are known."""
+    inner = set(statement.normalised[1][1:]) - _read_as_symbols(statement)
+    return [v for v in inner if v.is_result and _is_apply(v) and v in terms.known and v in terms.computed]
 
 
 def _leaves(parts: Sequence[Expr], terms: Terms) -> dict[str, Value]:
