@@ -193,7 +193,8 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
     """The stores with the digits of an index in its place, and the loops of each such index, outermost first.
 
     That is done for the indices of floating-point sums and products from 0 to a literal, whose values are still taken
-    in the same order; other reductions may nest instead (:func:`eqsat.kernels.ranges.in_cheapest_ranges`).
+    in the same order, unless integers are reduced over the same index; other reductions may nest instead
+    (:func:`eqsat.kernels.ranges.in_cheapest_ranges`).
 
     >>> from eqsat import buffer, sum_over, var
     >>> a, b, r = buffer("A", "f32", (24,)), buffer("B", "f32", (1,)), var("r", 0, 23)
@@ -209,7 +210,10 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
     images: dict[Expr, Expr] = {}
     for index, own in reductions.items():
         in_order = any(t.op in ("fsum_over", "fprod_over") for t in own)
-        if not in_order or {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
+        # to linear arithmetic a sum of integers whose body has digits for its index would be a sum of equal steps
+        if not in_order or not all(t.element for t in own):
+            continue
+        if {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
             continue
         # names that no variable of a kernel can have
         digits = _digits(index, _steps(index, [t.args[0] for t in own]), f"$r{index_level(index)}", set())

@@ -727,6 +727,18 @@ def test_a_sum_over_a_flat_index_keeps_its_order_but_not_its_divisions():
     assert np.array_equal(found["S"], np.add.accumulate(windows, axis=1)[:, -1])
 
 
+@pytest.mark.parametrize("value", ["{sums} + Y[{count}%64]", "where({count} < 45, {sums}, Y[0])"])
+def test_integers_may_be_summed_over_the_index_of_a_sum_in_digits(value: str) -> None:
+    """The integers were taken for equal ones, since their index had become its digits."""
+    arrays = {name: buffer(name, element, (size,)) for name, element, size in (("X", "f32", 24), ("Y", "f32", 64))}
+    text = value.format(sums="sum(X[r%4*6 + r//4], r, 0, 24)", count="sum(K[r]%5, r, 0, 24)")
+    kernel = Kernel("k", [Store(buffer("S", "f32", (1,))[0], parse(text, {**arrays, "K": buffer("K", "i32", (24,))}))])
+    given = {"X": f32((24,)), "Y": f32((64,)), "K": np.arange(24, dtype=np.int32)}
+    for optimize in (False, True):
+        found = eqsat.compile(kernel, optimize=optimize)(**given)["S"]
+        assert np.allclose(found, kernel.reference(given)["S"], rtol=1e-5)
+
+
 def test_what_is_counted_may_be_a_comparison_of_rounded_values():
     q, out = var("q", 0, 143), buffer("Y", "i32", (8,))
     x, o = buffer("X", "f32", (8, 12, 13)), var("o", 0, 7)
