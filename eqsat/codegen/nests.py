@@ -213,7 +213,6 @@ class _Nests:
                 for loop in strips:
                     loops.enter_context(writer.whole(loop))
                 self._strip(part.store, images, lane, known, block)
-            writer.forget_inline()
 
     def _parts(self, loop: Expr, store: Store, interior: Interior) -> list[_Part]:
         """The parts of a loop before, in and after its interior, but for those that are empty."""
@@ -259,8 +258,6 @@ class _Nests:
             writer.expect(part.store.parts, part.facts, row)
             with writer.part(row, part.start, part.stop):
                 writer.assign(part.store)
-            # terms that stay in a branch here may be elsewhere in the next part
-            writer.forget_inline()
 
 
 def _summary(store: Store) -> str:

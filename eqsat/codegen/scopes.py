@@ -64,6 +64,8 @@ class LoopWriter(ElementWriter):
 
     def expect(self, roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None) -> None:
         """Prepare to write ``roots`` and no other terms; ``facts`` hold wherever terms with ``row`` are evaluated."""
+        # what had to stay in a branch of the terms before may stand elsewhere in these
+        self._forget(self.inline)
         self.widths.update(widths(roots))
         self.users = use_counts(roots)
         self.inside, self.inline = guarded_loads(roots, facts, row)
@@ -102,10 +104,6 @@ class LoopWriter(ElementWriter):
         """Let ``code`` be the text of ``term`` until the innermost scope is left."""
         self.depth[term] = len(self.scopes) - 1
         self.code[term] = code
-
-    def forget_inline(self) -> None:
-        """Forget the terms that must stay in a branch, so that they are written again elsewhere."""
-        self._forget(self.inline)
 
     def whole(self, variable: Expr, pragma: Sequence[str] = ()) -> AbstractContextManager[None]:
         """A loop over all values of ``variable``."""

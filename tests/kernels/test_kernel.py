@@ -799,6 +799,22 @@ def test_a_load_that_is_not_only_in_its_branch_carries_a_test(value: str) -> Non
     assert beyond.count("A[i]") == beyond.count("(i < 8 ? A[i] : 0)") == 1
 
 
+def test_a_load_in_a_branch_carries_a_test_in_other_loops() -> None:
+    """Loads by a parameter alone: the C of a branch was used again where nothing keeps the load inside."""
+    n, i, j, a = var("n", 0, 20), var("i", 0, 3), var("j", 0, 2), buffer("A", "f32", (8,))
+    inside = where(n < 8, a[n], 0.0)
+    stores = [
+        Store(buffer("X", "f32", (4,))[i], inside * 2.0, [i]),
+        Store(buffer("Y", "f32", (3,))[j], where(n < 9, a[n], 0.0), [j]),
+        Store(buffer("Z", "f32", (4,))[i], a[n], [i]),
+    ]
+    wide, row = buffer("W", "f32", (32, 32)), var("row", 0, 31)
+    sums = Store(buffer("V", "f32", (32, 32))[row, R], sum_over(inside * wide[K % 32, R], K, 0, 32), [row, R])
+    for kernel in (Kernel("loops", stores), Kernel("strips", [sums])):
+        code = to_c(kernel).partition("{")[2]
+        assert code.count("A[n]") == code.count("n < 8 ? A[n] : 0") > 1
+
+
 @pytest.mark.parametrize("step", ["max(t, {0}.0)", "t*t", "min(t + {0}.0, t*0.5)", "t + {0}.0"])
 def test_what_a_branch_computes_of_a_load_is_written_once(step: str) -> None:
     """Each step wrote what is before it again, up to 2**60 times."""
