@@ -252,21 +252,26 @@ def _selected_product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
 def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     """What does not change with the index leaves the reduction."""
     body, index, low, high = term.args
-    if term.op in ("fmax_over", "fmin_over") and not mentions(body, index) and (low < high).vmin:
+    some = low < high
+    if term.op in ("fmax_over", "fmin_over") and not mentions(body, index) and some.vmin:
         return body
     if not reassociate or term.op != "fsum_over":
         return term
-    if not mentions(body, index):
-        # over no steps a sum of infinities is 0, but 0 times infinity is NaN
-        some, product = low < high, make("fmul", body, as_float(maximum(high - low, 0), body))
-        return product if some.vmin else make("fwhere", some, product, as_float(0, body))
-    if body.op == "fmul":
-        x, y = body.args
-        if not mentions(y, index):
-            x, y = y, x
-        if not mentions(x, index):
-            return make("fmul", x, _out_of_the_loop(make("fsum_over", y, index, low, high), reassociate))
-    return term
+
+    def outside(body: Expr) -> Expr:
+        if not mentions(body, index):
+            return make("fmul", body, as_float(maximum(high - low, 0), body))
+        if body.op == "fmul":
+            x, y = body.args
+            if not mentions(y, index):
+                x, y = y, x
+            if not mentions(x, index):
+                return make("fmul", x, outside(y))
+        return make("fsum_over", body, index, low, high)
+
+    found = outside(body)
+    # over no steps a sum of infinities is 0, but 0 times infinity is NaN
+    return found if found.op == "fsum_over" or some.vmin else make("fwhere", some, found, as_float(0, found))
 
 
 def _is_literal(term: Expr, value: float) -> bool:

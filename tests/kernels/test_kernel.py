@@ -921,6 +921,20 @@ def test_sums_of_rounded_values_keep_their_order_unless_told():
         assert (store.value.op, str(store.value.args[0])) == ("fmul", "B[0]")
 
 
+@pytest.mark.parametrize(
+    "text", ["sum(A[0, 0]*A[1, r], r, 0, n)", "sum(where(r < n, A[0, 0]*(A[1, r]*2.0), 0.0), r, 0, 32)"]
+)
+def test_a_factor_leaves_no_empty_sum(text: str) -> None:
+    kernel = Kernel("k", [Store(buffer("S", "f32", (1,))[0], parse(text, {"A": A, "n": var("n", 0, 7)}))])
+    found = simplified(kernel, reassociate=True)
+    assert found != simplified(kernel)
+    values = np.ones((16, 32), np.float32)
+    values[0] = math.inf
+    for n in (0, 1):
+        expected = kernel.reference({"A": values}, n=n)["S"]
+        assert np.array_equal(found.reference({"A": values.ravel()}, n=n)["S"], expected)
+
+
 @pytest.mark.parametrize("seed", range(8, 16))
 def test_random_kernels_through_the_front_door(seed):
     kernel, inputs = random_kernel(seed), contents()
