@@ -113,7 +113,10 @@ class Program:
         arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
         arrays = [a if a.flags.c_contiguous and a.flags.aligned else a.copy() for a in arrays]
         results = self._results({} if out is None else out, arrays)
-        numbers = [_number(v, arguments) for v in self.given.parameters]
+        used = self.kernel.parameters
+        stated = [(v, _number(v, arguments)) for v in self.given.parameters]
+        # what nothing depends on may have more than 64 bits
+        numbers = [number if v in used else 0 for v, number in stated]
         _call(self._library, [*arrays, *results.values()], numbers, self.options["parallel"])
         return results
 
@@ -325,9 +328,9 @@ class _Check:
         return load(build(self.run_source, self.flags), _ffi, "eqsat_call")
 
     def run(self, arrays: Arrays, parameters: Mapping[str, int]) -> None:
-        """Run it; an array that it does not use may be missing."""
+        """Run it; an array or a parameter that it does not use may be missing."""
         named = [arrays.get(b.name) for b in (*self.owner.inputs, *self.owner.outputs)]
-        numbers = [parameters.get(str(v.value), v.vmin) for v in self.owner.parameters]
+        numbers = [parameters.get(str(v.value), 0) for v in self.owner.parameters]
         _call(self._library, named, numbers, self.parallel)
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eqsat.codegen.expressions import Function, arguments, function, points_function, preamble
 from eqsat.codegen.libraries import build, load
+from eqsat.lang.dtypes import width_of
 from eqsat.lang.expr import Expr, digits, shortened
 from eqsat.lang.traversal import domain_size, extent
 from eqsat.lang.validation import integer_of, list_of, require, shown
@@ -302,8 +303,8 @@ def as_array(name: str, given: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"the input {name!r} is no array ({reason}): give a NumPy array") from None
 
 
-def values_of(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
-    """The values of one variable as int64, refused where its range does not hold them."""
+def values_of(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[Any]:
+    """The values of one variable, refused where its range does not hold them; as int64 if that holds its range."""
     name = cast(str, variable.value)
     if name not in values:
         raise KeyError(f"no value for variable {name!r}")
@@ -317,7 +318,7 @@ def values_of(variable: Expr, values: Mapping[str, ArrayLike]) -> NDArray[np.int
     if least < variable.vmin or most > variable.vmax:
         stated = shortened(digits(least if least < variable.vmin else most), 60)
         raise ValueError(f"variable {name!r} is given {stated}, outside its range [{variable.vmin}, {variable.vmax}]")
-    return given.astype(np.int64)
+    return given.astype(np.int64 if width_of(variable.vmin, variable.vmax) else object)
 
 
 def _pointers(c_type: str, arrays: Sequence[NDArray[Any]]) -> Any:

@@ -582,6 +582,14 @@ def test_inputs_and_parameters_that_nothing_depends_on_are_passed_by():
     assert np.array_equal(n, np.arange(16))
 
 
+@pytest.mark.parametrize("wide", [var("wide", None, None), var("wide", 0, 2**70)])
+def test_parameters_that_nothing_depends_on_may_have_any_size(wide: Expr) -> None:
+    run = eqsat.compile(Kernel("kept", [Store(OUT[I], where(wide < wide + 1, N[I], 0), [I])]))
+    n = np.arange(16, dtype=np.int32)
+    for number in (3, 2**70):
+        assert np.array_equal(run(N=n, wide=number)["OUT"], n)
+
+
 def test_a_parameter_out_of_range_is_refused():
     kernel, inputs, _ = normalise()
     run = eqsat.compile(kernel)
