@@ -41,7 +41,7 @@ def guarded_loads(
     for term in [t for t in order if t.op == "load"]:
         known = facts if row is not None and mentions(term, row) else ()
         place = term.args[1]
-        if (place.vmin >= 0 and place.vmax < array_of(term).size) or is_inside(LinearArithmetic(known), term):
+        if (place.vmin >= 0 and place.vmax < array_of(term).size) or _is_inside_where(known, term):
             inside.add(term)
         else:
             doubtful.append((term, known))
@@ -82,6 +82,15 @@ def _guarded_in(around: Sequence[tuple[Expr, set[Expr]]], load: Expr, known: Seq
     between = with_users({load}, [t for t in topological(widest) if t in widest])
     is_guarded = is_inside(theory, load) and not any(t.op in REDUCTIONS for t in between)
     return between if is_guarded else set()
+
+
+def _is_inside_where(known: Sequence[Expr], term: Expr) -> bool:
+    """Whether a load is known to be inside its array where the conditions ``known`` hold."""
+    try:
+        return is_inside(LinearArithmetic(known), term)
+    except ContradictionError:
+        # never evaluated
+        return False
 
 
 def is_inside(theory: LinearArithmetic, term: Expr) -> bool:

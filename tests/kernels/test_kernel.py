@@ -18,6 +18,7 @@ from random_kernels import contents, random_kernel, run_in_c
 
 import eqsat
 from eqsat.codegen.nests import to_c
+from eqsat.codegen.trusted import with_tests
 from eqsat.extract import OpCount
 from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.simplification import optimized, simplified
@@ -1042,6 +1043,19 @@ def test_sums_of_few_steps_are_not_taken_in_lanes(steps: int, in_lanes: bool):
     a, b, i, r = buffer("A", "f32", (7, steps)), buffer("B", "f32", (7,)), var("i", 0, 6), var("r", 0, steps - 1)
     kernel = Kernel("rows", [Store(b[i], sum_over(a[i, r], r, 0, steps), [i])])
     assert ("reduction(+" in to_c(optimized(kernel, reassociate=True), reassociate=True)) == in_lanes
+
+
+def test_an_interior_may_hold_no_whole_block_of_strips():
+    """For no n and m do the conditions hold in four rows that are stored together."""
+    n, m, i, j = var("n", 0, 31), var("m", 0, 40), var("i", 0, 31), var("j", 0, 15)
+    x, y = buffer("X", "f32", (32, 40)), buffer("Y", "f32", (32, 16))
+    inside = (n - m <= i) & (i * 2 < n - m + 2) & (i < n + 2)
+    kernel = Kernel("k", [Store(y[i, j], sum_over(where(inside, x[R + i - n, j], 0.0), R, 0, 31), [i, j])])
+    values = np.arange(32 * 40, dtype=np.float32).reshape(32, 40)
+    run, stated = eqsat.compile(kernel, optimize=False), with_tests(flattened(kernel))
+    for at in ({"n": 5, "m": 4}, {"n": 0, "m": 0}, {"n": 7, "m": 9}):
+        expected = stated.reference({"X": values.ravel()}, **at)["Y"].reshape(32, 16)
+        assert np.allclose(run(X=values, **at)["Y"], expected)
 
 
 def test_an_interior_that_is_another_in_each_column_is_none_of_strips():
