@@ -106,6 +106,7 @@ def two_stages(
     """
     shape = integers_of(shape, "the extents of a shape")
     axes = tuple(sorted(set(integers_of(axes, "the axes of a reduction"))))
+    expanded = set(expanded)
     if min(shape, default=1) < 1:
         raise ValueError(f"the shape {list(shape)} has no elements: extents are at least 1")
     if any(not 0 <= axis < len(shape) for axis in axes):

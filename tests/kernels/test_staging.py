@@ -49,7 +49,7 @@ STAGES = [
 
 @pytest.mark.parametrize(("shape", "axes", "expanded", "split"), STAGES, ids=[str(row[:3]) for row in STAGES])
 def test_a_large_reduction_splits_at_a_factor(shape, axes, expanded, split):
-    found = two_stages(shape, axes, expanded)
+    found = two_stages(shape, axes, iter(expanded))
     assert (None if found is None else (found.axis, found.outer, found.inner)) == split
     if found is not None:
         data = np.zeros(found.split_shape, dtype=np.int8)
