@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from eqsat.codegen.expressions import by_products
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
-from eqsat.lang.dtypes import select_width
+from eqsat.lang.dtypes import widths
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute
 from eqsat.lang.functions import where
@@ -148,7 +148,7 @@ def _among_loads(theory: LinearArithmetic, array: Expr, index: Expr) -> Expr | N
     selecting = with_users({t for t in order if t.op == "where"}, order)
     if index not in selecting:
         return None
-    if select_width(index) == 64:
+    if widths([index])[index] == 64:
         return _between_two(theory, array, index, [t for t in order if t in selecting])
     # what a literal is added to
     others = [a for a in index.args if a.op != "const"] if index.op in ("add", "sub") else []

@@ -75,6 +75,15 @@ def test_a_selection_in_a_sum_of_64_bits_is_one_of_loads_unless_a_reduction_bind
         assert line in text, text
 
 
+def test_a_selection_in_a_small_index_that_is_a_sum_of_64_bits_is_one_of_loads():
+    n = var("n", -(2**41), 3 - 2**41)
+    kernel = Kernel("k", [Store(Y[M], LONG[n + 2**40 + where(M < 3, 0, 1) + 2**40], [M])])
+    assert "Y[m] = m < 3 ? t1 : t2;" in function(flattened(kernel)).text
+    given = {"X": np.arange(9, dtype=np.float32)}
+    run = eqsat.compile(kernel, optimize=False, verify=False)
+    assert run(**given, n=2 - 2**41)["Y"].tolist() == [2, 2, 2, 3]
+
+
 def random_kernel(seed):
     """A kernel of 1 to 3 stores of 2 to 16 elements each, of any element type."""
     rng = random.Random(seed)
