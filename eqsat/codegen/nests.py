@@ -22,7 +22,7 @@ from eqsat.codegen.scopes import LoopWriter, indented
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, flattened
 from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
-from eqsat.lang.dtypes import select_width
+from eqsat.lang.dtypes import misfits, select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, brief, replaced, substitute
 from eqsat.lang.functions import maximum
 from eqsat.lang.traversal import array_of, extent, has_reductions, mentions, topological, variables
@@ -158,7 +158,10 @@ class _Nests:
         """A square tile of a transposition, by vector instructions."""
         load = store.value
         corner = {v: v.vmin for v in store.over[-2:]}
-        starts = list(map(LinearArithmetic().simplify, substitute([load.args[1], store.target.args[1]], corner)))
+        given = substitute([load.args[1], store.target.args[1]], corner)
+        starts = list(map(LinearArithmetic().simplify, given))
+        # a normal form may not fit 64 bits where the given term does
+        starts = given if misfits(starts) else starts
         self.writer.expect(starts)
         arrays = (array_of(load), store.array)
         places = [

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, pairwise
 
 from eqsat.kernels.kernel import Kernel, Store, equal_store, fresh
+from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, substitute
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import extent, has_reductions, index_level, outside_addresses, topological, variables
@@ -132,7 +133,9 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
         if theory.late_or_raise():
             return term
         form = theory.form(term)
-        return to_expr(form) if form.is_affine() else term
+        # the sum of literals may not fit 64 bits where each of them does
+        plain = to_expr(form) if form.is_affine() else term
+        return term if misfits([plain]) else plain
 
     return equal_store(store, _readdressed(substitute(store.parts, replacement), linear), over)
 
@@ -231,9 +234,11 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
             return make("fwhere", theory.condition(args[0]), *args[1:])
         return images.get(term)
 
-    if loops:
-        stores = [equal_store(s, [s.parts[0], *rebuild(s.parts[1:], apart)], s.over) for s in stores]
-    return [*stores], loops
+    if not loops:
+        return [*stores], {}
+    found = [equal_store(s, [s.parts[0], *rebuild(s.parts[1:], apart)], s.over) for s in stores]
+    # a normal form may not fit 64 bits where the given term does
+    return ([*stores], {}) if misfits([part for s in found for part in s.parts]) else (found, loops)
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:
@@ -274,8 +279,10 @@ def _merged(store: Store, taken: set[str]) -> Store:
             both = fresh(name, taken, extent(outer) * extent(inner))
             over = [*store.over[:place], both, *store.over[place + 2 :]]
             # as sums, since some addresses are sums only within the ranges of the loops that go
-            store = equal_store(store, _readdressed(store.parts, lambda address: to_expr(form(address))), store.over)
-            store = _substituted(store, over, {outer: const(0), inner: both})
+            parts = _readdressed(store.parts, lambda address: to_expr(form(address)))
+            if misfits(parts):
+                return store
+            store = _substituted(equal_store(store, parts, store.over), over, {outer: const(0), inner: both})
             # the new loop may merge with the one around it
             place = max(0, place - 1)
         else:

@@ -360,6 +360,22 @@ def test_what_fits_64_bits_still_fits_when_optimised(store):
         assert np.array_equal(run(**given, **parameters)["OUT"], kernel.reference(given, **parameters)["OUT"])
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+def test_addresses_whose_literals_add_up_to_more_than_64_bits(optimize: bool) -> None:
+    """One kernel has loops that could merge, one a loop and one a sum that could be taken in digits."""
+    n, i, j, f = var("n", LEAST, LEAST + 3), var("i", 0, 7), var("j", 0, 7), buffer("F", "f32", (99,))
+    far, digits, k = n + 2**62 + 2**62, R % 4 * 6 + R // 4, var("k", 0, 63)
+    values, out = np.arange(99, dtype=np.float32), buffer("Y", "f32", (64,))
+    for store in (
+        Store(out[i * 8 + j], f[far + i * 8 + j], [i, j]),
+        Store(out[k // 8 + k % 8 * 8], f[far + k], [k]),
+        Store(out[i], sum_over(f[far + digits + i], R, 0, 24), [i]),
+    ):
+        kernel = Kernel("far", [store])
+        found = eqsat.compile(kernel, optimize=optimize)(F=values, n=LEAST + 2)
+        assert np.array_equal(found["Y"], kernel.reference({"F": values}, n=LEAST + 2)["Y"])
+
+
 def test_the_reference_loads_by_indices_of_more_than_64_bits():
     kernel = Kernel("far", [Store(OUT[I], N[ANYWHERE * 2 + I], [I])])
     assert kernel.reference({"N": np.arange(16)}, n=0)["OUT"].tolist() == list(range(16))
