@@ -98,7 +98,13 @@ _KEPT = [
     # a term found by a primitive is looked up by a rule of its own: in one rule every pair would be tried
     ("fill", "lone", "(= s (Sum m 0)) (= 1 (multiset-length m))", "(lone s (multiset-pick m))"),
     ("ones", "one-term", "(lone s t) (= t (Sc 1 a))", "(union s a)"),
-    ("ones", "literal", "(= s (Sum m k)) (= 0 (multiset-length m))", "(set (lit s) k)"),
+    (
+        "ones",
+        "literal",
+        # larger ones might be taken for more than an infinite bound; those that are none are rows
+        f"(= s (Sum m k)) (= 0 (multiset-length m)) (<= (abs k) {LARGEST_FINITE})",
+        "(set (lit s) k)",
+    ),
     (
         "ask0",
         "seek",

@@ -162,7 +162,9 @@ class Query:
                 symbol = OPS[term.op].symbol
                 query = query.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
             case "shl":
-                query = query.fact(f"(< {args[1]} 62)", f"(= {name} (<< {args[0]} {args[1]}))")
+                # bits that a shift moves out are lost, unlike an overflow
+                shifted = f"(= {name} (<< {args[0]} {args[1]}))", f"(= {args[0]} (>> {name} {args[1]}))"
+                query = query.fact(f"(< {args[1]} 62)", *shifted)
             case _:
                 raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(query, numbers={**query.numbers, term: name})

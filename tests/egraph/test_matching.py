@@ -4,11 +4,13 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.matching import by_representation, compiled
 from eqsat.lang.errors import UnsoundUnionError
+from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import buffer, var
 from eqsat.lang.text import parse
 from eqsat.rules import DEFAULT
@@ -393,3 +395,26 @@ def test_a_term_of_which_more_is_left_than_egglog_holds_is_not_taken_for_gone(op
     text = "j*4000000000 + i*5 - where(p < 1, k, i*3000000000 + j)*4000000000"
     result = optimize(text, i=(0, 9), j=(0, 9), k=(0, 9), p=(0, 3), **options)
     assert result.check().equal
+
+
+def test_a_shifted_literal_of_more_than_64_bits_is_no_literal():
+    # 5 << 61 has a bit beyond the 64 that egglog shifts
+    rule = Rule("shifted", "x*c << s", "x*(c << s)")
+    for text in ("i*5 << 61", "i*-5 << 61", "i*4 << 61"):
+        assert optimize(text, rules=[rule], theory=False, **RANGES).check().equal
+    assert optimize("i*5 << 3", rules=[rule], theory=False, **RANGES).rules["shifted"]
+
+
+#: Rules for which an infinite bound is not below a literal, however large that is.
+OF_QUOTIENTS = [
+    next(rule for rule in DEFAULT if rule.name == "div-bucket"),
+    Rule("small", "x // d", "0", "0 <= vmin(x) and vmax(x) < d"),
+]
+
+
+@pytest.mark.parametrize("rule", OF_QUOTIENTS, ids=lambda rule: rule.name)
+def test_a_literal_that_rules_made_is_not_beyond_all_numbers(rule):
+    nested = Rule("nested", "x//c//d", "x//(c*d)", "d > 0")
+    text = "i//33554432//33554432//4096"
+    result = optimize(text, rules=[nested, rule], theory=False, i=(0, None))
+    assert evaluate(result.exprs, {"i": np.array([2**62 + 5], object)})[0] == 1
