@@ -104,7 +104,9 @@ class Insertion:
         # whether rows wait that say which class egglog's own nodes have, and whether rules have not matched some nodes
         self._has_links = False
         self._has_rows = False
-        bounded = all(is_finite(v.vmin, v.vmax) for v in builder.leaves.values())
+        # a user's own operator may have no bounds
+        ends = [*[(v.vmin, v.vmax) for v in builder.leaves.values()], *builder.graph.bounds.values()]
+        bounded = all(is_finite(*pair) for pair in ends)
         # egglog gets smaller numbers only
         self._largest = INFINITE if bounded else LARGEST_FINITE
 
@@ -192,7 +194,9 @@ class Insertion:
             least, most = self.builder.theory.bounds(value)
             low, high = max(low, least), min(high, most)
         numbers = (value.constant, low, high, *value.terms.values())
-        if max(map(abs, numbers)) > self._largest and max(map(abs, filter(is_finite, numbers))) > self._largest:
+        is_large = max(map(abs, numbers)) > self._largest and max(map(abs, filter(is_finite, numbers))) > self._largest
+        # rules may have made the first class without bounds
+        if is_large or (self._largest > LARGEST_FINITE and not is_finite(low, high)):
             add(CONDITION, c)
         elif not value.terms:
             add(NUMBER, c, value.constant)

@@ -8,15 +8,18 @@ from index_terms import index_terms
 from strategies import unbounded_expressions
 
 from eqsat.egraph.budget import Budget
+from eqsat.egraph.rule import Rule
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, replaced, var
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.own import operator
 from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import prove_equal
+from eqsat.rules import DEFAULT
 from eqsat.theory import forms
 
 ANY, COUNT, SIZE, BELOW = (None, None), (0, None), (1, None), (None, 7)
@@ -125,3 +128,22 @@ def test_random_index_terms(terms, ended, options):
     ]
     unbounded = {v: var(v.value, *pair) for v, pair in zip(variables(terms), ends, strict=True)}
     assert_sound(replaced(terms, unbounded), [], options)
+
+
+operator("unbounded_scaled", 1, lambda x: x.astype(object) * 2**80)
+#: What an operator without bounds is divided by, or compared with: the largest bounds that egglog is given are no ends.
+OF_OWN = [
+    "max(unbounded_scaled(x), 0) // (2**61 + 1)",
+    "max(unbounded_scaled(x), 0) % (2**61 + 1)",
+    "max(unbounded_scaled(x), 2**62 - 2) // 3",
+    "2**62 - 1 < unbounded_scaled(x)",
+    "min(unbounded_scaled(x), 0) % (2**62 - 2)",
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"theory": False}])
+@pytest.mark.parametrize("text", OF_OWN)
+def test_an_operator_without_bounds_of_variables_with_bounds(text, options):
+    rules = [*DEFAULT, Rule("never", "x < y", "False", "vmax(y) <= vmin(x) and 0 <= vmin(x)")]
+    for used in (DEFAULT, rules):
+        assert optimize(text, x=(0, 9), rules=used, **options).check().equal
