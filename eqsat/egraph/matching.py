@@ -217,7 +217,8 @@ def _with_signs(pattern: Pattern) -> Iterator[Pattern]:
     """
     yield pattern
     known = {repr(_shape(pattern.left))}
-    asked = {str(v.value) for v in variables([pattern.when])}
+    measured = {str(v.value) for v in variables([pattern.right])} & MEASURES.keys()
+    asked = {str(v.value) for v in variables([pattern.when])} | measured
     for letter in [v for v in variables([pattern.left]) if letter_of(v)] if pattern.beside is None else ():
         name = str(letter.value)
         left = None if any(name in measure.split("_") for measure in asked) else _negated(pattern.left, letter)
@@ -455,8 +456,12 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
                 continue
             name = letter_of(letter)
             if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
-                literal = {letter: var(unused, letter.vmin, letter.vmax)}
-                yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], literal))
+                literal = var(unused, letter.vmin, letter.vmax)
+                asked = [v for v in variables([pattern.right, pattern.when]) if str(v.value).split("_")[1:2] == [name]]
+                bounds = [v for v in asked if str(v.value).startswith(("vmin_", "vmax_"))]
+                if all(v in bounds or str(v.value).startswith("free_") for v in asked):
+                    images = dict.fromkeys([letter, *bounds], literal)
+                    yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], images))
 
 
 def _measured_letters(conjuncts: Sequence[Conjunct], *right: Expr) -> list[str]:

@@ -418,3 +418,21 @@ def test_a_literal_that_rules_made_is_not_beyond_all_numbers(rule):
     text = "i//33554432//33554432//4096"
     result = optimize(text, rules=[nested, rule], theory=False, i=(0, None))
     assert evaluate(result.exprs, {"i": np.array([2**62 + 5], object)})[0] == 1
+
+
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_letter_that_the_right_side_measures_is_not_negated(theory):
+    # of a negated y, vmin(y) would be -vmax(y)
+    rule = Rule("measured", "x*x*x + x*y*2", "x*(x*x + max(y, vmin(y))*2)")
+    for text in ("i*i*i + i*j*2 + k", "i*i*i - i*j*2 + k"):
+        assert optimize(text, rules=[rule], theory=theory, i=(1, 9), j=(1, 9), k=(0, 9)).check().equal
+
+
+@pytest.mark.parametrize(
+    ("guard", "factor"), [("0 <= vmin(x)", 5), ("vmax(x) < 5", 5), ("vmax(x) < 5", 4), ("factor(x) == 2", 2)]
+)
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_literal_for_a_letter_that_a_rule_about_reductions_measures(guard, factor, theory):
+    rule = Rule("factor", "sum(x*y, i, u, v)", "x*sum(y, i, u, v)", f"free(x) and {guard}")
+    term = parse(f"sum(A[r]*{factor}, r, 0, n)", {"A": buffer("A"), "n": var("n", 0, 9), "r": var("r", 0, 8)})
+    assert optimize(term, rules=[rule], theory=theory).check().equal
