@@ -517,6 +517,16 @@ def test_time_without_end_does_not_run_out(options):
     assert (found.stop, found.cost) == ("saturated", enough.cost)
 
 
+@every_way
+@pytest.mark.parametrize("name", ["nodes", "rounds"])
+def test_a_budget_without_end_does_not_run_out(name, options):
+    text = "max(x*2, y*2)*3 + min(x//3*3 + x%3, y)"
+    assert (
+        sound(optimize([text], budget=Budget(**{"seconds": math.inf, name: math.inf}), **XY, **options)).stop
+        == "saturated"
+    )
+
+
 def test_time_that_has_run_out_is_not_spent_on_improving_the_answer():
     text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
     assert sound(optimize([text], **XY)).stop == "saturated"
