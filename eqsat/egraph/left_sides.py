@@ -394,7 +394,7 @@ class LeftSide:
         # what was matched before is not in the letter's terms
         request = SubsumRequest(cut, columns, whole, letter, times, rest, inside, is_open)
         matched = f"(multiset-subtract {whole} {left.terms})"
-        # subtraction leaves out what is not there: all that was matched must be left
+        # all that was matched must be left: egglog subtracts nothing that is not there
         removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
         query = replace(query.fact(*removed), cuts=(*query.cuts, request))
         requests = (*left.requests, request)
@@ -521,7 +521,7 @@ class LeftSide:
                 before = rest
                 rest, now = now.name("ME")
                 if spread:
-                    # subtraction leaves out what is not there
+                    # egglog subtracts nothing that is not there
                     found = f"(= {rest} (multiset-subtract {before} {several}))"
                     now = now.fact(found, f"(= {before} (multiset-sum {rest} {several}))")
                 else:

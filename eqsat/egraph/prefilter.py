@@ -126,9 +126,10 @@ class Given:
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """Add a node over a multiset."""
         self.size += 1
+        members = sorted(members if op in COUNTED else set(members))
         # a conjunction, or minimum, of one and the same is that
-        self.is_apart &= len(set(members)) > 1 or op in COUNTED
-        self._add_node(c, CONTAINERS[op], tuple(sorted(members)))
+        self.is_apart &= len(members) > 1
+        self._add_node(c, CONTAINERS[op], tuple(members))
 
     def add_sum(self, c: int, constant: int, terms: Sequence[Term], kind: str) -> None:
         """Add a sum."""

@@ -135,6 +135,14 @@ def test_the_minimum_of_one_value_is_that_value(op: str, is_apart: bool):
     assert rows.is_apart is is_apart
 
 
+@pytest.mark.parametrize(("op", "is_apart"), [("min", False), ("and", False), ("mul", True), ("bitxor", True)])
+def test_a_member_that_stands_twice_makes_no_other_node(op: str, is_apart: bool):
+    rows = Given()
+    rows.add_container(op, 1, [0, 2])
+    rows.add_container(op, 3, [0, 2, 0])
+    assert rows.is_apart is is_apart
+
+
 def test_many_rows_are_not_looked_at():
     rows = Given()
     for c in range(MOST_ROWS):
