@@ -34,7 +34,7 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
     late = theory.late_or_raise()
     # once the time is up nested minima are not flattened
     members = list(dict.fromkeys(operands)) if late else _members(theory, operands)
-    members = _least_constants(members)
+    members = sorted(_least_constants(members), key=_gap_order)
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
     if len(kept) == 1:
         return kept[0]
@@ -243,11 +243,11 @@ def extreme_of_needed(theory: Arithmetic, op: str, operands: Sequence[LinearForm
     return _sum_of(theory, operands) if len(operands) > 1 else operands[0]
 
 
-def _gap_order(gap: LinearForm) -> tuple[int, int]:
-    return len(gap.terms), hash(gap)
+def _gap_order(gap: LinearForm) -> tuple[int, tuple[int, int, list[int]]]:
+    return len(gap.terms), gap.order()
 
 
-def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, int]]]:
+def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, tuple[int, int, list[int]]]]]:
     """The order in which bases are preferred, by their gaps alone, so that addends outside do not change the atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))

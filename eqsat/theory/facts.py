@@ -195,7 +195,7 @@ class Facts(Arithmetic):
         else:
             self.directions = [(d, b) for d, b in self.directions if d != direction]
             self.directions.append((direction, (low, high)))
-            self.directions.sort(key=lambda item: hash(item[0]))
+            self.directions.sort(key=lambda item: item[0].order())
             self._propagate(direction, low, high)
             if low == high:
                 self._solve(direction.shifted(-low))
@@ -219,7 +219,7 @@ class Facts(Arithmetic):
                 else:
                     self._propagate(direction, low, high)
             # the set has the opposite of each form, so this moves upper bounds too
-            for form in sorted(self.nonzero, key=hash):
+            for form in sorted(self.nonzero, key=LinearForm.order):
                 if self.bounds(form)[0] == 0:
                     self._assume_at_least(form, 1)
             if self.narrowed == narrowed:

@@ -95,6 +95,10 @@ class LinearForm:
         same._hash = self._hash
         return same
 
+    def order(self) -> tuple[int, int, list[int]]:
+        """A key for a fixed order on forms: the hash, and the numbers, as Python hashes -1 and -2 alike."""
+        return hash(self), self.constant, [coefficient for _, coefficient in self.sorted_terms()]
+
     def content(self) -> int:
         """The greatest common divisor of the coefficients; 0 for a constant."""
         return gcd(*self.terms.values())
