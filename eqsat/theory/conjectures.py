@@ -8,11 +8,12 @@ period; nothing is concluded from samples alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, lcm, sqrt
-from operator import mul, or_
+from operator import or_
 from typing import Any, cast
 
 import numpy as np
@@ -559,10 +560,21 @@ def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_poi
         return None
     total = const(form.constant % n)
     for part, coefficient in zip(parts, form.terms.values(), strict=True):
-        total += reduce(mul, [residues[atom] for atom in part], const(coefficient % n))
+        powers = [_power_modulo(residues[atom], exponent, n) for atom, exponent in Counter(part).items()]
+        total += reduce(lambda x, y: x * y % n, powers, const(coefficient % n))
     values = evaluate([total % n], grid(list(residues.values())), total=True)[0]
     low, high = int(values.min()), int(values.max())
     return low if low == high else None
+
+
+def _power_modulo(base: Expr, exponent: int, n: int) -> Expr:
+    """The remainder of a power by ``n``, by few products, none of them wide."""
+    power = base if exponent % 2 else const(1)
+    while exponent := exponent // 2:
+        base = base * base % n
+        if exponent % 2:
+            power = power * base % n
+    return power
 
 
 def holds_in_a_period(equation: Expr) -> bool:

@@ -390,6 +390,13 @@ def test_constant_remainders_are_those_at_every_point(coefficients, n):
     assert found is not None or len(values) > 1 or not any(coefficients[2:])
 
 
+@pytest.mark.parametrize(("exponent", "n", "remainder"), [(258, 4, 0), (258, 8, None), (900, 2**16, None)])
+def test_remainders_of_high_powers_need_no_wide_numbers(exponent, n, remainder):
+    # the power of all remainders was computed: one by 2**16 could have more than 10,000 bits, which was refused
+    x = var("x", 0, 2)
+    assert constant_remainder(LinearArithmetic().form(x**exponent - x**2), n) == remainder
+
+
 @pytest.mark.parametrize("shift", [0, 1, 7, -7])
 def test_a_division_by_a_variable_is_worth_more_than_a_sum(shift: int) -> None:
     k = var("k", -5 - shift, 60) + shift
