@@ -7,6 +7,7 @@ makes a child, which starts with all that its parent knows.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from math import gcd
@@ -194,8 +195,7 @@ class Facts(Arithmetic):
             self._narrow_dividend(atom, low, high)
         else:
             self.directions = [(d, b) for d, b in self.directions if d != direction]
-            self.directions.append((direction, (low, high)))
-            self.directions.sort(key=lambda item: item[0].order())
+            insort(self.directions, (direction, (low, high)), key=lambda item: item[0].order())
             self._propagate(direction, low, high)
             if low == high:
                 self._solve(direction.shifted(-low))
