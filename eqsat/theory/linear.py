@@ -3,8 +3,8 @@
 The normal form of an integer term is a :class:`eqsat.theory.forms.LinearForm`, a sum of integer multiples of *atoms*
 plus a constant. ``x % n`` is ``x - n*(x // n)``, so every div-mod identity is cancellation; a remainder is an atom only
 where its dividend has more quotients than are taken apart. A condition normalises to comparisons of a form with a
-constant, joined by ``and`` and ``or``. Terms with equal normal forms are equal; nothing depends on the order of
-operands.
+constant, joined by ``and`` and ``or``. Terms with equal normal forms are equal. Normal forms do not depend on the order
+of operands, but for some of nested minima: an operand that another one makes redundant may simplify a third before.
 
 The interface of a theory and its tables are in :mod:`eqsat.theory.arithmetic`. :class:`LinearArithmetic` traverses
 terms. The classes that it inherits from implement the rest of the interface: :mod:`eqsat.theory.intervals` (bounds, and
