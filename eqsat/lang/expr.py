@@ -394,9 +394,12 @@ def _check_name(name: str, kind: str) -> None:
         )
 
 
-def any_var(name: str, low: int, high: int) -> Expr:
-    """As :func:`var`, without a check of the name and the range: for the indices of reductions too."""
-    identity = ("var", name, low, high)
+def any_var(name: str, low: int, high: int, kind: str = "var") -> Expr:
+    """As :func:`var`, without a check of the name and the range: for the indices of reductions too.
+
+    Variables of one name and one range, but of two kinds, are two terms.
+    """
+    identity = (kind, name, low, high)
     term: Expr | None = known(identity)
     if term is None:
         # the first letters lead, so that variables come in the order of their names

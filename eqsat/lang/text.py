@@ -285,6 +285,8 @@ class _Parser:
             index = var(name, low.vmin, max(low.vmin, high.vmax - 1))
         except ValueError as error:
             raise self.fail(f"{error},") from None
+        # a named term in the body may have a free variable of this name and range
+        index = any_var(name, index.vmin, index.vmax, "index")
         self.scopes.append((name, index, self.indices.get(name)))
         self.indices[name] = index
 

@@ -232,6 +232,17 @@ def test_let_names_avoid_variables():
     assert lets == [("t1", "t0 + 1")]
 
 
+def test_an_index_is_no_variable_of_a_named_term():
+    # both have the name r1 and the range [0, 7]
+    r1, i = var("r1", 0, 7), var("i", 0, 7)
+    shared = (r1 + 1) * (r1 + 3)
+    roots = [sum_over(shared * i, i, 0, 8), shared * 3]
+    lets, texts = to_program(roots)
+    assert (lets, texts) == ([("t0", "(r1 + 1)*(r1 + 3)")], ["sum(t0*r1, r1, 0, 8)", "t0*3"])
+    assert parse_program(lets, texts, {"r1": r1}) == roots
+    assert parse("sum(t, r1, 0, 8)", {"t": r1}) == sum_over(r1, i, 0, 8)
+
+
 def test_a_brief_text_of_a_huge_term_is_cheap():
     i = NAMES["i"]
     term = i
