@@ -43,6 +43,10 @@ SWEEP_OF_WIDE = 2**8
 VERDICTS = 2**25
 
 
+#: Why a procedure that does not evaluate decides nothing.
+FLOATING = "floating-point values matter"
+
+
 class UndecidedError(Exception):
     """A decision procedure was not run to its end; the message says why."""
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.traversal import topological
-from eqsat.prove.boxes import Point, UndecidedError, confirmed, is_linear
+from eqsat.prove.boxes import FLOATING, Point, UndecidedError, confirmed, is_linear
 
 #: Operations of isl in the first attempt, about a tenth of a second; each further one may take four times as many.
 OPERATIONS = 20_000
@@ -30,8 +30,8 @@ def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
 
     Conditions are as :func:`eqsat.prove.boxes.restricted` leaves them.
 
-    Raises ``UndecidedError`` if isl is not installed, would take longer than ``seconds``, or what is not linear
-    matters.
+    Raises ``UndecidedError`` if isl is not installed, would take longer than ``seconds``, or what is not linear, or of
+    floating point, matters.
 
     >>> from eqsat import var
     >>> x, y = var("x", 0, 2**40), var("y", 0, 2**40)
@@ -83,6 +83,8 @@ class _Sets:
         context = islpy.Context()
         context.set_max_operations(operations)
         order = topological(conditions)
+        if any(term.element for term in order):
+            raise UndecidedError(FLOATING)
         self.dimensions = {term: at for at, term in enumerate([t for t in order if t.op == "var" or not is_linear(t)])}
         space = islpy.Space.set_alloc(context, 0, len(self.dimensions))
         self.local_space = islpy.LocalSpace.from_space(space)

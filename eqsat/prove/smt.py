@@ -22,7 +22,7 @@ from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
 from eqsat.lang.traversal import array_of, neutral, topological
-from eqsat.prove.boxes import UndecidedError
+from eqsat.prove.boxes import FLOATING, UndecidedError
 
 #: What z3 takes no larger limits than.
 Z3_LARGEST = 2**32 - 1
@@ -82,7 +82,8 @@ MAX_UNROLLED = 256
 def unrolled(roots: Sequence[Expr]) -> list[Expr]:
     """``roots`` with every reduction written out.
 
-    Raises ``ValueError`` if a reduction has more than :data:`MAX_UNROLLED` steps, or one of them divides by zero.
+    Raises ``ValueError`` if a reduction has more than :data:`MAX_UNROLLED` steps, or one of them divides by zero, or it
+    is one of floating-point values, which evaluation may add in another order.
 
     >>> from eqsat.lang.text import parse
     >>> unrolled([parse("sum(r*r, r, 1, 4)", {})])
@@ -94,6 +95,8 @@ def unrolled(roots: Sequence[Expr]) -> list[Expr]:
 def _unrolled(op: str, body: Expr, index: Expr, low: Expr, high: Expr) -> Expr:
     reduction = REDUCTIONS[op]
     extreme = op in ("max_over", "min_over")
+    if body.element:
+        raise ValueError(f"the reduction of {brief(body)!r} is one of floating-point values")
     if high.vmax - low.vmin > MAX_UNROLLED:
         raise ValueError(f"a reduction of {brief(body)!r} has more than {MAX_UNROLLED} steps: narrow its range")
     is_fixed = low.vmin == low.vmax and high.vmin == high.vmax
@@ -124,7 +127,7 @@ def to_z3(
     z3's own. ``letters`` stand for the variables of these names; the others keep theirs. The terms live in ``context``,
     or z3's main one.
 
-    Raises ``UndecidedError`` if an operand of a bit operator has no bound.
+    Raises ``UndecidedError`` if an operand of a bit operator has no bound, or there are floating-point values.
 
     >>> from eqsat import var
     >>> x = var("x", -5, 5)
@@ -137,6 +140,8 @@ def to_z3(
     encoded: dict[Expr, Any] = {}
     for term in topological(roots):
         args = [encoded[arg] for arg in term.args]
+        if term.element:
+            raise UndecidedError(FLOATING)
         if term.op == "var":
             encoded[term] = letters[str(term.value)] if term.value in letters else z3.Int(term.value, context)
         elif term.op == "buffer":

@@ -241,6 +241,7 @@ def _with_elements(check: Check, differs: Sequence[Expr], constraints: Sequence[
     if point is None or not buffers([*differs, *constraints]):
         return check
     read = [t for t in (*differs, *constraints) if point.keys() >= {v.value for v in variables([t])}]
+    read = [t for t in read if most_steps([t]) <= MAX_STEPS]
     wrong = [t for t in read if t in constraints or evaluate([t], point, total=True)[0]]
     return replace(check, counterexample=point | loaded_elements(wrong, point))
 

@@ -11,7 +11,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.kernels.ranges import Nest, cheapest
 from eqsat.lang.evaluation import NAMED_ELEMENTS
 from eqsat.lang.expr import FALSE, buffer, const, make, rebuild, var
-from eqsat.lang.functions import max_over, sum_over, where
+from eqsat.lang.functions import max_over, sum_over, to_float, where
 from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import variables
@@ -292,6 +292,30 @@ def test_what_takes_too_long_to_evaluate_is_said_to_be_unchecked():
     undecided = prove_equal([total], [closed])
     assert undecided.kind == "unchecked"
     assert "256 steps" in undecided.proof
+
+
+def test_a_difference_beside_what_takes_too_long_to_evaluate_is_found():
+    total, other = sum_over(A[Y], Y, 0, 2**40), sum_over(A[Y] + 1, Y, 0, 2**40)
+    for compare in (check_equal, prove_equal):
+        assert compare([X + 1, total], [X, other]).counterexample == {"x": X.vmin}
+
+
+def test_floating_point_values_are_not_reasoned_about():
+    n = var("n", 0, 2**40)
+    array = buffer("F", "f32")
+    for left, right in [
+        (to_float(n) * 2.0, to_float(n) + to_float(n)),
+        (array[n] * 2.0, array[n] + array[n]),
+        (sum_over(array[Y], Y, 0, 4), sum_over(array[Y] * 1.0, Y, 0, 4)),
+        (where(array[n] < 1.0, n, 0), where(array[n] * 1.0 < 1.0, n, 0)),
+    ]:
+        for methods in ([], ["isl"], ["z3"]):
+            found = prove_equal([left], [right], seconds=1, methods=methods)
+            assert (found.kind, found.equal) == ("sampled", True)
+            assert "floating-point values" in found.proof
+    # what is evaluated at all points needs no reasoning
+    x = var("x", 0, 9)
+    assert prove_equal([to_float(x) * 2.0], [to_float(x) + to_float(x)]).kind == "exhaustive"
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), -1])
