@@ -140,14 +140,29 @@ _DEFINED: dict[str, tuple[Any, ...]] = {}
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two arguments are equal, or functions of the same code."""
-    if isinstance(one, FunctionType) and isinstance(other, FunctionType):
-        return _parts(one) == _parts(other)
-    return bool(one == other)
+    """Whether two arguments are equal, or functions of the same code over equal values."""
+    if not (isinstance(one, FunctionType) and isinstance(other, FunctionType)):
+        return _are_equal(one, other)
+    values, others = _parts(one), _parts(other)
+    return len(values) == len(others) and all(map(_are_equal, values, others))
 
 
-def _parts(function: FunctionType) -> tuple[Any, ...]:
-    return function.__code__, function.__defaults__, [cell.cell_contents for cell in function.__closure__ or ()]
+def _parts(function: FunctionType) -> list[Any]:
+    """The code of a function, and the values that it has besides."""
+    keywords = function.__kwdefaults__
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [
+        function.__code__,
+        *(function.__defaults__ or ()),
+        *cells,
+        *(keywords[name] for name in sorted(keywords or ())),
+    ]
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)
 
 
 def _values(

@@ -234,6 +234,28 @@ def test_a_cell_that_defines_one_may_run_again():
     assert cell() == cell()
 
 
+@pytest.mark.parametrize("kind", ["keyword", "default", "array"])
+def test_another_function_of_the_same_code_is_another_operator(kind):
+    def cell(number: int) -> eqsat.Operator:
+        table = np.array([number] * 4) if kind == "array" else None
+
+        def by_keyword(x, *, added=number):
+            return x + added
+
+        def by_default(x, added=number):
+            return x + added
+
+        def by_array(x):
+            return table[x % 4]
+
+        meaning = {"keyword": by_keyword, "default": by_default, "array": by_array}[kind]
+        return operator(f"of_{kind}", 1, meaning)
+
+    assert cell(3) == cell(3)
+    with pytest.raises(ValueError, match=f"there is an operator 'of_{kind}' already: give another name"):
+        cell(5)
+
+
 def test_values_do_not_wrap_around_on_the_way():
     for most in (2**31 - 1, 2**62, 2**63 - 1, 2**70):
         wide = var("w", -most - 1, most)
