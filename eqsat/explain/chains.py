@@ -23,6 +23,7 @@ from eqsat.lang.terms import written_sum
 from eqsat.lang.traversal import chain_members, term_count, topological, topological_until
 from eqsat.optimizer.canonical_terms import canonical, joined, presentable
 from eqsat.optimizer.matcher import Matcher
+from eqsat.prove.explanation import COARSE
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
 from eqsat.theory.conjectures import Conjecture, constant_remainder
@@ -136,14 +137,16 @@ LINEAR = SUMS | {"mul"}
 def laws_with(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """Every rule that a derivation may cite, ``rules`` among them, in the order in which they are tried.
 
-    The most specific come first; of equally specific ones those that are not shipped.
+    The most specific come first; of equally specific ones those that are not shipped. One that is called as a law that
+    is no pattern, or as a coarse step, is not among them: a derivation would say of one what it says of the other.
 
     >>> {"div-whole", "div-bucket"} <= {rule.name for rule in laws_with(())}
     True
     """
     shipped = (*LEMMAS, *DEFAULT, *REDUCE)
     own = [rule for rule in rules if rule not in shipped]
-    named = {rule.name: rule for rule in (*own, *shipped) if rule.name not in _LEFT_OUT}
+    left_out = {*_LEFT_OUT, *WITHOUT_PATTERN, *COARSE}
+    named = {rule.name: rule for rule in (*own, *shipped) if rule.name not in left_out}
 
     def generality(rule: Rule) -> tuple[int, int]:
         terms = topological([rule.pattern.left])

@@ -12,7 +12,7 @@ from reductions import reduction_terms
 
 from eqsat.egraph.rule import Rule
 from eqsat.explain import plan
-from eqsat.explain.chains import LEMMAS, laws_with
+from eqsat.explain.chains import LEMMAS, WITHOUT_PATTERN, laws_with
 from eqsat.explain.derivation import explain
 from eqsat.lang.errors import UnsoundStepError
 from eqsat.lang.evaluation import evaluate
@@ -22,7 +22,7 @@ from eqsat.lang.text import parse, parse_program
 from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
-from eqsat.prove.explanation import Explanation
+from eqsat.prove.explanation import COARSE, Explanation
 from eqsat.prove.proof import prove_rule
 from eqsat.rules import DEFAULT
 
@@ -319,6 +319,14 @@ def test_a_rule_of_ones_own():
     result = optimize(["min(x, y % 4) * max(x, y % 4)"], rules=[*DEFAULT, rule], **X)
     assert sound(result).rules == ("least-times-most",)
     assert rule in laws_with((rule,))
+
+
+@pytest.mark.parametrize("name", ["normal-form", "reorder"])
+def test_a_rule_called_as_another_law_is_not_cited(name):
+    rule = Rule(name, "min(x, y) * max(x, y) * 3 % 5", "x*y*3%5", why="one of them is the least, the other the most")
+    assert rule not in laws_with((rule,))
+    explanation = sound(optimize(["min(x, y % 4) * max(x, y % 4) * 3 % 5"], rules=[*DEFAULT, rule], **X))
+    assert all(explanation.laws[law] == {**WITHOUT_PATTERN, **COARSE}[law] for law in explanation.laws if law == name)
 
 
 @pytest.mark.parametrize("answer", ["x", "x%8 + 1", "x%4"])
