@@ -21,6 +21,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel, OpCount, PriceError
 from eqsat.lang.costs import LATENCY, cost_of, model_of
 from eqsat.lang.expr import Expr
+from eqsat.lang.text import numbered
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import list_of, refuse_seconds
 from eqsat.optimizer.front import optimize
@@ -233,7 +234,7 @@ class _Search:
         if best.cost >= least:
             return
         self.pairs += 1
-        name = f"found-{len(self.found) + 1}"
+        name = next(numbered("found-", {rule.name for rule in self.with_rules(self.found)}, 1))
         for left in dict.fromkeys([answer, fragment]):
             left_over = max(0.0, self.until - time.process_time())
             made = generalise(left, best.term, name, min(RULE_SECONDS, left_over))

@@ -105,7 +105,8 @@ class _Generaliser:
             rule = Rule(self.name, _text(left), _text(right), " and ".join(_text(fact) for fact in guard))
             proof = prove_rule(rule, seconds)
             if proof.counterexample is None:
-                return (rule, proof) if proof.kinds else None
+                # small values alone are no proof
+                return (rule, proof) if {*proof.kinds} - {"exhaustive"} else None
             points.add(proof.counterexample)
         return None
 

@@ -649,9 +649,9 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
     return lets, [to_text(root, names) for root in roots]
 
 
-def numbered(prefix: str, taken: Collection[str]) -> Iterator[str]:
-    """``prefix`` with 0, 1, 2, ... behind it, without the names that are ``taken``."""
-    return (name for number in count() if (name := f"{prefix}{number}") not in taken)
+def numbered(prefix: str, taken: Collection[str], first: int = 0) -> Iterator[str]:
+    """``prefix`` with 0, 1, 2, ... behind it, or other numbers from the ``first``, but no name that is ``taken``."""
+    return (name for number in count(first) if (name := f"{prefix}{number}") not in taken)
 
 
 def _open_terms(order: Sequence[Expr]) -> set[Expr]:

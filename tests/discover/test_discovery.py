@@ -8,6 +8,7 @@ import pytest
 
 from eqsat.cli.rulesets import rules_of
 from eqsat.discover.discovery import Case, discover, to_file
+from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.text import parse
 from eqsat.prove.proof import prove_rule
@@ -37,6 +38,12 @@ def test_a_family_is_found_again(family: str, texts: list[str], tmp_path: Path) 
     assert [rule.name for rule in rules_of(path)] == [each.rule.name for each in found.rules]
     for rule in rules_of(path):
         assert prove_rule(rule).kinds
+
+
+def test_what_is_found_is_not_called_as_a_rule_that_is_there() -> None:
+    there = [Rule("found-1", "x*x - y*y", "(x + y)*(x - y)"), Rule("found-3", "x*x - y*y*4", "(x + y*2)*(x - y*2)")]
+    found = discover([Case((parse("i//3//5", NAMES),))], there, theory=False, seconds=10.0)
+    assert [each.rule.name for each in found.rules] == ["found-2"]
 
 
 def test_what_the_rules_derive_is_not_found() -> None:

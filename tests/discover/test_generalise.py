@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from eqsat.discover import generalise as generalise_module
 from eqsat.discover.fragments import fragments
 from eqsat.discover.generalise import generalise
 from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.text import parse
-from eqsat.prove.proof import check_rule
+from eqsat.prove.proof import Proof, check_rule
 
 Ranges = dict[str, tuple[int, int]]
 #: Two equal terms with their ranges, and the rule that they are an instance of.
@@ -61,6 +62,12 @@ def test_generalise(left: str, right: str, ranges: Ranges, rule: tuple[str, str,
         assert (found.left, found.when) == ("x%c", "vmax(x)//c == vmin(x)//c + 1")
     else:
         assert (found.left, found.right, found.when) == rule
+
+
+def test_what_z3_does_not_prove_is_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = Proof("found", ("exhaustive",), "left open after 1 s", left_open=True)
+    monkeypatch.setattr(generalise_module, "prove_rule", lambda rule, seconds: tried)
+    assert generalise(*example("x//4//5", "x//20", {"x": (0, 1000)}), "found") is None
 
 
 def test_a_shift_by_what_varies_is_no_rule() -> None:
