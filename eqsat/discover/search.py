@@ -23,7 +23,7 @@ from eqsat.extract.graph import Bounds
 from eqsat.lang.costs import cost_of, reduced, strength_reduced
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
-from eqsat.lang.ops import DIVISIONS, OPS
+from eqsat.lang.ops import BITWISE, DIVISIONS, OPS
 from eqsat.lang.sampling import grid, sample
 from eqsat.lang.traversal import domain_size, topological, tree_size, variables
 from eqsat.prove.verify import check_equal
@@ -112,7 +112,7 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
         return Found(best, cost, True)
     names = variables([root])
     points = _first_points(root, names)
-    complete = 0
+    complete = -2
     growth = _InUnits(by_forms, -(-cost // 100)) if effort.growth is None and cost > MOST_COST else effort.growth
     grown, most = (by_forms, cost) if growth is None else (growth, cost_of([answer], growth) + 1)
     for base in _bases(root, answer, most, grown)[: effort.bases + 1]:
@@ -129,7 +129,8 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
                     break
                 if check.kind in ("exhaustive", "proved"):
                     best, cost = term, price
-            if base is None and growth is None:
+            # what is free may be added to any term
+            if base is None and growth is None and not pools.has_free_operators:
                 complete = max(complete, pools.complete)
             if wrong is None:
                 break
@@ -184,7 +185,8 @@ class Pools:
         effort: Effort,
     ) -> None:
         self.model, self.effort = model, effort
-        self._prices: dict[object, int] = {}
+        self._prices: dict[tuple[Any, ...], int] = {}
+        self.is_whole = base is None
         self.paid = cost_of([base], model) if base is not None else 0
         #: What a term may cost at most beside the base.
         self.budget = cost - 1 - self.paid
@@ -211,6 +213,13 @@ class Pools:
             bounds = [((-99 if x else 0), 1000) if isinstance(x, bool) else (x, x) for x in operands]
             self._prices[key] = self.model.price(op, bounds, (-99, 1000))
         return self._prices[key]
+
+    @property
+    def has_free_operators(self) -> bool:
+        """Whether some operator costs nothing on terms that are no literals."""
+        return any(
+            price == 0 and all(kind is bool for kind, _ in operands) for (_, *operands), price in self._prices.items()
+        )
 
     def _grow(self) -> int:
         """Add the terms of each cost, and return the cost up to which all are there."""
@@ -248,7 +257,7 @@ class Pools:
                 for signed in (False, True):
                     x = integers.of(cost - self.price(op, signed, c), signed)
                     yield 0, op, (x, np.full(len(x), at))
-        for op in [*_INTEGERS, *(self.operators & {"bitand", "bitor", "bitxor"})]:
+        for op in [*_INTEGERS, *sorted(self.operators & BITWISE)]:
             if op == "mul":
                 for c, at in literal:
                     x = integers.of(cost - self.price(op, False, c))
@@ -299,6 +308,28 @@ class Pools:
         yield from self._divisions(target, budget)
         if not nested:
             yield from self._multiples(target, budget)
+            yield from self._products()
+
+    def _products(self) -> Iterator[tuple[int, Expr]]:
+        """The target as a product of two terms, or by a bit operator, that costs 1 more than all that was grown."""
+        integers, _ = self.pools
+        cost = self.complete + 1
+        if not self.is_whole or cost > self.budget:
+            return
+        for op in ("mul", *sorted(self.operators & BITWISE)):
+            left = cost - self.price(op, False, False)
+            if sum(len(integers.of(a)) * len(integers.of(left - a)) for a in range(left + 1)) > self.effort.at_once:
+                # not all are looked at
+                self.complete = cost - 2
+                continue
+            for _, _, rows in self._pairs(0, op, integers, left, op == "mul"):
+                x, y = rows
+                for columns in (slice(0, 6), slice(6, None)):
+                    values = [integers.values[at, columns] for at in (x, y)]
+                    met = np.flatnonzero((_applied(op, values) == self.target[columns]).all(axis=1))
+                    x, y = x[met], y[met]
+                for pair in list(zip(x, y, strict=True))[:5]:
+                    yield cost, make(op, *map(self._integer, pair))
 
     def _sums(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
         """The target as ``x*k + y``, ``y - x*k`` or ``x*k - y``."""

@@ -37,6 +37,27 @@ def test_search(text: str, ranges: dict[str, tuple[int, int]], cost: int, least:
     assert check_equal([root], [found.term], prove=True)
 
 
+@pytest.mark.parametrize(
+    ("weights", "text", "ranges", "cost"),
+    [
+        ({}, "where(x < 1, 0, y)", {"x": (0, 1), "y": (0, 9)}, 1),
+        ({}, "where(x < 1, y & 1, y)", {"x": (0, 1), "y": (0, 1)}, 0),
+        ({}, "where(x < y, z*y - 1 + 1, z*x)", {"x": (1, 3), "y": (0, 9), "z": (0, 9)}, 2),
+    ],
+)
+def test_a_product_of_two_terms_is_looked_at(weights, text, ranges, cost) -> None:
+    root = parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})
+    found = search(root, root, OpCount(weights=weights))
+    assert (found.cost, found.least) == (cost, True)
+
+
+def test_where_an_operator_is_free_nothing_is_proved_least() -> None:
+    root = parse("x*3", {"x": var("x", 0, 999)})
+    found = search(root, root, OpCount(weights={"add": 0}))
+    # x + x + x costs nothing
+    assert (found.cost, found.least) == (1, False)
+
+
 def test_forms_of_quotients_are_found() -> None:
     model = OpCount(weights={"floordiv": 40, "mul": 4}, other=2)
     root = parse("x//7*7 + x%7 + x//7", {"x": var("x", 0, 99)})
