@@ -184,7 +184,8 @@ class _Search:
             while len(self.found) > known and time.process_time() < self.until:
                 known = len(self.found)
                 waiting = fragments(chain(chain.from_iterable(answers), *[case.roots for case in self.cases]))
-                for fragment in sorted(waiting.keys() - seen_now, key=lambda term: _order(term, waiting)):
+                left = [fragment for fragment in waiting if fragment not in seen_now]
+                for fragment in sorted(left, key=lambda term: _order(term, waiting)):
                     if time.process_time() > self.until:
                         break
                     self.look_at(fragment, effort)

@@ -36,24 +36,27 @@ def fragments(roots: Iterable[Expr]) -> Counter[Expr]:
     found: Counter[Expr] = Counter()
     for term in topological(roots):
         if term.args and term.op in OPS:
-            found.update({*_of(term)})
-            found.update({part for pair in _pairs(term) for part in _of(pair)})
+            found.update(dict.fromkeys(_of(term), 1))
+            found.update(dict.fromkeys([part for pair in _pairs(term) for part in _of(pair)], 1))
     return Counter({fragment: count for fragment, count in found.items() if fragment.args and within_reach(fragment)})
 
 
 def _of(root: Expr) -> Iterator[Expr]:
     """The fragments with this root, those of few operators first."""
-    seen = [frozenset([root])]
+    seen = {frozenset([root]): (root,)}
     # the list grows behind what is read
-    for inside in seen:
+    for inside in (waiting := [*seen]):
         if (fragment := _cut(root, inside)) is not None:
             yield fragment
         if len(inside) == MOST_OPERATORS:
             continue
-        border = dict.fromkeys(a for term in inside for a in term.args if a.args and a.op in OPS and a not in inside)
+        terms = seen[inside]
+        border = dict.fromkeys(a for term in terms for a in term.args if a.args and a.op in OPS and a not in inside)
         for more in border:
-            if len(seen) < MOST_OF_ONE and inside | {more} not in seen:
-                seen.append(inside | {more})
+            if len(seen) < MOST_OF_ONE and (larger := inside | {more}) not in seen:
+                # a set has no order that is the same in each process
+                seen[larger] = (*terms, more)
+                waiting.append(larger)
 
 
 def _cut(root: Expr, inside: frozenset[Expr]) -> Expr | None:

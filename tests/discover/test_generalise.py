@@ -98,3 +98,16 @@ def test_a_fragment_has_values_of_64_bits() -> None:
     x, y, z = (var(name, 0, 2**31) for name in "xyz")
     shown = set(map(str, fragments([x * y * z // 3])))
     assert {"x*y", "x*y*z", "x*y*z//3"} & shown == {"x*y"}
+
+
+def test_fragments_come_in_an_order_of_their_own() -> None:
+    names = {name: var(name, 0, 50 + place) for place, name in enumerate("abcdefgh")}
+    text = "where((a*3 + b*2)//4 < (c*3 + d*4)%5, min(e*5, f*6%5) + (g*8)%9, max(a*7, h//7)*3 + b*c)"
+    parts = ["h//7", "g*8", "f*6%5", "d*4", "c*3", "b*2", "e*5"]
+    orders = []
+    for turn in range(len(parts)):
+        # what is made first has other addresses
+        kept = [parse(part, names) for part in parts[turn:] + parts[:turn]]
+        orders.append(list(map(str, fragments([parse(text, names)]))))
+        del kept
+    assert all(order == orders[0] for order in orders)
