@@ -43,7 +43,7 @@ def fragments(roots: Iterable[Expr]) -> Counter[Expr]:
 
 def _of(root: Expr) -> Iterator[Expr]:
     """The fragments with this root, those of few operators first."""
-    seen = {frozenset([root]): (root,)}
+    seen: dict[frozenset[Expr], tuple[Expr, ...]] = {frozenset([root]): (root,)}
     # the list grows behind what is read
     for inside in (waiting := [*seen]):
         if (fragment := _cut(root, inside)) is not None:

@@ -394,7 +394,7 @@ def _check_name(name: str, kind: str) -> None:
         )
 
 
-def any_var(name: str, low: int, high: int, kind: str = "var") -> Expr:
+def any_var(name: str, low: int, high: int, *, kind: str = "var") -> Expr:
     """As :func:`var`, without a check of the name and the range: for the indices of reductions too.
 
     Variables of one name and one range, but of two kinds, are two terms.

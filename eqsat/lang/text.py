@@ -286,7 +286,7 @@ class _Parser:
         except ValueError as error:
             raise self.fail(f"{error},") from None
         # a named term in the body may have a free variable of this name and range
-        index = any_var(name, index.vmin, index.vmax, "index")
+        index = any_var(name, index.vmin, index.vmax, kind="index")
         self.scopes.append((name, index, self.indices.get(name)))
         self.indices[name] = index
 
