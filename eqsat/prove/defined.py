@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, make
+from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make
 from eqsat.lang.functions import where
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import all_of, both, chosen
@@ -33,11 +33,15 @@ def has_value(term: Expr) -> Expr:
 def holds(condition: Expr) -> Expr:
     """Where a condition has a value, which is true.
 
+    Raises ``ValueError`` if it is no condition.
+
     >>> from eqsat import var
     >>> x, d = var("x", 0, 9), var("d", 0, 3)
     >>> holds(x < 3), holds(x % d < 1)
     (Expr('x < 3'), Expr('d != 0 and x%d < 1'))
     """
+    if not condition.is_bool or condition.op == "buffer":
+        raise ValueError(f"a constraint or gate must be a condition, not {brief(condition)!r}")
     return both(has_value(condition), condition)
 
 

@@ -154,7 +154,8 @@ def check_equal(
     Raises
     ------
     ValueError
-        If the numbers of roots or gates differ, a variable has two ranges, or there are less than 0 seconds.
+        If the numbers of roots or gates differ, a constraint or a gate is no condition, a variable has two ranges, or
+        there are less than 0 seconds.
     TypeError
         If ``seconds`` is no number, or the roots are no lists of terms.
 

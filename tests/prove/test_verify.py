@@ -250,6 +250,7 @@ def test_an_unknown_method_is_named():
 
 
 A, B = buffer("A"), buffer("B")
+SMALL = var("x", 0, 9)
 
 
 @pytest.mark.parametrize(
@@ -292,6 +293,14 @@ def test_what_takes_too_long_to_evaluate_is_said_to_be_unchecked():
     undecided = prove_equal([total], [closed])
     assert undecided.kind == "unchecked"
     assert "256 steps" in undecided.proof
+
+
+@pytest.mark.parametrize("options", [{"constraints": [SMALL]}, {"gates": [SMALL]}, {"constraints": [A]}])
+@pytest.mark.parametrize("compare", [check_equal, prove_equal])
+def test_a_number_is_no_constraint_and_no_gate(compare, options):
+    # where 0 counts as no, these are equal
+    with pytest.raises(ValueError, match=r"a constraint or gate must be a condition, not '(x|A)'"):
+        compare([SMALL * 2], [SMALL * 2 + where(SMALL < 1, 1, 0)], **options)
 
 
 def test_a_difference_beside_what_takes_too_long_to_evaluate_is_found():
