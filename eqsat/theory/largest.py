@@ -5,7 +5,7 @@ The closed forms hold for ranges that are not empty; :meth:`ExtremeOver.of` dist
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import cast
 
@@ -24,6 +24,8 @@ class ExtremeOver(Reducer):
     """Largest values over a range (``max_over``), or smallest ones (``min_over``)."""
 
     op: str
+    # by atom, its slope
+    _slopes: dict[Expr, int | None] = field(default_factory=dict, init=False, compare=False)
 
     def of(self, body: LinearForm) -> LinearForm:
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
@@ -130,6 +132,11 @@ class ExtremeOver(Reducer):
 
     def _slope_of(self, atom: Expr) -> int | None:
         """As :meth:`_slope`, for an atom."""
+        if atom not in self._slopes:
+            self._slopes[atom] = self._found_slope(atom)
+        return self._slopes[atom]
+
+    def _found_slope(self, atom: Expr) -> int | None:
         if atom is self.index:
             return 1
         if self.is_free(atom):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from eqsat.lang.expr import Expr, any_var, make, replaced
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import has_reductions, reached, term_count
+from eqsat.lang.traversal import has_reductions, reached, term_count, topological_until
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
@@ -73,18 +73,26 @@ def _orders(outer: Range, inner: Range) -> Iterator[tuple[Range, Range, int]]:
 def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:
     """A reduction of operands in place of that of a sum or product, if a nest among them becomes one loop."""
     body, index, low, high = term.args
-    apart = [make(term.op, part, index, low, high) for part in body.args]
-    found = [as_one_loop(theory, part) if has_reductions(part.args[:1]) else None for part in apart]
-    if found == [None, None]:
-        return None
-    if (body.op, term.op) == ("mul", "sum_over"):
-        # the one factor with the index stays in the loop, the other leaves it
-        held = [not is_free_of(theory, index, part) for part in body.args]
-        if sum(held) != 1:
-            return None
-        apart = [part if is_held else factor for part, factor, is_held in zip(apart, body.args, held, strict=True)]
-        found = [whole if is_held else None for whole, is_held in zip(found, held, strict=True)]
-    return make(body.op, *[part if whole is None else whole for part, whole in zip(apart, found, strict=True)])
+    apart = _APART[term.op]
+    # a sum may be long, and parts of it may stand in it again and again: no recursion, and each part once
+    taken_apart = reached([body], lambda part: part.args if part.op in apart else ())
+    found: dict[Expr, Expr | None] = {}
+    for part in topological_until([body], lambda part: part in found or part not in taken_apart):
+        loops = [make(term.op, operand, index, low, high) for operand in (part.args if part.op in apart else (part,))]
+        if part.op not in apart:
+            found[part] = as_one_loop(theory, loops[0]) if has_reductions(loops[0].args[:1]) else None
+            continue
+        wholes = [found[operand] for operand in part.args]
+        operands = [loop if whole is None else whole for loop, whole in zip(loops, wholes, strict=True)]
+        is_merged = wholes != [None, None]
+        if is_merged and (part.op, term.op) == ("mul", "sum_over"):
+            # the one factor with the index stays in the loop, the other leaves it
+            held = [not is_free_of(theory, index, factor) for factor in part.args]
+            factors = zip(held, operands, part.args, strict=True)
+            operands = [operand if is_held else factor for is_held, operand, factor in factors]
+            is_merged = sum(held) == 1
+        found[part] = make(part.op, *operands) if is_merged else None
+    return found[body]
 
 
 def _digit(body: Expr, over: Range, place: LinearForm) -> Expr:

@@ -325,6 +325,28 @@ def test_random_normal_forms_keep_their_value(drawn):
     assert check_equal([term], [LinearArithmetic().simplify(term)]).equal
 
 
+def test_a_nest_among_many_addends():
+    # each addend was looked at in a recursion of its own
+    i, j, n = var("i", 0, 8), var("j", 0, 8), var("n", 0, 9)
+    body = sum_over(NAMES["A"][i + j], j, 0, n)
+    for place in range(600):
+        body = body + NAMES["B"][i * 2 + place]
+    assert loops(LinearArithmetic().simplify(sum_over(body, i, 0, n))) > 1
+
+
+def test_a_part_that_stands_again_and_again_is_looked_at_once():
+    # each took time exponential in the number of rounds
+    i, j, n = var("i", 0, 8), var("j", 0, 8), var("n", 0, 9)
+    nest = sum_over(NAMES["A"][i + j], j, 0, n)
+    far, size = var("far", 0, 10**40), var("size", 1, 10**40)
+    steep = far
+    for _ in range(40):
+        nest = nest + nest
+        steep = (steep * 3 + n) // 11 + (steep * 3 + n) // 13
+    assert loops(LinearArithmetic().simplify(sum_over(nest + NAMES["B"][i], i, 0, n))) > 1
+    assert loops(LinearArithmetic().simplify(max_over(steep, far, 0, size))) == 0
+
+
 def test_evaluation_over_ranges_that_hang_on_the_point():
     n = np.arange(-3, 6)
     text = "sum(sum(s*r, s, 0, r), r, 0, n)"
