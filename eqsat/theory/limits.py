@@ -124,6 +124,8 @@ class TheoryLimits:
     merged_terms: int = 60
     #: Steps of a reduction without free variables that is computed.
     computed_steps: int = 4096
+    #: The same, with the steps of the reductions in its body.
+    nested_steps: int = 1 << 24
     #: The highest power of an index that is summed.
     degree: int = 8
     #: Members of a disjunction that a sum is split by.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from eqsat.lang.evaluation import evaluate
+from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.traversal import chain_members, has_reductions
 from eqsat.theory.arithmetic import Arithmetic
@@ -90,9 +90,9 @@ class Reducer(ABC):
         """A reduction without closed form, as an atom; its value if it has no free variables and few steps."""
         term = reduction(op, to_expr(body), self.over)
         steps = term.args[3].vmax - term.args[2].vmin
-        if not self.theory.variables.of(term) and steps <= LIMITS.computed_steps:
-            return number(int(evaluate([term], {}, total=True)[0]))
-        return atom_form(term)
+        if self.theory.variables.of(term) or steps > LIMITS.computed_steps or most_steps([term]) > LIMITS.nested_steps:
+            return atom_form(term)
+        return number(int(evaluate([term], {}, total=True)[0]))
 
 
 def inside_reduction[T: Arithmetic](theory: T, term: Expr) -> T | None:

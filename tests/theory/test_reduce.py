@@ -347,6 +347,13 @@ def test_a_part_that_stands_again_and_again_is_looked_at_once():
     assert loops(LinearArithmetic().simplify(max_over(steep, far, 0, size))) == 0
 
 
+def test_a_nest_of_many_steps_is_not_computed():
+    # 10**9 steps took ten seconds, whatever the budget
+    inner = "sum(sum((r*s*t*t + s)%97, t, 0, {0}), s, 0, {0})"
+    assert loops(LinearArithmetic().simplify(parse(f"sum({inner.format(1000)}, r, 0, 1000)", {}))) == 3
+    assert loops(LinearArithmetic().simplify(parse(f"sum({inner.format(20)}, r, 0, 1000)", {}))) == 0
+
+
 def test_evaluation_over_ranges_that_hang_on_the_point():
     n = np.arange(-3, 6)
     text = "sum(sum(s*r, s, 0, r), r, 0, n)"
