@@ -19,7 +19,7 @@ from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in, topological
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.definedness import AllowedDivisions, divides_outside_branches, undefined
+from eqsat.theory.definedness import REMAINDERS, AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
@@ -142,13 +142,14 @@ class CanonicalGraph:
         """Add a node to a class, and return whether the class has it now.
 
         A node is refused if it needs the class itself, or an index that the class does not speak of: an index may be
-        used inside its reduction alone. A division that is not allowed gets a divisor that is never zero. The two
-        differ only where the value of the class does not matter.
+        used inside its reduction alone. In place of a quotient that is not allowed, one by what is never zero is added:
+        where the two differ, any value is right. A remainder is its dividend there, which a remainder by another
+        divisor is not: it stays as it is.
         """
         if node[0] in DIVISIONS:
             low, high = self.graph.bounds[node[2][1]]
             self._has_suspects |= low <= 0 <= high
-            if self.allowed is not None:
+            if self.allowed is not None and node[0] not in REMAINDERS:
                 node = self._safe(node, self.allowed)
         if self.has_node(c, node):
             return True

@@ -14,12 +14,23 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from eqsat.lang.evaluation import undefined_somewhere
-from eqsat.lang.expr import Expr, const, make, rebuild, stated
+from eqsat.lang.expr import Expr, any_var, const, make, rebuild, replaced, stated
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import divides_by_zero, has_reductions, may_divide_by_zero, reached, topological, with_users
+from eqsat.lang.traversal import (
+    divides_by_zero,
+    has_reductions,
+    may_divide_by_zero,
+    mentions,
+    reached,
+    topological,
+    with_users,
+)
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, to_expr
+from eqsat.theory.forms import LinearForm, as_term, to_expr
+
+#: By remainder, the quotient that it belongs to.
+REMAINDERS = {"mod": "floordiv", "tmod": "tdiv"}
 
 
 def unsafe_divisions(
@@ -173,8 +184,9 @@ class AllowedDivisions:
 def defined(
     roots: Sequence[Expr], contexts: Sequence[Arithmetic | None], allowed: AllowedDivisions | None = None
 ) -> list[Expr]:
-    """Answers with divisors that are never zero. Where one was zero, the quotient is not used: any value is right.
+    """Answers with divisors that are never zero. Where one was zero, any quotient is right, but the same everywhere.
 
+    So the remainder is the dividend there: ``x % d`` is ``x - x//d*d``. It is written so unless it is not used there.
     With ``allowed``, divisors are also replaced in divisions that it does not have.
     """
     answers = list(roots)
@@ -185,19 +197,33 @@ def defined(
             return None
         divisor = kept_from_zero(args[1])
         kept.add(divisor)
+        if term in used:
+            return args[0] - make(REMAINDERS[term.op], args[0], divisor) * args[1]
         return make(term.op, args[0], divisor)
 
-    def unsafe_ones() -> set[Expr]:
+    def unsafe_ones() -> tuple[set[Expr], set[Expr]]:
         suspected = suspects(topological(answers))
         found = {division for division, _ in unsafe_divisions(answers, suspected, contexts)}
+        used = {d for d in found if d.op in REMAINDERS and d.args[1] not in kept and _is_used(d, answers, contexts)}
         if suspected and allowed is not None:
             found.update(allowed.missing(answers, suspected))
-        return {division for division in found if division.args[1] not in kept}
+        return {division for division in found if division.args[1] not in kept}, used
 
     # a replaced divisor may change the value of another divisor
-    while unsafe := unsafe_ones():
+    while (found := unsafe_ones())[0]:
+        unsafe, used = found
         answers = rebuild(answers, never_zero)
     return answers
+
+
+def _is_used(division: Expr, roots: Sequence[Expr], contexts: Sequence[Arithmetic | None]) -> bool:
+    """Whether the value of a division may decide that of a root where its divisor is zero."""
+    value = any_var("#value", division.vmin, division.vmax)
+    for root, theory in zip(replaced(roots, {division: value}), contexts, strict=True):
+        there = None if theory is None else theory.assuming(theory.condition(division.args[1].eq(0)))
+        if there is not None and mentions(as_term(there.value(root)), value):
+            return True
+    return False
 
 
 def kept_from_zero(divisor: Expr) -> Expr:

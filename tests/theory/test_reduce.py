@@ -347,6 +347,28 @@ def test_a_part_that_stands_again_and_again_is_looked_at_once():
     assert loops(LinearArithmetic().simplify(max_over(steep, far, 0, size))) == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(sum(100//n, s, 0, 4), r, 0, n)",
+        "sum(sum(200//(n*2), s, 0, 4), r, 0, n)",
+        "sum(where(r < n, 100//n, 7), r, 0, 10)",
+        "sum(where(r < n, 1, 100//(10 - n)), r, 0, 10)",
+        "sum(where(r < n, 1, 200//(20 - n*2)), r, 0, 10)",
+        "sum(sum(sum(100//r, s, 0, 4), t, 0, r), r, 0, n)",
+        "sum(sum(tdiv(x, n), s, 0, 4), r, 0, n)",
+    ],
+)
+def test_a_remainder_by_zero_is_the_dividend_where_its_value_counts(text):
+    # n*(100//n) is 0 where n is 0, and 100 - 100%max(n, 1) is 100
+    result = optimize(text, n=(0, 10), **({"x": (-9, 9)} if "x" in text else {}))
+    assert result.check().equal, str(result.expr)
+
+
+def test_a_remainder_by_zero_that_does_not_count_has_another_divisor():
+    assert str(optimize("sum(100%n, r, 0, n)", n=(0, 10)).expr) == "100%max(n, 1)*n"
+
+
 def test_a_nest_of_many_steps_is_not_computed():
     # 10**9 steps took ten seconds, whatever the budget
     inner = "sum(sum((r*s*t*t + s)%97, t, 0, {0}), s, 0, {0})"
