@@ -45,7 +45,15 @@ from eqsat.lang.ops import (
     trip_bounds,
 )
 from eqsat.lang.slots import Slot
-from eqsat.lang.traversal import Term, buffers, divides_by_zero, index_level, indices_around, variables
+from eqsat.lang.traversal import (
+    Term,
+    buffers,
+    divides_by_zero,
+    free_indices,
+    index_level,
+    indices_around,
+    variables,
+)
 from eqsat.lang.traversal import topological as topological
 from eqsat.lang.validation import list_of, require, shown
 
@@ -712,7 +720,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
         _require_integer(name, term)
     if index.op != "var":
         raise TypeError(f"{name} needs a variable as its index, not {brief(index)!r}")
-    own = _named_index(_free_level(body, index), low.vmin, max(low.vmin, high.vmax - 1))
+    own = _named_index(_free_level(body, index, (low, high)), low.vmin, max(low.vmin, high.vmax - 1))
     if index is not own:
         # where the index is always zero, a division by it may be one that is never evaluated
         return make(name, *replaced([body], {index: own}), own, low, high)
@@ -727,9 +735,12 @@ def _reduce(name: str, *args: Expr) -> Expr:
     return _new((name, *args), name, args, None, *bounds, False, key, body.element)
 
 
-def _free_level(body: Expr, index: Expr) -> int:
-    """A level for the index of a reduction: above those of the reductions in the body, and of no other index in it."""
-    bound, others = 0, set()
+def _free_level(body: Expr, index: Expr, ends: Iterable[Expr]) -> int:
+    """A level for the index of a reduction: above those of the reductions in the body.
+
+    It is that of no other index in the body, and of no index of an enclosing reduction in the ends of the range.
+    """
+    bound, others = 0, {index_level(term) for end in ends for term in free_indices(end)}
     for term in topological([body]):
         if term.op in REDUCTIONS:
             bound = max(bound, index_level(term.args[1]))

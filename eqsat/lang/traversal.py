@@ -244,6 +244,13 @@ def indices_around[T: Term](term: T) -> list[T]:
     return [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
 
 
+def free_indices[T: Term](term: T) -> list[T]:
+    """The indices that a term speaks of, of reductions around it: one in it may bind another of the same name."""
+    indices = [t for t in topological([term]) if t.op == "var" and is_index(t)]
+    sets = VariableSets()
+    return [index for index in indices if sets.of(term) & sets.of(index)]
+
+
 def index_level(variable: Term) -> int:
     """How deep reductions nest below the one that binds ``variable``, and 1 more; 0 for a free variable."""
     found = _INDEX.match(cast(str, variable.value))

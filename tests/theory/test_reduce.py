@@ -350,6 +350,22 @@ def test_a_part_that_stands_again_and_again_is_looked_at_once():
 @pytest.mark.parametrize(
     "text",
     [
+        "sum(sum(where(q < m, A[r//2*7 + r + x], 5), r, 0, 4 - q), q, 0, 4)",
+        "sum(max_over(where(q < m, A[r//2*7 + r + x], 5), r, 0, 4 - q), q, 0, 4)",
+        "max_over(where(q < m, sum(where(r < m, A[r//2*7 + r + x]*r, 3), r, 0, 4 - q), 3), q, 0, 4)",
+    ],
+)
+def test_an_index_differs_from_those_in_the_ends_of_its_range(text):
+    # with the sum for x, r gets the level that q has: r < 4 - q was read as r < 4 - r
+    names = {"x": var("x", 0, 20), "m": var("m", 0, 6), "A": NAMES["A"]}
+    fact = parse("x == sum(m*t*t%5, t, 0, 4)", names)
+    found = LinearArithmetic([fact]).simplify(parse(text, names))
+    assert check_equal([parse(text, names)], [found], constraints=[fact]).equal, str(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "sum(sum(100//n, s, 0, 4), r, 0, n)",
         "sum(sum(200//(n*2), s, 0, 4), r, 0, n)",
         "sum(where(r < n, 100//n, 7), r, 0, 10)",
