@@ -21,7 +21,7 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import long_partial_chains, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, atom_form, literal, literal_divisor, number, to_expr
 from eqsat.theory.largest import ExtremeOver
@@ -108,7 +108,10 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
     if extent is not None and extent > 0 and low is not None:
         # a term with the index of an inner reduction is another permutation for each of its values
         within = _indices_within(theory, order)
-        one = [term for term in order if not theory.variables.of(term) & within and not term.is_bool]
+        # the values of all partial chains of a long chain would take time quadratic in its length
+        parts = long_partial_chains(order, LIMITS.wide_chain)
+        candidates = [term for term in order if not term.is_bool and term not in parts]
+        one = [term for term in candidates if not theory.variables.of(term) & within]
         least = {term: _least_permuted(theory, term, over, low, extent) for term in one}
         found = {term: first for term, first in least.items() if first is not None}
         if len({theory.form(term).shifted(-first) for term, first in found.items()}) == 1:

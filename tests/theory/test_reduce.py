@@ -21,6 +21,7 @@ from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal, prove_equal
+from eqsat.theory import reduce as theory_reduce
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.sums import faulhaber
 
@@ -332,6 +333,22 @@ def test_a_nest_among_many_addends():
     for place in range(600):
         body = body + NAMES["B"][i * 2 + place]
     assert loops(LinearArithmetic().simplify(sum_over(body, i, 0, n))) > 1
+
+
+def test_partial_chains_of_a_long_index_are_not_evaluated(monkeypatch):
+    evaluated = []
+
+    def noted(roots, *given, **options):
+        evaluated.append(roots)
+        return evaluate(roots, *given, **options)
+
+    monkeypatch.setattr(theory_reduce, "evaluate", noted)
+    i = var("i", 0, 31)
+    total = i
+    for place in range(200):
+        total = total + (i * (place + 3) // 7) * (i // (place + 2))
+    assert loops(LinearArithmetic().simplify(sum_over(NAMES["A"][total], i, 0, 32))) == 1
+    assert len(evaluated) < 100
 
 
 def test_a_part_that_stands_again_and_again_is_looked_at_once():
