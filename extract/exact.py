@@ -12,12 +12,15 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import ceil, gcd
+from math import ceil, gcd, isfinite
 from time import perf_counter
 from typing import Any
 
 from eqsat.extract.graph import Node
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
+
+#: Prices above this are not given to the solver: sums of them are no floats.
+_MOST = 10**300
 
 
 @dataclass(frozen=True)
@@ -393,6 +396,8 @@ class _Program:
         self, highspy: Any, start: Mapping[int, _Option], seconds: float
     ) -> tuple[dict[int, _Option] | None, int]:
         """The best options found in ``seconds``, if any, and a lower bound of what they cost."""
+        if max([o.price // self.unit for o in self.columns]) > _MOST:
+            return None, 0
         solver = _quiet(highspy)
         # one thread and a fixed seed: the same answer every time. Prices are whole: a gap below one unit is none
         settings = {"output_flag": False, "threads": 1, "random_seed": 0, "time_limit": seconds}
@@ -406,7 +411,8 @@ class _Program:
         if solver.run() == highspy.HighsStatus.kError:
             raise RuntimeError(f"HiGHS failed: {solver.modelStatusToString(solver.getModelStatus())}")
         info = solver.getInfo()
-        units = max(0.0, info.mip_dual_bound)
+        # of the largest prices the bound may be no number
+        units = max(0.0, info.mip_dual_bound) if isfinite(info.mip_dual_bound) else 0.0
         least = self.unit * ceil(units - 1e-6 - 1e-12 * units)
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None, least

@@ -533,18 +533,22 @@ class _Search:
         operands = set(current[2])
         free = paid + self._release(current[2])
         unshared = operands - needed
-        least: float = free if fits is None else free + rise
-        # a lower bound for each: its own price, and of its operands those prices that would be paid anew; the price of
-        # an operand without a finite term is infinite
+        # prices may be too large to be added to an infinity of floats
+        least: float = free if fits is None else inf if rise == inf else free + rise
+        # a lower bound for each: its own price, and of its operands those prices that would be paid anew; a node with
+        # an operand without a finite term is no candidate
         direct = sum([self.paid[a] for a in unshared])
-        candidates: list[tuple[float, Node, int, set[int], set[int]]] = []
+        candidates: list[tuple[int, Node, int, set[int], set[int]]] = []
         for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
             if price < least and node is not current:
                 new = set(node[2])
                 dropped = operands - new
                 new -= operands
-                bound: float = price + direct - sum([self.paid[a] for a in dropped if a in unshared])
-                bound += sum([self.paid.get(a, inf) for a in new if a not in needed])
+                anew = [self.paid.get(a) for a in new if a not in needed]
+                if None in anew:
+                    continue
+                bound = price + direct - sum([self.paid[a] for a in dropped if a in unshared])
+                bound += sum(cast(list[int], anew))
                 if bound < least:
                     candidates.append((bound, node, price, new, dropped))
         self._take(current[2])
@@ -677,17 +681,18 @@ class _Search:
         for c, operand in ways:
             given_up[c].add(operand)
         freed = sum([paid[c] + self._release(self.choice[c][2]) for c in given_up])
-        least: float = 0
+        least, have_others = 0, True
         for c, operands in given_up.items():
             others = [
-                price + sum([paid.get(a, inf) for a in {*node[2]} - needed])
+                price + sum([paid[a] for a in {*node[2]} - needed])
                 for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
-                if operands.isdisjoint(node[2])
+                if operands.isdisjoint(node[2]) and all(map(paid.__contains__, node[2]))
             ]
-            least += min(others, default=inf)
+            least += min(others, default=0)
+            have_others &= bool(others)
         for c in given_up:
             self._take(self.choice[c][2])
-        return least < freed
+        return have_others and least < freed
 
     def _do_without(self, c: int, operand: int, shared: int, left: Collection[int]) -> bool:
         """Choose the cheapest alternative of ``c`` without ``operand``; return whether there is one.

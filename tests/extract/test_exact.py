@@ -143,6 +143,18 @@ def test_without_time_the_start_and_a_true_bound():
     assert found.bound <= exact(graph, start).cost <= found.cost <= total_cost(graph, start)
 
 
+@pytest.mark.parametrize("digits", [17, 21, 300, 400])
+def test_prices_beyond_the_solver(digits):
+    for seed in range(60):
+        small = grown(seed, classes=20, options=4)
+        # of different sizes, so that no common factor makes them small
+        prices = {c: [price if price < 5 else 10**digits + price for price in of] for c, of in small.prices.items()}
+        large = Priced(small.graph, prices)
+        start = dag(large)
+        found = exact(large, start)
+        assert found.bound <= found.cost == total_cost(large, found.choice) <= total_cost(large, start)
+
+
 def test_without_highs_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'eqsat\[exact\]'"):

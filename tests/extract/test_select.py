@@ -305,6 +305,28 @@ def test_a_search_that_is_late_keeps_its_best():
     assert improved(found, dear)[1] == 199
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_prices_beyond_floats(seed):
+    source = Random(seed)
+    table: Table = {0: [(0, ())]}
+    for c in range(1, 12):
+        ways = [range(c), range(12), range(12)]
+        # class 12 has no term
+        table[c] = [(source.randint(1, 9), (*source.choices(of, k=2), *source.choices([0, 12], [9, 1]))) for of in ways]
+        table[c].append((9, (c - 1,)))
+    small = priced(table | {12: [(1, (12,))]}, [11, 10])
+    large = Priced(small.graph, {c: [10**400 * price for price in prices] for c, prices in small.prices.items()})
+    start = tree(small)
+    choice, cost = improved(large, start, thorough=True)
+    assert (choice, cost) == (improved(small, start, thorough=True)[0], total_cost(large, choice))
+
+
+def test_a_loop_that_runs_more_often_than_floats_can_count():
+    found = optimize("sum((r + x)*(r + x)//3%5, r, 0, n)", x=(0, 99), n=(0, 10**400))
+    assert found.cost > 10**400
+    assert found.cost <= found.cost_before
+
+
 GRAPH = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,)), ("neg", None, (1,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
 PRICED = Priced.of(GRAPH, OpCount())
 
