@@ -148,7 +148,10 @@ def hoisted_sums(builder: Classes, choice: Choice) -> Choice | None:
             continue
         total = combination(zip(cast(list[LinearForm], forms), inner.values(), strict=True), constant)
         part = builder.add_class(total, False)
-        if weights.get(part, 1) >= weights.get(c, 1) or part in terms or reaches(choice | found, [*inner], c):
+        if weights.get(part, 1) >= weights.get(c, 1) or part in terms:
+            continue
+        # what is added may itself be computed from the sum of all, or from that part of it
+        if any(reaches(choice | found, [*inner], user) for user in (c, part)):
             continue
         own, whole = sum_of(inner.items(), constant), sum_of([(part, 1), *[(a, terms[a]) for a in often]], 0)
         if builder.add_node(part, own) and builder.add_node(c, whole):
@@ -214,23 +217,60 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
 
 def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set[int]]) -> None:
     """Replace the pair of members that most chains have by its class, until no two chains have one in common."""
-    pairs = Counter(pair for members in chains.values() for pair in combinations(sorted(members), 2))
-    while pairs:
-        # of the most frequent pairs, the first
-        pair, count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
-        if count < 2:
-            break
+    is_late = _looks(builder)
+    pairs: Counter[tuple[int, int]] = Counter()
+    for members in chains.values():
+        ordered = sorted(members)
+        for place, one in enumerate(ordered):
+            if is_late(len(ordered) - place):
+                return
+            pairs.update([(one, other) for other in ordered[place + 1 :]])
+    # of the most frequent pairs, the first; a pair may have become less frequent since it was put here
+    heap = [(-count, pair) for pair, count in pairs.items() if count > 1]
+    heapify(heap)
+    while heap and not is_late(sum(map(len, chains.values()))):
+        estimate, pair = heappop(heap)
+        count = pairs[pair]
+        if count < -estimate:
+            if count > 1:
+                heappush(heap, (-count, pair))
+            continue
         # a chain of just these two is that condition already
         joined = next((c for c, members in chains.items() if members == set(pair)), None)
         if joined is None:
             joined = _junction_class(builder, choice, op, pair)
-        pairs.pop(pair)
+        more: Counter[tuple[int, int]] = Counter()
         for members in chains.values():
             if members > set(pair):
-                pairs.subtract(combinations(sorted(members), 2))
                 members.difference_update(pair)
-                members.add(joined)
-                pairs.update(combinations(sorted(members), 2))
+                pairs.subtract([_in_order(member, other) for member in pair for other in members])
+                if joined not in members:
+                    more.update([_in_order(joined, other) for other in members])
+                    members.add(joined)
+        pairs.pop(pair)
+        pairs.update(more)
+        for changed in more:
+            if pairs[changed] > 1:
+                heappush(heap, (-pairs[changed], changed))
+
+
+def _looks(builder: Classes) -> Callable[[int], bool]:
+    """A function that says whether there is no time for a number of further pairs."""
+    left = LIMITS.pairs_per_look
+
+    def is_late(pairs: int) -> bool:
+        nonlocal left
+        left -= pairs
+        if left >= 0:
+            return False
+        left = LIMITS.pairs_per_look
+        return builder.late_or_raise()
+
+    return is_late
+
+
+def _in_order(one: int, other: int) -> tuple[int, int]:
+    return (one, other) if one < other else (other, one)
 
 
 def _chain_members(choice: Choice, op: str, c: int) -> set[int]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from itertools import permutations
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eqsat.alternatives import partial_sums
-from eqsat.alternatives.partial_sums import Coefficients, LinearPrograms, programs_by
+from eqsat.alternatives.partial_sums import Coefficients, LinearPrograms, hoisted_sums, programs_by
+from eqsat.alternatives.plain import PlainClasses
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
-from eqsat.extract.select import ProductPrices
+from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.select import Priced, ProductPrices, reachable, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import buffer, var
+from eqsat.lang.terms import all_of
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 
@@ -122,3 +126,31 @@ def test_what_no_index_changes_is_added_outside_the_loop(text: str, wanted: str)
     assert result.check().equal
     again = result.extract("latency")
     assert again.cost == result.cost
+
+
+def test_no_term_is_hoisted_into_what_it_is_computed_from() -> None:
+    # of n = p - x the sum n + x + r hoists n + x, which is p
+    nodes: list[Node] = [
+        ("var", "p", ()),
+        ("var", "x", ()),
+        ("sub", None, (0, 1)),
+        ("var", "$1:0:7", ()),
+        ("sum", (0, (1, 1, 1)), (1, 2, 3)),
+        ("const", 0, ()),
+        ("const", 8, ()),
+        ("sum_over", None, (4, 3, 5, 6)),
+    ]
+    bounds = dict.fromkeys(range(8), (0, 99)) | {3: (0, 7), 5: (0, 0), 6: (8, 8)}
+    graph = EGraph({c: [node] for c, node in enumerate(nodes)}, bounds, [7, 2], {3: 8, 4: 8})
+    choice = tree(Priced.of(graph, Latency()))
+    hoisted = hoisted_sums(PlainClasses(graph, choice, lambda: False), choice)
+    assert reachable(hoisted or choice, graph.roots)
+
+
+def test_long_junctions_share_members_within_the_time() -> None:
+    shared = [var(f"v{place}", 0, 99) < 50 + place % 7 for place in range(400)]
+    roots = [all_of([*shared, var(name, 0, 9) < 4]) for name in ("p", "q")]
+    start = process_time()
+    found = optimize(roots)
+    assert process_time() - start < 15
+    assert found.cost <= found.cost_before
