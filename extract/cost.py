@@ -22,7 +22,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import accumulate
 from math import inf
-from operator import mul
+from operator import index, mul
 from pathlib import Path
 from runpy import run_path
 from typing import Any, Protocol, cast
@@ -423,7 +423,8 @@ class LoopAware:
 
     @cached_property
     def _runs(self) -> list[int]:
-        return list(accumulate(self.loops.values(), mul, initial=1))
+        # numbers of NumPy would overflow
+        return list(accumulate(map(index, self.loops.values()), mul, initial=1))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from eqsat import optimize
@@ -219,6 +220,11 @@ def test_an_unknown_model_or_figure_is_refused(tmp_path):
 def test_a_loop_that_never_runs_is_refused():
     with pytest.raises(ValueError, match="loop 'i' runs 0 times"):
         LoopAware({"i": 0})
+
+
+def test_loops_of_numpys_integers_do_not_overflow():
+    model = LoopAware(dict.fromkeys("ij", np.int64(2**40)))
+    assert model.runs(model.level("j")) == 2**80
 
 
 LOOP_SUMS = [
