@@ -80,6 +80,7 @@ def to_egraph_serialize(graph: EGraph, prices: Mapping[int, Sequence[int]]) -> d
     require_graph(graph)
     if not isinstance(prices, Mapping):
         raise TypeError(f"prices must be those of a Priced, Priced.of(graph, model).prices, not {prices!r}")
+    weights = graph.weights
     return {
         "nodes": {
             f"{c}.{place}": {
@@ -92,7 +93,10 @@ def to_egraph_serialize(graph: EGraph, prices: Mapping[int, Sequence[int]]) -> d
             for place, node in enumerate(nodes)
         },
         "root_eclasses": list(dict.fromkeys(map(str, graph.roots))),
-        "class_data": {str(c): {"low": str(low), "high": str(high)} for c, (low, high) in graph.bounds.items()},
+        "class_data": {
+            str(c): {"low": str(low), "high": str(high)} | ({"weight": str(weights[c])} if c in weights else {})
+            for c, (low, high) in graph.bounds.items()
+        },
     }
 
 
@@ -100,7 +104,8 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     """The graph and the prices that a JSON object of egraph-serialize holds, as extraction-gym has them.
 
     Classes are numbered in the order of their first nodes, or keep their names where all of these are numbers. A leaf
-    is a literal or a variable; what :func:`to_egraph_serialize` has written is read as it was.
+    is a literal, a variable or, with brackets, a buffer. What :func:`to_egraph_serialize` has written is read as it
+    was.
 
     Parameters
     ----------
@@ -138,7 +143,9 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
         raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
     data = record.get("class_data", {})
     bounds = {c: _bounds(data.get(name, {})) for name, c in number.items()}
-    graph = EGraph({c: [*own] for c, own in costs.items()}, bounds, [number[n] for n in record["root_eclasses"]])
+    weights = {c: int(data[name]["weight"]) for name, c in number.items() if "weight" in data.get(name, {})}
+    roots = [number[name] for name in record["root_eclasses"]]
+    graph = EGraph({c: [*own] for c, own in costs.items()}, bounds, roots, weights)
     return Priced(graph, {c: [*own.values()] for c, own in costs.items()})
 
 
@@ -163,7 +170,9 @@ def _node(text: str, operands: tuple[int, ...]) -> Node:
     if operands:
         return text, None, operands
     payload: Payload = int(text) if _is_integer(text) else text
-    kind = "bool" if text in ("True", "False") else "const" if isinstance(payload, int) else "var"
+    # of a buffer the name ends with brackets
+    name = "buffer" if text.endswith("[]") else "var"
+    kind = "bool" if text in ("True", "False") else "const" if isinstance(payload, int) else name
     return kind, text == "True" if kind == "bool" else payload, operands
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from eqsat import optimize
-from eqsat.extract import Priced, dag, from_egraph_serialize, to_egraph_serialize, total_cost
+from eqsat import buffer, optimize, parse, var
+from eqsat.extract import Latency, Priced, dag, from_egraph_serialize, to_egraph_serialize, total_cost
 
 #: x*2 and x << 1 in one class, as extraction-gym names nodes and classes.
 RECORD = {
@@ -59,6 +59,14 @@ def test_what_is_written_is_read(text, ranges):
     assert read.prices == prices
     assert read.graph.classes == graph.classes
     assert graph.bounds == read.graph.bounds
+    assert graph.weights == read.graph.weights
+
+
+def test_a_buffer_is_read_as_one():
+    graph = optimize(parse("sum(A[r]*x, r, 0, 8)", {"A": buffer("A", "int"), "x": var("x", 0, 9)})).graph
+    assert ("buffer", "A[]", ()) in [node for nodes in graph.classes.values() for node in nodes]
+    read = from_egraph_serialize(to_egraph_serialize(graph, Priced.of(graph, Latency()).prices))
+    assert read.graph == graph
 
 
 WRONG = [
