@@ -156,7 +156,8 @@ class Chooser:
         loops = {c for c, node in everywhere.items() if node[0] in REDUCTIONS}
         if not loops or loops.isdisjoint(reachable(everywhere, graph.roots)):
             return None
-        most = 1 + sum(map(max, self.search.priced.prices.values()))
+        # a class has no node where its only bracket was refused
+        most = 1 + sum([max(of_class, default=0) for of_class in self.search.priced.prices.values()])
         prices = {
             c: [price + most * (node[0] in REDUCTIONS) for node, price in zip(graph.classes[c], of_class, strict=True)]
             for c, of_class in self.search.priced.prices.items()

@@ -1004,3 +1004,12 @@ def test_a_variable_that_is_the_opposite_of_another_stands_for_it_with_its_sign(
     i, j, k = var("i", 1, 13), var("j", -8, -5), var("k", -8, 4)
     result = optimize(parse(text, {"i": i, "j": j, "k": k}), constraints=[(i * -1).eq(k)])
     assert result.check()
+
+
+def test_a_class_whose_bracket_was_refused_has_no_price() -> None:
+    root = parse("sum((r*r%7 + x)%5, r, 0, 8)", {"x": var("x", 0, 9)})
+    builder = spelled([root])
+    # such a class stays where its only node has the index of a reduction
+    builder.add_class(builder.form_of(builder.add_class(builder.value_of(root))).shifted(7), False)
+    choice, _ = Chooser(builder, ProductPrices(Latency()), trees=False).choose()
+    assert check_equal([root], [*builder.root_terms(choice).values()]).equal
