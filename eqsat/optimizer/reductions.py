@@ -65,6 +65,8 @@ class ReductionRules:
         self.sets = builder.theory.variables
         #: Whether a match was left out.
         self.is_cut = False
+        # by what a match says of the left side the classes of its right sides, and what stood beside it so far
+        self._found: dict[tuple[object, ...], list[int]] = {}
         self._done: set[tuple[object, ...]] = set()
 
     def right_sides(self, match: Match, add: Add) -> Iterator[int]:
@@ -73,10 +75,24 @@ class ReductionRules:
         letters, bound, ends = self._terms(match)
         if bound is None:
             return
-        key = (pattern.left, pattern.right, *match.letters.values(), *match.literals.values())
+        left = (pattern, *sorted(match.letters.items()), *sorted(match.literals.items()))
+        key = (*left, match.constant, match.factor, *sorted(match.rest))
         if key in self._done:
             return
         self._done.add(key)
+        if left in self._found:
+            yield from self._found[left]
+            return
+        found = self._found[left] = []
+        for c in self._built(match, add, letters, bound, ends):
+            found.append(c)
+            yield c
+
+    def _built(
+        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], ends: Sequence[Expr]
+    ) -> Iterator[int]:
+        """The classes of the right sides of a match."""
+        pattern = match.rule.pattern
         if not self._is_free(match, letters, bound) or not self._is_defined(match) or _captures(match, letters, bound):
             return
         if match.has_own_loops and term_count(letters.values()) > LIMITS.moved_terms:

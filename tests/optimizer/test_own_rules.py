@@ -315,3 +315,38 @@ def test_a_rule_sees_the_node_that_another_one_adds_to_a_class() -> None:
 def test_a_multiple_of_a_reduction_over_one_value_keeps_its_index(text, end) -> None:
     names = {"A": buffer("A"), "i": var("i", 0, 9), "m": var("m", *end)}
     assert optimize(parse(text, names), rules=[SQUARES], cost="opcount").check().equal
+
+
+#: Rules about reductions, roots, and what these cost at most, by the rules alone.
+ABOUT_LOOPS = [
+    # one pair of loops, and something else beside it in each root
+    (
+        [Rule("larger-and-smaller", "sum(max(x, y), i, u, v) + sum(min(x, y), i, u, v)", "sum(x + y, i, u, v)")],
+        [f"sum(max(A[r], B[r]), r, 0, n) + sum(min(A[r], B[r]), r, 0, n) + {x}" for x in "kl"],
+        57,
+    ),
+    # two rules with the same sides: of the first the guard does not hold
+    (
+        [
+            Rule("beyond-two", "max_over(x, i, u, v)", "x", "free(x) and 2 < u and u < v"),
+            Rule("somewhere", "max_over(x, i, u, v)", "x", "free(x) and u < v"),
+        ],
+        ["max_over(k, r, 0, n)"],
+        0,
+    ),
+    # the letter that is a product is written after the other one
+    (
+        [Rule("large-factor", "max_over(y*x, i, u, v)", "x*max_over(y, i, u, v)", "free(x) and 7 < vmin(x) and u < v")],
+        ["max_over(A[r]*a*b, r, 0, n)"],
+        33,
+    ),
+]
+
+
+@pytest.mark.parametrize(("rules", "texts", "cost"), ABOUT_LOOPS, ids=[rules[0].name for rules, _, _ in ABOUT_LOOPS])
+def test_what_a_rule_makes_of_loops_does_not_depend_on_what_matched_before(rules, texts, cost) -> None:
+    names = {"A": buffer("A"), "B": buffer("B"), "n": var("n", 1, 9), "a": var("a", 2, 3), "b": var("b", 4, 5)}
+    names |= {name: var(name, 0, 9) for name in "kl"}
+    result = optimize([parse(text, names) for text in texts], rules=rules, theory=False, budget=Budget(seconds=60))
+    assert result.cost <= cost
+    assert result.check().equal
