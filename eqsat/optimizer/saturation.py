@@ -11,7 +11,7 @@ before rules match, and comparisons and quotients when they are done.
 
 from __future__ import annotations
 
-import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -152,8 +152,8 @@ class _Run:
         is_new = self.enter()
         # whether every rule was run
         is_whole, waited = True, 0
-        # they may be without end
-        for turn in itertools.takewhile(lambda turn: turn <= budget.rounds, itertools.count(1)):
+        # the number of rounds may be infinite
+        for turn in range(1, min(budget.rounds, sys.maxsize) + 1):
             if not is_new:
                 break
             # a round cannot be interrupted, and may take twice as long as the last, or as inserting did

@@ -462,6 +462,13 @@ def test_a_tiny_budget_ends_with_a_right_answer(budget, stop, options):
     assert result.stop == stop or (options.get("engine") == "theory" and result.stop == "saturated")
 
 
+@every_way
+def test_a_budget_may_have_no_end(options):
+    budget = Budget(nodes=math.inf, seconds=math.inf, rounds=math.inf)
+    result = optimize("(x*126 + y*9 + k)//126 + y%3*x", budget=budget, x=(0, 9), y=(0, 9), k=(0, 8), **options)
+    assert (result.stop, result.cost) == ("saturated", 12)
+
+
 STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "iterations")]
 
 
