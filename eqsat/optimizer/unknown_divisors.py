@@ -33,6 +33,8 @@ _SOMETIMES = {op: any_buffer(Buffer(f"@{op}?", "int")) for op in sorted(DIVISION
 _OPERATOR = {array: op for arrays in (_ALWAYS, _SOMETIMES) for op, array in arrays.items()}
 #: By operator, the places of the operands whose values must have bounds: it is refused otherwise.
 _NEEDS_BOUNDS = {"shl": (1,), "shr": (1,), "prod_over": (2, 3)}
+#: Of a reduction the ends of the range: they give the index its bounds, which such an operator in the body may need.
+_ENDS = (2, 3)
 #: A path to a term: the conditions, in normal form, that choose it.
 Path = frozenset[Expr]
 
@@ -110,10 +112,15 @@ def _with_images(terms: Iterable[Expr], image: Callable[[Expr, tuple[Expr, ...]]
 
     def image_of(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         found = image(term, args)
-        if found is not None or term.op not in _NEEDS_BOUNDS or args == term.args:
+        if found is not None or args == term.args:
             return found
+        places = _NEEDS_BOUNDS.get(term.op, ())
+        if term.op in REDUCTIONS and any(part.op in _NEEDS_BOUNDS for part in topological([term.args[0]])):
+            places = _ENDS
+        if not places:
+            return None
         operands = [*args]
-        for place in _NEEDS_BOUNDS[term.op]:
+        for place in places:
             operands[place] = _clamped(args[place], term.args[place].vmin, term.args[place].vmax)
         return make(term.op, *operands)
 

@@ -127,6 +127,9 @@ def test_constraints_that_are_enough():
         ("x << y//d", "x << y//d"),
         ("(x*2//2) >> (y%d + 3)", "x >> y%d + 3"),
         ("prod(r + x - x, r, 2, 3 + y%d)", "prod(r1, r1, 2, y%d + 3)"),
+        ("sum(1 << r, r, 0, x//d)", "sum(1 << r1, r1, 0, x//d)"),
+        ("max_over(1 << (9 - r), r, 0, x//d)", "max_over(1 << 9 - r1, r1, 0, x//d)"),
+        ("sum(prod(x, s, 0, r), r, 0, x//d)", "sum(prod(x, r1, 0, r2), r2, 0, x//d)"),
         ("x << min(y//d, 40)", "x << y//d"),
     ],
 )
