@@ -159,8 +159,9 @@ class Result(Displayed):
         """The e-graph that the answer was chosen from, as plain data; see :mod:`eqsat.extract.graph`.
 
         Its ``roots`` are the classes of the result's roots, in their order. The nodes of a class are equal wherever the
-        constraints hold; the class of a root equals that root where its gate holds, too. ``("sum", (0, (1,)), (c,))``
-        is class ``c`` itself. A load is ``("load", None, (buffer, *indices))``, a reduction ``("sum_over", None, (body,
+        constraints hold; the class of a root equals that root where its gate holds, too. With ``theory=False`` all
+        classes below a root with a gate have equal nodes only where that holds. ``("sum", (0, (1,)), (c,))`` is class
+        ``c`` itself. A load is ``("load", None, (buffer, *indices))``, a reduction ``("sum_over", None, (body,
         index, low, high))``; :attr:`leaves` has what the nodes ``"var"`` and ``"buffer"`` name, but for the index of a
         reduction, whose name says its range. It is made when first asked for, and holds all nodes of the answer
         (:attr:`choice`). ``None`` from the engine ``"greedy"``, where ``unknown_divisors`` kept or assumed a division,

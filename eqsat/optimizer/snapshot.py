@@ -3,8 +3,8 @@
 A run leaves a :class:`Snapshot`: its e-graphs and what is needed to read them. :meth:`Snapshot.built` makes
 one :class:`~eqsat.extract.graph.EGraph` of it when first asked: the part that the roots can reach, in which every class
 has a finite term, with the answer's own nodes where those are not in it (a division kept from zero, a root that was
-found in another way). All nodes of a class are equal where the constraints hold; the class of a root equals that root
-where its gate holds.
+found in another way). All nodes of a class are equal where the constraints hold, and the class of a root equals that
+root where its gate holds; by rules alone all classes of the roots with a gate are equal only where that holds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from eqsat.extract.select import Choice, reachable, reachable_part, refuse_other
 from eqsat.lang.expr import Expr
 from eqsat.lang.terms import named_leaves, node_of, terms_of
 from eqsat.lang.traversal import VariableSets, topological
+
+#: The number of the part of roots that are in none.
+NO_PART = -1
 
 
 @dataclass(frozen=True)
@@ -123,24 +126,28 @@ class _Building:
         # the classes of each root; the term that was chosen for each class
         wanted: dict[int, list[int]] = {}
         self.term_of: dict[int, Expr] = {}
-        for part in parts:
-            self._add(part, wanted)
+        # the number of the part of each class
+        self.part_of: dict[int, int] = {}
+        for number, part in enumerate(parts):
+            self._add(part, wanted, number)
         if any(not part.choice for part in parts):
             # e-graphs of rules alone do not say how often their nodes are computed
             bind_indices(self.graph)
-        self.class_of: dict[Expr, int] = {}
+        # by part: where a gate holds more is equal than elsewhere
+        self.class_of: dict[tuple[int, Expr], int] = {}
         for c, term in self.term_of.items():
-            self.class_of.setdefault(term, c)
-        self.owner: dict[Node, int] = {}
+            self.class_of.setdefault((self.part_of[c], term), c)
+        self.owner: dict[tuple[int, Node], int] = {}
         for c, nodes in self.graph.classes.items():
             for node in nodes:
-                self.owner.setdefault(node, c)
-        #: The answer's choice, and the classes of its terms.
+                self.owner.setdefault((self.part_of[c], node), c)
+        #: The answer's choice, and the classes of its terms by the part that they are in.
         self.choice: Choice = {}
-        self.done: dict[Expr, int] = {}
+        self.done: dict[tuple[int, Expr], int] = {}
         places = range(len(exprs))
+        homes = [self.part_of[wanted[place][0]] if place in wanted else NO_PART for place in places]
         own = [self._as_chosen(wanted.get(place, []), exprs[place]) for place in places]
-        tops = [self._insert(exprs[place]) if own[place] is None else own[place] for place in places]
+        tops = [self._insert(exprs[place], homes[place]) if own[place] is None else own[place] for place in places]
         for place in places:
             self.graph.roots.append(self._root(wanted.get(place, []), cast(int, tops[place]), gates[place]))
         graph = reachable_part(self.graph)
@@ -148,7 +155,7 @@ class _Building:
         choice = {c: self.choice[c] for c in reachable(self.choice, graph.roots)}
         self.built = Built(graph, exprs, choice, narrower, self.leaves)
 
-    def _add(self, part: Part, wanted: dict[int, list[int]]) -> None:
+    def _add(self, part: Part, wanted: dict[int, list[int]], number: int) -> None:
         """Copy a part, its classes numbered from where those before end."""
         first, graph = self.next, part.graph
         self.next += max(graph.classes, default=-1) + 1
@@ -159,6 +166,7 @@ class _Building:
         for c, nodes in graph.classes.items():
             self.graph.classes[c + first] = [*map(moved, nodes)]
             self.graph.bounds[c + first] = graph.bounds[c]
+            self.part_of[c + first] = number
         self.graph.weights |= {c + first: weight for c, weight in graph.weights.items()}
         self.narrower |= {c + first: term for c, term in part.narrower.items()}
         for place, c in part.wanted:
@@ -176,7 +184,6 @@ class _Building:
         self.graph.bounds[c] = bounds
         if weight > 1:
             self.graph.weights[c] = weight
-        self.owner.setdefault(node, c)
         return c
 
     def _as_chosen(self, classes: Iterable[int], term: Expr) -> int | None:
@@ -190,29 +197,33 @@ class _Building:
         for k in reachable(self.chosen, [c]):
             self.choice[k] = self.chosen[k]
 
-    def _insert(self, root: Expr) -> int:
-        """The class of a term of the answer, made of what the run chose as far as that goes."""
+    def _insert(self, root: Expr, part: int) -> int:
+        """The class of a term of the answer, made of what the run chose in this part as far as that goes."""
         waiting = [root]
         while waiting:
             term = waiting[-1]
-            if term in self.done:
+            if (part, term) in self.done:
                 waiting.pop()
-            elif term in self.class_of:
-                c = self.done[term] = self.class_of[term]
+            elif (part, term) in self.class_of:
+                c = self.done[part, term] = self.class_of[part, term]
                 self._keep(c)
-            elif missing := [a for a in term.args if a not in self.done]:
+            elif missing := [a for a in term.args if (part, a) not in self.done]:
                 waiting += missing
             else:
-                node = node_of(term, tuple([self.done[a] for a in term.args]))
-                self.done[term] = self._class_for(term, node)
-        return self.done[root]
+                node = node_of(term, tuple([self.done[part, a] for a in term.args]))
+                self.done[part, term] = self._class_for(term, node, part)
+        return self.done[part, root]
 
-    def _class_for(self, term: Expr, node: Node) -> int:
-        """The class that has the node, unless that is chosen otherwise, or else a new one; the node is chosen."""
-        c = self.owner.get(node, -1)
+    def _class_for(self, term: Expr, node: Node, part: int) -> int:
+        """The class of this part that has the node, unless that is chosen otherwise, or else a new one.
+
+        The node is chosen.
+        """
+        c = self.owner.get((part, node), -1)
         other = self.choice.get(c, self.chosen.get(c, node))
         if c < 0 or other != node:
             c = self._fresh(node, (term.vmin, term.vmax), self.sets.times(self.sets.of(term)))
+            self.owner.setdefault((part, node), c)
         self.choice[c] = node
         return c
 

@@ -3,7 +3,7 @@
 import json
 import pickle
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from corpora import HAND, SAMPLE, SEEDS, cases
@@ -421,6 +421,16 @@ def test_what_holds_under_a_gate_alone_is_no_node_of_a_class_that_others_use():
     built = snapshot.for_other_answer().built((-x, x % 4), [x < 4, None], [x])
     assert built.graph.classes[built.graph.roots[0]] == [same(3), same(4)]
     assert built.graph.classes[3] == nodes[3]
+
+
+def test_a_root_without_an_e_graph_of_its_own_takes_no_nodes_of_another_gate():
+    """As if the time had been up before the rules alone came to the second root."""
+    found = optimize(["i % 8 + j", "where(i < 8, j, 3)*2"], gates=["i < 4", None], theory=False, i=(0, 63), j=(0, 31))
+    early = replace(found, snapshot=Snapshot(found.snapshot.parts[:1], lazy=False))
+    for seed in range(6):
+        check_choices(early, seed)
+        terms = early.terms(tree(Priced.of(early.graph, AnyPrices(seed))))
+        assert check_equal(early.before, terms, gates=early.gates).equal
 
 
 def test_partial_sums_are_found_by_what_they_add():
