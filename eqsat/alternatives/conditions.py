@@ -160,6 +160,9 @@ class ConditionNodes(KindNodes):
         If ``B//n`` has two values, it is also a selection between the comparisons of ``A`` with each of them.
         """
         form = cast(LinearForm, self._above_zero(term))
+        if not form.terms:
+            # what stands in a product that is too wide to be multiplied out is not decided
+            return
         n = max(map(abs, form.terms.values()))
         above, below = partition(form, n)
         has_two_sides = len({k > 0 for k in above.terms.values()}) == 2

@@ -352,6 +352,9 @@ class Quotients(Arithmetic):
         for monomial in sorted(monomials, key=lambda m: m.key):
             whole, rest = partition_by(x, monomial)
             scale = gcd(whole.content(), whole.constant)
+            if not scale:
+                # a product that is too wide to be multiplied out has it as a factor, but no multiple
+                continue
             whole, divisor = whole.divided(scale), LinearForm({monomial: scale}, 0)
             beside = scale_of(whole, rest)
             for literal in (0, beside) if beside else (0,):

@@ -130,6 +130,21 @@ def test_an_empty_range():
     refused(lambda: optimize("x + 1", x=(3, 2)), "'x'", "[3, 2]")
 
 
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        # a product that is a factor, too wide to be multiplied out
+        ("z%2*(z*x) < x//3", {"x": 3998, "z": 4900}),
+        # in such a product a condition that is not decided
+        ("y%2*(z*x)*(where(z < z, z, z)*(x%2))", {"x": 4999, "y": 4000, "z": 500}),
+    ],
+)
+def test_products_that_are_too_wide_to_be_multiplied_out(text, bits):
+    result = optimize(text, **{name: (-512, 2**width) for name, width in bits.items()})
+    for point in [dict.fromkeys(bits, 3), {name: 2**width - place for place, (name, width) in enumerate(bits.items())}]:
+        assert evaluate(result.exprs, point) == evaluate(result.before, point)
+
+
 def test_literals_beyond_64_bits():
     answered(V + 2**70)
     answered((V * 2**70 + 5) // 2**69)
