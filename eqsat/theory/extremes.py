@@ -240,6 +240,8 @@ def extreme_of_needed(theory: Arithmetic, op: str, operands: Sequence[LinearForm
     """The extreme of operands of which none is redundant."""
     if op == "max":
         return extreme_of_needed(theory, "min", [form.times(-1) for form in operands]).times(-1)
+    # of a minimum in a product that is too wide to be multiplied out some may be equal
+    operands = [*dict.fromkeys(operands)]
     return _sum_of(theory, operands) if len(operands) > 1 else operands[0]
 
 

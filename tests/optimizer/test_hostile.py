@@ -137,6 +137,9 @@ def test_an_empty_range():
         ("z%2*(z*x) < x//3", {"x": 3998, "z": 4900}),
         # in such a product a condition that is not decided
         ("y%2*(z*x)*(where(z < z, z, z)*(x%2))", {"x": 4999, "y": 4000, "z": 500}),
+        # in such a product a minimum with equal operands
+        ("y%2*(z*x)*(min(min(z - z, z*0), w)*(x%2))", {"x": 4999, "y": 4000, "z": 500, "w": 4}),
+        ("y%2*(z*x)*(min(min(w, z), min(z, w))*(x%2))", {"x": 4999, "y": 4000, "z": 500, "w": 4}),
     ],
 )
 def test_products_that_are_too_wide_to_be_multiplied_out(text, bits):
