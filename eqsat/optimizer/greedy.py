@@ -28,6 +28,7 @@ from eqsat.optimizer.canonical_terms import canonical, canonical_terms, is_liter
 from eqsat.optimizer.matcher import Matcher, conjuncts
 from eqsat.rules import DEFAULT
 from eqsat.theory.arithmetic import OverdueError, Work
+from eqsat.theory.definedness import divides_outside_branches
 from eqsat.theory.linear import LinearArithmetic
 
 
@@ -154,6 +155,10 @@ class _Rewriter(Matcher):
     def holds(self, condition: Expr) -> bool:
         """Whether the condition is true by its bounds or is one of the facts."""
         return condition.vmin == 1 or condition in self.known
+
+    def may_leave_branch(self, term: Expr) -> bool:
+        """Whether a term divides by nothing that may be zero, but in branches of its own."""
+        return not divides_outside_branches(term)
 
     def normal_form(self, root: Expr) -> Expr:
         """``root`` rewritten to a fixpoint, operands first.

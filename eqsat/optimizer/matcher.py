@@ -175,7 +175,8 @@ def _computed(pattern: Expr) -> _Number | None:
 class _Compiled:
     """A rule ready to match: its left side, its guard, its right side.
 
-    ``measured`` are the conjuncts that compare numbers, ``when`` the others.
+    ``measured`` are the conjuncts that compare numbers, ``when`` the others. ``moved_out`` are the letters that the
+    right side takes out of branches.
     """
 
     name: str
@@ -183,6 +184,7 @@ class _Compiled:
     measured: tuple[_Number, ...]
     when: tuple[Expr, ...]
     right: Expr
+    moved_out: frozenset[str]
 
 
 @cache
@@ -204,7 +206,7 @@ def _compile(rule: Rule) -> _Compiled:
     guard = [(conjunct, _computed(conjunct)) for conjunct in conjuncts(pattern.when)]
     measured = tuple([number for _, number in guard if number is not None])
     when = tuple([conjunct for conjunct, number in guard if number is None])
-    return _Compiled(rule.name, _shape(pattern.left), measured, when, pattern.right)
+    return _Compiled(rule.name, _shape(pattern.left), measured, when, pattern.right, pattern.moved_out_of_branches)
 
 
 def conjuncts(when: Expr) -> list[Expr]:
@@ -248,7 +250,7 @@ def _paths(term: Expr) -> list[Path]:
 class Matcher:
     """Every way in which rules rewrite a canonical term at its root, operands in any order.
 
-    A subclass may know more: of bounds, and of the comparisons that hold.
+    A subclass may know more: of bounds, of the comparisons that hold, and of the divisors that may be zero.
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
@@ -263,6 +265,10 @@ class Matcher:
     def holds(self, condition: Expr) -> bool:
         """Whether a canonical condition is known to hold, for guards."""
         return condition.vmin == 1
+
+    def may_leave_branch(self, term: Expr) -> bool:
+        """Whether a term may be taken out of a branch: it divides by nothing that is zero elsewhere."""
+        return True
 
     def rewrites(self, term: Expr, only: Collection[str] | None = None) -> Iterator[tuple[str, Expr]]:
         """Names of rules, in their order, and what they make of ``term``; of all rules, or of those named."""
@@ -280,6 +286,8 @@ class Matcher:
             if not all(holds(self, binding) for holds in rule.measured):
                 return None
             if not all(self.holds(self._instance(conjunct, binding)) for conjunct in rule.when):
+                return None
+            if not all(self.may_leave_branch(binding[letter]) for letter in rule.moved_out & binding.keys()):
                 return None
             result = self._instance(rule.right, binding)
         except (ValueError, ArithmeticError):

@@ -233,6 +233,13 @@ def test_a_branch_that_is_never_evaluated():
     assert rewrite([root]).roots == [x]
 
 
+def test_a_division_stays_in_the_branch_that_keeps_its_divisor_from_zero():
+    result = optimize("sum(where(r < d, 1, 100//(10 - d)), r, 0, 10)", engine="greedy", d=(0, 10))
+    assert result.check().equal
+    # this one is never zero
+    assert "sum" not in str(optimize("sum(where(r < d, 1, 100//(11 - d)), r, 0, 10)", engine="greedy", d=(0, 10)).expr)
+
+
 def test_deep_terms():
     root: Expr = NAMES["x"]
     for _ in range(3000):
