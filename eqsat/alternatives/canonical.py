@@ -13,14 +13,14 @@ from typing import cast
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Bounds, EGraph, Node, sum_of, sum_payload
-from eqsat.lang.expr import Expr
+from eqsat.lang.expr import Expr, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import REMAINDERS, AllowedDivisions, divides_outside_branches, undefined
-from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form
+from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, to_expr
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
 _NARROWING = frozenset({"floordiv", "mod", "min", "max", "where"})
@@ -149,6 +149,8 @@ class CanonicalGraph:
         if node[0] in DIVISIONS:
             low, high = self.graph.bounds[node[2][1]]
             self._has_suspects |= low <= 0 <= high
+            if low <= 0 <= high and self._is_undefined_alone(c, node):
+                return False
             if self.allowed is not None and node[0] not in REMAINDERS:
                 node = self._safe(node, self.allowed)
         if self.has_node(c, node):
@@ -205,6 +207,13 @@ class CanonicalGraph:
                 found = divides_outside_branches(term)
             self._undefined[c] = found
         return found
+
+    def _is_undefined_alone(self, c: int, division: Node) -> bool:
+        """Whether a division may be by zero where the class has a value: ``(d*y*z)//d`` is no ``y*z`` there."""
+        if not self.theory.is_canonical or self.may_be_undefined(c):
+            return False
+        term = make(division[0], *[to_expr(self.form_of(a)) for a in division[2]])
+        return term in undefined(topological([term]), self.theory)
 
     def _narrow(self, c: int, node: Node) -> None:
         """Narrow the bounds of a class by those of a node: the normal form alone, a sum, often has wider ones."""

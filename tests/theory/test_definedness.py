@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from strategies import expressions, grid
 
 from eqsat.egraph.budget import Budget
+from eqsat.extract import OpCount
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import DIVISIONS
@@ -168,6 +169,17 @@ KEPT = [
 def test_divisions_of_the_input_are_kept(text, gate, wanted):
     result = optimize(text, gates=[gate], u=(1, 4), v=(0, 4), **RANGES)
     assert to_text(result.expr) == wanted
+
+
+@pytest.mark.parametrize("options", [{}, {"extract": "exact"}, {"branches": "lazy"}, {"theory": False}], ids=str)
+def test_a_divisor_that_is_cancelled_is_not_multiplied_by_and_divided_by_again(options):
+    class Products(OpCount):
+        def price(self, op, operands, result):
+            return 50 if op == "mul" else super().price(op, operands, result)
+
+    # where d is 0, what is divided is 0 too, whatever y*z is
+    texts = ["d*y", "d*y*z", "where(d != 0, d*y*z//d, y*z)"]
+    assert optimize(texts, cost=Products(), d=(0, 3), y=(0, 3), z=(-1, 3), **options).check().equal
 
 
 def test_a_gate_says_nothing_of_the_divisions_that_an_answer_may_have():
