@@ -142,16 +142,16 @@ class CanonicalGraph:
         """Add a node to a class, and return whether the class has it now.
 
         A node is refused if it needs the class itself, or an index that the class does not speak of: an index may be
-        used inside its reduction alone. In place of a quotient that is not allowed, one by what is never zero is added:
-        where the two differ, any value is right. A remainder is its dividend there, which a remainder by another
-        divisor is not: it stays as it is.
+        used inside its reduction alone. In place of a division that is not allowed, one by what is never zero is added:
+        where the two differ, any value is right. That is not true of all remainders
+        (:attr:`~eqsat.theory.definedness.AllowedDivisions.keeps_remainders`).
         """
         if node[0] in DIVISIONS:
             low, high = self.graph.bounds[node[2][1]]
             self._has_suspects |= low <= 0 <= high
             if low <= 0 <= high and self._is_undefined_alone(c, node):
                 return False
-            if self.allowed is not None and node[0] not in REMAINDERS:
+            if self.allowed is not None and not (node[0] in REMAINDERS and self.allowed.keeps_remainders):
                 node = self._safe(node, self.allowed)
         if self.has_node(c, node):
             return True

@@ -157,6 +157,15 @@ class AllowedDivisions:
         return found or (dividend, divisor) in self._of_input
 
     @cached_property
+    def keeps_remainders(self) -> bool:
+        """Whether a remainder counts where its divisor is zero.
+
+        The closed form of a loop may have ``d*(x//d)``, which is 0 there for any quotient. Written ``x - x % d`` it
+        needs the remainder that belongs to the quotient.
+        """
+        return has_reductions(self.roots)
+
+    @cached_property
     def _of_roots(self) -> set[LinearForm]:
         return self._divisors(self.roots)
 
