@@ -306,7 +306,7 @@ class _Pairing:
         self.is_divided: list[bool] = []
         #: Whether what is built next must be seen not to be negative, if it is not.
         self.keeps_sign = False
-        self.pairs_left, self.stopped = LIMITS.pairs_per_look, False
+        self._looks_late, self.stopped = _looks(builder), False
         #: What is left of each body, by class its coefficient.
         self.sums: list[dict[int, int]] = []
         #: By pair, the numbers of the sums that have it, each with the factor.
@@ -350,10 +350,7 @@ class _Pairing:
 
     def _is_late(self, pairs: int) -> bool:
         """Whether there is no time for this number of further pairs."""
-        self.pairs_left -= pairs
-        if self.pairs_left < 0:
-            self.pairs_left = LIMITS.pairs_per_look
-            self.stopped = self.builder.late_or_raise() or self.stopped
+        self.stopped = self._looks_late(pairs) or self.stopped
         return self.stopped
 
     def saving(self, pair: Pair) -> int:

@@ -49,7 +49,6 @@ from eqsat.lang.traversal import (
     Term,
     buffers,
     divides_by_zero,
-    free_indices,
     index_level,
     indices_around,
     variables,
@@ -740,7 +739,7 @@ def _free_level(body: Expr, index: Expr, ends: Iterable[Expr]) -> int:
 
     It is that of no other index in the body, and of no index of an enclosing reduction in the ends of the range.
     """
-    bound, others = 0, {index_level(term) for end in ends for term in free_indices(end)}
+    bound, others = 0, {index_level(term) for end in ends for term in indices_around(end)}
     for term in topological([body]):
         if term.op in REDUCTIONS:
             bound = max(bound, index_level(term.args[1]))

@@ -238,14 +238,7 @@ def is_index(variable: Term) -> bool:
 
 
 def indices_around[T: Term](term: T) -> list[T]:
-    """The indices in ``term`` that no reduction in it binds: those of reductions around it."""
-    parts = topological([term])
-    bound = {t.args[1] for t in parts if t.op in REDUCTIONS}
-    return [t for t in parts if t.op == "var" and is_index(t) and t not in bound]
-
-
-def free_indices[T: Term](term: T) -> list[T]:
-    """The indices that a term speaks of, of reductions around it: one in it may bind another of the same name."""
+    """The indices that are free in ``term``, those of reductions around it: one in it may bind the same name."""
     indices = [t for t in topological([term]) if t.op == "var" and is_index(t)]
     sets = VariableSets()
     return [index for index in indices if sets.of(term) & sets.of(index)]
