@@ -79,6 +79,17 @@ def _has_bits(side: Expr) -> bool:
     return any(term.op in BITWISE and not is_number(term) for term in topological([side]))
 
 
+def _halves(together: Expr, apart: Expr) -> tuple[str, str] | None:
+    """The letters of ``reduce(x + y)``, if ``apart`` is ``reduce(x) + reduce(y)``."""
+    if together.op not in REDUCTIONS or len(together.args[0].args) != 2:
+        return None
+    body, *around = together.args
+    x, y = map(letter_of, body.args)
+    if x is None or y is None or apart is not make(body.op, *[make(together.op, a, *around) for a in body.args]):
+        return None
+    return x, y
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A rule's parts as terms over letters; ``beside`` is a term that must be there too, if any need be."""
@@ -119,6 +130,16 @@ class Pattern:
         """Whether the right side loops over other indices than the left: splits and merges do."""
         loads = [t for t in topological([self.right]) if t.op == "load"]
         return any(index.op != "var" or is_index(index) for load in loads for index in load.args[1:])
+
+    @cached_property
+    def takes_apart(self) -> tuple[str, str] | None:
+        """The letters that a reduction combines, if the right side combines the reductions of each, without a guard."""
+        return _halves(self.left, self.right) if self.when is TRUE else None
+
+    @cached_property
+    def puts_together(self) -> tuple[str, str] | None:
+        """The letters of two reductions, if the right side is the reduction of both, without a guard."""
+        return _halves(self.right, self.left) if self.when is TRUE else None
 
     @cached_property
     def moved_out_of_branches(self) -> frozenset[str]:

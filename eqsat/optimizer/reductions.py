@@ -10,11 +10,13 @@ where the index is in its range, and elsewhere they need not be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from math import gcd
 from operator import or_
 from types import MappingProxyType
+from typing import cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.matching import Match, ReductionQuery
@@ -34,7 +36,7 @@ from eqsat.egraph.patterns import (
     moved_letter,
     reductions_of,
 )
-from eqsat.extract.graph import Payload
+from eqsat.extract.graph import EQUALITY, Payload, sum_of, sum_payload
 from eqsat.lang.expr import TRUE, Expr, any_var, const, make, refuse_capture, replaced
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
@@ -48,7 +50,7 @@ from eqsat.lang.traversal import (
     variables,
 )
 from eqsat.optimizer.limits import LIMITS
-from eqsat.theory.forms import LinearForm, as_term, to_expr
+from eqsat.theory.forms import LinearForm, as_term, number, to_expr
 
 #: What infinite bounds are beyond.
 _LARGE = 2**64
@@ -69,24 +71,35 @@ class ReductionRules:
         self._found: dict[tuple[object, ...], list[int]] = {}
         self._done: set[tuple[object, ...]] = set()
 
-    def right_sides(self, match: Match, add: Add) -> Iterator[int]:
-        """The classes that the left side of a match equals, for each way to read it; ``add`` adds nodes."""
+    def right_sides(self, match: Match, add: Add) -> Iterator[tuple[Match, int]]:
+        """The classes that the left side of a match equals, for each way to read it; ``add`` adds nodes.
+
+        The match comes with each: a left side may be more than the rule says of what stands beside it.
+        """
         pattern = match.rule.pattern
         letters, bound, ends = self._terms(match)
         if bound is None:
+            return
+        if not match.rule.is_own and pattern.puts_together:
+            yield from self._put_together(match, add, letters, bound)
+            return
+        if not match.rule.is_own and pattern.takes_apart and (alone := self._one_member(match, pattern.takes_apart)):
+            for c in self._taken_apart(match, add, letters, bound, *alone):
+                yield match, c
             return
         left = (pattern, *sorted(match.letters.items()), *sorted(match.literals.items()))
         key = (*left, match.constant, match.factor, *sorted(match.rest))
         if key in self._done:
             return
         self._done.add(key)
-        if left in self._found:
-            yield from self._found[left]
+        if left not in self._found:
+            self._found[left] = []
+            for c in self._built(match, add, letters, bound, ends):
+                self._found[left].append(c)
+                yield match, c
             return
-        found = self._found[left] = []
-        for c in self._built(match, add, letters, bound, ends):
-            found.append(c)
-            yield c
+        for c in self._found[left]:
+            yield match, c
 
     def _built(
         self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], ends: Sequence[Expr]
@@ -115,6 +128,124 @@ class ReductionRules:
                 over_classes = _OverClasses(self, match, side, add).of(pattern.right, frozenset())
                 if over_classes is not None:
                     yield over_classes
+
+    def _one_member(self, match: Match, letters: tuple[str, str]) -> tuple[str, str] | None:
+        """The letter that is one member of a body, and that of the others; none if these are more than a sum of theirs.
+
+        What they are besides, such as a product, may be what a rule needs.
+        """
+        kind, reduction = _container_of(match.rule.pattern.right), match.rule.pattern.left.op
+        for one, rest in (letters, letters[::-1]):
+            nodes = self.builder.graph.classes[match.letters[rest]]
+            has_members = any(op == kind and len(members) > 1 for op, _, members in nodes)
+            is_that = all(op in (kind, reduction) or (op == "sum" and len(over) == 1) for op, _, over in nodes)
+            if has_members and is_that and not self.builder.classes.may_be_undefined(match.letters[rest]):
+                return one, rest
+        return None
+
+    def _taken_apart(
+        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], one: str, rest: str
+    ) -> Iterator[int]:
+        """The reductions of all members of a body together, for each of its sums in which ``one`` comes first.
+
+        Member by member, each part of a sum would become a sum of its own, and there are 2**n of them. What is free of
+        the index stays together: its reduction is a product.
+        """
+        kind = _container_of(match.rule.pattern.right)
+        indices = reduce(or_, map(self.sets.of, bound.values()))
+        first = match.letters[one]
+        for op, payload, others in [*self.builder.graph.classes[match.letters[rest]]]:
+            if op != kind or any(self._order(c) <= self._order(first) for c in others):
+                continue
+            constant, coefficients = sum_payload(payload) if kind == "sum" else (0, (1,) * len(others))
+            members = [(first, 1), *zip(others, coefficients, strict=True)]
+            key = (match.rule.pattern, *sorted(match.letters.items()), *members, constant)
+            if key in self._done:
+                continue
+            self._done.add(key)
+            free = [(c, k) for c, k in members if not self.sets.of(self._term(c)) & indices]
+            parts = [member for member in members if member not in free]
+            if parts and (free or constant):
+                together = self._combined(add, kind, free, constant)
+                if together is None:
+                    continue
+                parts.append((together, 1))
+            reductions = [(self._reduced(match, add, letters, bound, one, c), k) for c, k in parts]
+            found = [(c, k) for c, k in reductions if c is not None]
+            if found and len(found) == len(parts) and (c := self._combined(add, kind, found)) is not None:
+                yield c
+
+    def _reduced(
+        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], letter: str, c: int
+    ) -> int | None:
+        """The reduction that the right side has of a letter, where the letter stands for ``c``."""
+        known = {**letters, letter: self._term(c)}
+        match = replace(match, letters={**match.letters, letter: c})
+        if _captures(match, known, bound):
+            return None
+        side = RightSide(match.rule.pattern, known, bound, self.sets)
+        part = next(r for r in match.rule.pattern.right.args if letter_of(r.args[0]) == letter)
+        return _OverClasses(self, match, side, add).of(part, frozenset())
+
+    def _put_together(
+        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: Mapping[int, Expr]
+    ) -> Iterator[tuple[Match, int]]:
+        """All reductions over one range that a match has, in it and beside it, as one, unless they are known as one.
+
+        Two by two, each part of a sum would become a reduction. The match of the two that come first does it.
+        """
+        pattern = match.rule.pattern
+        letters_of_bodies = cast(tuple[str, str], pattern.puts_together)
+        kind, op = _container_of(pattern.left), pattern.right.op
+        around = [f"i{index_level(a)}" if is_index(a) else str(letter_of(a)) for a in pattern.right.args[1:]]
+        ends = tuple([match.letters[name] for name in around])
+        value = self.builder.value_of(RightSide(pattern, letters, bound, self.sets).built(pattern.left, bound))
+        bodies = [(match.letters[x], 1) for x in letters_of_bodies]
+        last = max(self._order(c) for c, _ in bodies)
+        rest = []
+        for c, k in match.rest:
+            body = self._body(c, op, ends) if k % match.factor == 0 else None
+            if body is None:
+                rest.append((c, k))
+                continue
+            if self._order(body) < last and body not in match.letters.values():
+                return
+            bodies.append((body, k // match.factor))
+            if isinstance(value, LinearForm) and kind == "sum":
+                value = value.plus(cast(LinearForm, self.builder.values[c]), k // match.factor)
+            else:
+                value = self.builder.value_of(make(kind, as_term(value), self._term(c)))
+        is_whole = not rest and not match.constant and match.factor == 1
+        if is_whole or value in self.builder.classes:
+            known = match.whole if is_whole else self.builder.add_class(value)
+            if self._body(known, op, ends) is not None:
+                return
+        inside = self._combined(add, kind, bodies)
+        found = None if inside is None else add(op, None, (inside, *ends))
+        if found is not None:
+            yield replace(match, rest=tuple(rest)), found
+
+    def _body(self, c: int, op: str, ends: tuple[int, ...]) -> int | None:
+        """The body of a class that is a reduction over this index and range."""
+        if self.builder.classes.may_be_undefined(c):
+            return None
+        nodes = self.builder.graph.classes[c]
+        return next((over[0] for name, _, over in nodes if name == op and over[1:] == ends), None)
+
+    def _combined(self, add: Add, kind: str, members: Sequence[tuple[int, int]], constant: int = 0) -> int | None:
+        """The class of a sum of multiples of classes, or of another container of classes."""
+        if kind != "sum":
+            classes = [c for c, _ in members]
+            return add(kind, None, tuple(classes)) if len(classes) > 1 else classes[0]
+        op, payload, operands = sum_of(members, constant)
+        if op == "const":
+            return self.builder.add_class(number(cast(int, payload)))
+        return operands[0] if (op, payload) == EQUALITY else add(op, payload, operands)
+
+    def _order(self, c: int) -> tuple[int, int, list[int]]:
+        """A key for a fixed order on classes that does not depend on how the input was written."""
+        value = self.builder.values[c]
+        return value.order() if isinstance(value, LinearForm) else (hash(value), 0, [])
 
     def _term(self, c: int) -> Expr:
         return as_term(self.builder.values[c])
@@ -216,6 +347,11 @@ class ReductionRules:
             return content if function == "modulus" else form.constant % content
         factor = max(1, gcd(content, form.constant))
         return factor if function == "factor" else gcd(factor, known[other].vmin)
+
+
+def _container_of(part: Expr) -> str:
+    """The operator of the nodes that a part of a rule with two operands becomes."""
+    return "sum" if part.op == "add" else part.op
 
 
 class _OverClasses:

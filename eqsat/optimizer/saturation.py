@@ -281,8 +281,8 @@ class _Run:
         with self.builder.adding("rules"):
             for match in matches:
                 is_done = self._is_affine(match.whole) or self._is_in_vain(match)
-                for c in () if is_done else self.reductions.right_sides(match, self.additions.add):
-                    self.additions.unite(match, c)
+                for found, c in () if is_done else self.reductions.right_sides(match, self.additions.add):
+                    self.additions.unite(found, c)
                     if self.demand is not None and (match.has_own_loops or match.whole in self.demand.nests):
                         self.demand.nests.add(c)
             matches.clear()

@@ -28,6 +28,7 @@ from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 
+PATIENT = Budget(seconds=60.0)
 NAMES = {"n": var("n", 0, 16), "m": var("m", 0, 9), "x": var("x", -4, 9), "A": buffer("A")}
 
 
@@ -422,3 +423,52 @@ def test_a_reduction_whose_parts_speak_of_it_again_stays():
     names = {"A": buffer("A"), "x": var("x", 0, 3)}
     result = optimize(parse("sum(sum(where(r == x//2, where(s == x%2, A[r*2 + s], 0), 0), s, 0, 2), r, 0, 2)", names))
     assert str(result.expr) == "A[x]"
+
+
+def _loads(text: str, count: int) -> str:
+    """The sum of loads ``A0[...]``, ``A1[...]``, ... where ``text`` says of which index, given its number."""
+    return " + ".join(f"A{k}[{text.format(k + 1)}]" for k in range(count))
+
+
+def _reductions_in(graph, op="sum_over"):
+    return {c for c, nodes in graph.classes.items() if any(node[0] == op for node in nodes)}
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_a_sum_of_addends_is_taken_apart_at_once(count):
+    names = {f"A{k}": buffer(f"A{k}") for k in range(count)}
+    found = optimize(parse(f"sum({_loads('r', count)}, r, 0, 64)", names), budget=PATIENT)
+    assert found.stop == "saturated"
+    # one by one, there is a reduction for each of 2**count parts
+    assert len(_reductions_in(found.graph)) == count + 1
+    assert unequal(found.before[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("sum({}, r, 0, 64)".format(_loads("r", 5)), 1),
+        ("sum(sum({}, s, 0, 8), r, 0, 8)".format(_loads("i*64 + r*8 + s", 4)), 1),
+        ("sum(sum({}, s, 0, 8), r, 0, 8)".format(_loads("r*8 + s*{}", 3)), 2),
+        ("sum(sum({}, s, 0, 8), r, 0, 16)".format(_loads("r*{} + s + i", 3)), 2),
+        ("sum(A0[r], r, 0, 64)*6 + sum(A1[r], r, 0, 64)*6 + i + sum(A2[r], r, 0, 64)*6", 1),
+        ("sum(A0[r], r, 0, 64) + sum(A1[r], r, 0, 64) + sum(A0[r] + A2[r], r, 0, 64)", 1),
+        ("max(max_over(A0[r], r, 0, 64), max(i, max_over(A1[r], r, 0, 64)))", 1),
+        ("prod(A0[r], r, 0, 3)*prod(A1[r], r, 0, 3)*i*prod(A0[r], r, 0, 3)", 1),
+    ],
+)
+def test_reductions_of_many_addends_saturate_in_one_nest(text, loops):
+    names = {f"A{k}": buffer(f"A{k}") for k in range(5)} | {"i": var("i", 0, 3)}
+    term = parse(text, names)
+    found = optimize(term, budget=PATIENT)
+    assert found.stop == "saturated"
+    assert sum(t.op in ("sum_over", "max_over", "prod_over") for t in topological([found.expr])) == loops
+    assert unequal(term) == []
+
+
+def test_addends_that_are_free_of_the_index_stay_together():
+    names = {"A": buffer("A"), "B": buffer("B")} | {name: var(name, 0, 9) for name in "xyn"}
+    found = optimize(parse("sum(x + A[r] + y + B[r] + 3, r, 0, n)", names), budget=PATIENT)
+    # 31 if each part of the body is taken apart by itself
+    assert len(_reductions_in(found.graph)) < 16
+    assert sum(t.op == "mul" for t in topological([found.expr])) == 1
