@@ -19,7 +19,7 @@ from eqsat.extract.cost import CostModel, LoopAware, refuse_other
 from eqsat.extract.graph import EGraph, Node, require_graph
 
 _I64 = (-(2**63), 2**63 - 1)
-#: The factor on the price of a value that no machine integer holds.
+#: How many additions a value costs that no machine integer holds, beside what its node does.
 _TOO_WIDE = 1000
 
 #: What adds: a sum of several terms, or two.
@@ -78,22 +78,26 @@ class Priced:
         kind = _LoopPricer if isinstance(of_products.model, LoopAware) else _Pricer
         pricer = kind(self.graph, of_products)
         known = self.prices
-        for c, nodes in self.graph.classes.items():
+        graph = self.graph
+        # the theory splits sums without regard to overflow: prefer those that a machine integer holds, if any can
+        prefers = bool(graph.weights) and all(map(self._fits, graph.roots))
+        too_wide = _TOO_WIDE * of_products.addition
+        for c, nodes in graph.classes.items():
             prices = known.setdefault(c, [])
             if len(prices) < len(nodes):
-                new = [pricer.price(c, node) if node[2] else 0 for node in nodes[len(prices) :]]
-                prices += [price * self._times(c) for price in new] if self.graph.weights else new
+                beside = too_wide if prefers and not self._fits(c) else 0
+                times = graph.weights.get(c, 1)
+                new = nodes[len(prices) :]
+                prices += [(pricer.price(c, node) + beside) * times if node[2] else 0 for node in new]
 
     def price(self, c: int, node: Node) -> int:
         """The price of a node of a class, operands not counted."""
         return self.prices[c][self.graph.classes[c].index(node)]
 
-    def _times(self, c: int) -> int:
-        """How often a class is paid in a graph with reductions."""
+    def _fits(self, c: int) -> bool:
+        """Whether 64 bits hold the values of a class, as far as they have bounds."""
         low, high = self.graph.bounds[c]
-        # the theory splits sums without regard to overflow: prefer those that a machine integer holds
-        fits = (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
-        return self.graph.weights.get(c, 1) * (1 if fits else _TOO_WIDE)
+        return (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
 
 
 def require_priced(given: object) -> None:

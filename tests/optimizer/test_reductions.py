@@ -472,3 +472,15 @@ def test_addends_that_are_free_of_the_index_stay_together():
     # 31 if each part of the body is taken apart by itself
     assert len(_reductions_in(found.graph)) < 16
     assert sum(t.op == "mul" for t in topological([found.expr])) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"rules": ()}, {"theory": False}, {"extract": "exact"}], ids=str)
+@pytest.mark.parametrize("reduction", ["sum", "max_over"])
+def test_of_what_no_machine_integer_holds_the_cheapest_form_is_taken(reduction, options):
+    # no form of the root has 64 bits, so none is preferred for that
+    names = {name: buffer(name) for name in "ABC"}
+    product, factored = [
+        parse(f"{reduction}({body}, r, 0, 64)", names) for body in ("A[r]*B[r] + C[r]*B[r]", "(A[r] + C[r])*B[r]")
+    ]
+    found = optimize(product, **options)
+    assert found.cost == cost_of([factored], LATENCY) < found.cost_before
