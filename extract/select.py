@@ -80,7 +80,7 @@ class Priced:
         known = self.prices
         graph = self.graph
         # the theory splits sums without regard to overflow: prefer those that a machine integer holds, if any can
-        prefers = bool(graph.weights) and all(map(self._fits, graph.roots))
+        prefers = bool(graph.weights) and all(any(map(self._fits, graph.equal_classes(c))) for c in graph.roots)
         too_wide = _TOO_WIDE * of_products.addition
         for c, nodes in graph.classes.items():
             prices = known.setdefault(c, [])

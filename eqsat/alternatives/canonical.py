@@ -15,7 +15,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Bounds, EGraph, Node, sum_of, sum_payload
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
+from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, linear_bounds, reduction_bounds, trip_bounds
 from eqsat.lang.terms import node_of
 from eqsat.lang.traversal import free_in, topological
 from eqsat.theory.arithmetic import Arithmetic
@@ -165,7 +165,7 @@ class CanonicalGraph:
         if c in self._nodes_of_large:
             self._nodes_of_large[c].add(node)
         self.size += 1
-        if node[0] == "mul":
+        if node[0] == "mul" or node[0] in REDUCTIONS:
             self._narrow(c, node)
         return True
 
@@ -224,6 +224,9 @@ class CanonicalGraph:
         if op == "sum":
             constant, coefficients = sum_payload(payload)
             least, most = linear_bounds(constant, zip(operands, coefficients, strict=True))
+        elif op in REDUCTIONS:
+            body, _, first, end = operands
+            least, most = reduction_bounds(op, body, trip_bounds(first, end)) or (low, high)
         else:
             least, most = OPS[op].bounds(*operands)
         if low < least <= high or low <= most < high:

@@ -484,3 +484,10 @@ def test_of_what_no_machine_integer_holds_the_cheapest_form_is_taken(reduction, 
     ]
     found = optimize(product, **options)
     assert found.cost == cost_of([factored], LATENCY) < found.cost_before
+
+
+def test_forms_that_machine_integers_hold_are_preferred_where_there_are_any():
+    # cheaper is the sum of A less 3 times that of A//3, but 64 bits do not hold that
+    names = {"A": buffer("A", "i64")}
+    found = optimize(parse("sum(A[r]%3*5 + A[r]%3*2, r, 0, 64)", names))
+    assert str(found.expr) == "sum(A[r1]%3, r1, 0, 64)*8 - sum(A[r1]%3, r1, 0, 64)"
