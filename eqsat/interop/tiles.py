@@ -9,7 +9,7 @@ Source: the uses that XLA's indexing analysis names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -87,7 +87,8 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     Raises
     ------
     ValueError
-        If the elements are not a tile; the message names the index that is in the way. If nothing is read it is a
+        If the elements are not a tile; the message names the index that is in the way, or the runtime variable whose
+        value is read at different places for different elements of the tile. If nothing is read it is a
         ``ContradictionError``.
 
     >>> of = IndexingMap.parse("(d0, d1)[s0] -> (d1, d0*2 + s0), domain: d0 in [0, 63], d1 in [0, 31], s0 in [0, 2]")
@@ -109,6 +110,9 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
         raise ContradictionError("the tile is outside of the domain of the map: nothing is read")
     if found.constraints or list(found.dims) != given:
         raise ValueError(f"only some elements of the tile read, or at some offsets, as in {found}: that is no tile")
+    if moving := _read_along(found, found.symbols).intersection(topological(found.results)):
+        name = min(map(str, moving))
+        raise ValueError(f"the elements of the tile read different values of {name}: what is read is no tile")
     theory = LinearArithmetic()
     parts = [_progression(theory.form(result), found.symbols) for result in found.results]
     used = [v for result in found.results for v in topological([result]) if v in found.symbols]
@@ -116,6 +120,16 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
         raise ValueError(f"two indices of {found} move together: what is read is no tile")
     offsets_read, sizes, strides = zip(*parts, strict=True) if parts else ((), (), ())
     return Tile(offsets_read, sizes, strides)
+
+
+def _read_along(of: IndexingMap, steps: Iterable[Expr]) -> set[Expr]:
+    """The runtime variables of which different values are read where ``steps`` differ."""
+    moving, found = {v for v in steps if v.vmin < v.vmax}, set[Expr]()
+    while some := {r.variable for r in of.runtime if not moving.isdisjoint(topological(r.indices))} - found:
+        # where one value is read may depend on another
+        found |= some
+        moving |= some
+    return found
 
 
 def _progression(index: LinearForm, steps: Sequence[Expr]) -> tuple[Expr, int, int]:
@@ -165,7 +179,9 @@ def elements_read(of: IndexingMap) -> int:
         return 0
     except ValueError as error:
         inputs = [*of.dims, *of.symbols]
-        if of.runtime or domain_size(inputs) > MOST_POINTS:
+        if of.runtime:
+            raise ValueError(f"{error}, and how many elements it has is known at run time only") from None
+        if domain_size(inputs) > MOST_POINTS:
             raise ValueError(f"{error}, and its elements are too many to count") from None
     *indices, inside = np.broadcast_arrays(*evaluate([*of.results, of.domain], grid(inputs), total=True))
     read = np.stack([*indices, inside])[:-1, inside]
@@ -202,13 +218,15 @@ def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     for dimension in shape.layout:
         address = address.plus(theory.form(of.results[dimension]), stride)
         stride *= shape.sizes[dimension]
-    return tuple(_step(to_expr(address), d) for d in of.dims)
+    return tuple(_step(to_expr(address), d, of) for d in of.dims)
 
 
-def _step(address: Expr, dim: Expr) -> int | None:
+def _step(address: Expr, dim: Expr, of: IndexingMap) -> int | None:
     """By how much ``address`` grows from each value of ``dim`` to the next; None if that varies."""
     if dim.vmin == dim.vmax:
         return 0
+    if not _read_along(of, [dim]).isdisjoint(topological([address])):
+        return None
     here = var(str(dim.value), dim.vmin, dim.vmax - 1)
     before, after = replaced([address], {dim: here})[0], replaced([address], {dim: here + 1})[0]
     growth = LinearArithmetic().form(after - before)

@@ -20,7 +20,7 @@ from eqsat.cli.corpus import run_line
 from eqsat.cli.settings import Settings
 from eqsat.interop import hlo, relations
 from eqsat.interop.hlo import Shape
-from eqsat.interop.indexing import IndexingMap
+from eqsat.interop.indexing import IndexingMap, RuntimeVariable
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation
@@ -912,6 +912,39 @@ COUNTED = [
 @pytest.mark.parametrize(("of", "wanted"), COUNTED)
 def test_elements_read(of: str, wanted: int) -> None:
     assert elements_read(IndexingMap.parse(of)) == wanted
+
+
+ROWS = """(d0, d1)[s0] -> (s0, d1)
+domain:
+d0 in [0, 15]
+d1 in [0, 7]
+s0 in [0, 32]
+  hlo: rows = s32[16,1] parameter(1)
+  (d0, d1) -> (d0, 0)
+"""
+
+
+def test_rows_at_offsets_that_differ_are_no_tile() -> None:
+    """Four rows were one row, since the runtime variable has one name, and 16 rows were counted as one."""
+    of = IndexingMap.parse(ROWS)
+    with pytest.raises(ValueError, match="the elements of the tile read different values of s0"):
+        read_by(Tile([0, 0], [4, 8], [1, 1]), of)
+    with pytest.raises(ValueError, match="how many elements it has is known at run time only"):
+        elements_read(of)
+    assert memory_steps(of, Shape.parse("f32[33,8]")) == (None, 1)
+    one = read_by(Tile([var("block", 0, 15), 0], [1, 8], [1, 1]), of)
+    assert (one.sizes, one.strides) == ((1, 8), (1, 1))
+
+
+def test_offsets_read_at_offsets_that_differ_are_no_tile() -> None:
+    """Which value is read depends on another one, and this on the element."""
+    d0, first, second = var("d0", 0, 3), var("rt0", 0, 5), var("rt1", 0, 9)
+    reads = (RuntimeVariable(second, "b", (first,)), RuntimeVariable(first, "a", (d0,)))
+    of = IndexingMap((d0,), (), (second,), (), reads)
+    with pytest.raises(ValueError, match="different values of rt1"):
+        read_by(Tile([0], [2], [1]), of)
+    assert memory_steps(of, Shape.parse("f32[10]")) == (None,)
+    assert elements_read(replace(of, results=(d0,))) == 4
 
 
 def test_too_many_elements_to_count() -> None:
