@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
 
@@ -61,10 +61,13 @@ _LITERAL = re.compile(r"-?[0-9]+")
 _LOOPS = ("RANGE", "new_range")
 _UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
 #: The operators whose bounds say how wide the result of an operation is.
-_OPERATORS = {"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"}
+_OPERATORS = {
+    **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
+    **{"And": "bitand", "Or": "bitor", "Xor": "bitxor"},
+}
 _COMPARISONS = ("Lt", "Le", "Gt", "Ge", "Eq", "Ne")
 #: Operations on two values.
-_BINARY = (*_OPERATORS, *_COMPARISONS, "And", "Or", "Xor")
+_BINARY = (*_OPERATORS, *_COMPARISONS)
 _TYPED = {
     "CONST": "CONST(42, Index)",
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
@@ -87,6 +90,8 @@ class Tree:
     op: str
     args: tuple[Tree, ...] = ()
     text: str = ""
+    #: A term with the bounds of its value, if these are known but no longer written.
+    value: Expr | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Tree:
@@ -224,7 +229,7 @@ def _is_literal(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Operand:
-    """What is cast to an index: the tree without annotations, its width, and a term of its value if that is known."""
+    """What is cast to an index: the tree without annotations, its width, and a term with the bounds of its value."""
 
     tree: Tree
     width: int
@@ -252,29 +257,40 @@ def _operand(tree: Tree) -> _Operand:
         return _computed_operand(tree)
     # every text matches, if need be as a name
     name, kind, low, high = cast(re.Match[str], _ANNOTATED.fullmatch(tree.text)).groups()
-    value = None
+    value = tree.value if tree.value is not None else _known(name)
     if low is not None:
         value = _between(name, low, high)
-    elif _is_literal(name):
-        value = parse(name, {})
     width = int(kind[1:]) if kind else select_width(value) if value is not None else 32
-    return _Operand(leaf(name), width, value)
+    return _Operand(replace(leaf(name), value=value), width, value)
+
+
+def _known(text: str) -> Expr | None:
+    """The value of a constant expression; None for other text."""
+    try:
+        value = _constant(text)
+    except (TypeError, ValueError):
+        return None
+    return None if value.is_bool else value
 
 
 def _computed_operand(tree: Tree) -> _Operand:
     """An operation as an operand: of the width of its type, or else of the widest of its own operands."""
-    value = None
+    value = tree.value
     typed = _TYPE.match(tree.args[-1].text) if tree.args else None
     if tree.op == "CONST" or (tree.op == ".cast" and typed):
         value = _operand(tree.args[0]).value
     elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
         name, *ends = [a.text for a in tree.args[:3]]
-        value = _between(name, *ends) if all(map(_is_literal, ends)) else None
+        value = None if None in map(_known, ends) else _between(name, *ends)
+    elif tree.op in ("RANGE", "SPECIAL") and typed:
+        end = _operand(tree.args[0]).value
+        value = any_var(tree.op, 0, end.vmax - 1) if end is not None and end.vmax > 0 else None
     if typed:
-        return _Operand(tree, int(typed[1]), value)
+        return _Operand(replace(tree, value=value), int(typed[1]), value)
     parts = [_operand(a) for a in _with_width(tree)] if tree.op in (*_BINARY, ".bind", "WHERE") else []
     width = max([32, *[part.width for part in parts]])
-    return _Operand(tree, width, _combined(tree.op, parts) if value is None else value)
+    value = _combined(tree.op, parts) if value is None else value
+    return _Operand(replace(tree, value=value), width, value)
 
 
 def _with_width(tree: Tree) -> tuple[Tree, ...]:
@@ -283,9 +299,17 @@ def _with_width(tree: Tree) -> tuple[Tree, ...]:
 
 
 def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
-    """The value of an operation on two, if theirs are known."""
+    """A term with the bounds of the value of an operation on two, if theirs are known."""
     values = [operand.value for operand in operands if operand.value is not None]
-    return make(_OPERATORS[op], *values) if op in _OPERATORS and len(values) == 2 else None
+    if len(values) != 2:
+        return None
+    # loops without a name are not the same because they are written alike
+    x, y = [v if v.op == "const" else any_var(name, v.vmin, v.vmax) for v, name in zip(values, "xy", strict=True)]
+    if op in ("BIND", ".bind"):
+        return x
+    if op == "WHERE":
+        return any_var("x", min(x.vmin, y.vmin), max(x.vmax, y.vmax))
+    return make(_OPERATORS[op], x, y) if op in _OPERATORS else None
 
 
 def _is_cast(tree: Tree) -> bool:
@@ -330,7 +354,7 @@ def _computed(tree: Tree) -> Tree | None:
     condition = tree.args[: len(tree.args) - len(given)]
     cast = [_cast(operand.tree, f"i{width}") for operand in operands]
     kind = f"Vector<Index,{wanted}>" if op == "VECTORIZE" else "bool" if op in _COMPARISONS else "Index"
-    return _cast(node(op, *condition, *cast), kind)
+    return _cast(replace(node(op, *condition, *cast), value=value), kind)
 
 
 def _launched(tree: Tree) -> Tree | None:
@@ -350,11 +374,8 @@ def _extent(tree: Tree) -> int | None:
     if tree.op == "CONST":
         return 1
     if tree.op in _LOOPS and tree.args and not tree.args[0].op:
-        try:
-            end = parse(_operand(tree.args[0]).tree.text, {})
-        except ValueError:
-            return None
-        return max(0, end.vmax)
+        end = _known(_operand(tree.args[0]).tree.text)
+        return None if end is None else max(0, end.vmax)
     sized = _EXTENT.fullmatch(tree.text)
     return _constant(sized[1]).vmin if sized else None
 

@@ -21,6 +21,40 @@ NORMAL = [
     ("Add(x:i32 [0,99].cast(Index), y:i32 [0,99].cast(Index))", "Add(x.cast(i32), y.cast(i32)).cast(Index)"),
     ("Mul(x:i32 [0,65535].cast(Index), 65536.cast(Index))", "Mul(x.cast(i64), 65536.cast(i64)).cast(Index)"),
     ("Sub(x:i32 [0,9].cast(Index), y:i64 [0,2^40].cast(Index))", "Sub(x.cast(i64), y.cast(i64)).cast(Index)"),
+    # what is known of an operand counts however it is written or computed
+    (
+        "Mul(CONST(2^20, Index), x:i32 [0, 2^20].cast(Index))",
+        "Mul(CONST(2^20, i32).cast(i64), x.cast(i64)).cast(Index)",
+    ),
+    ("Mul((2^20).cast(Index), (2^20).cast(Index))", "Mul((2^20).cast(i64), (2^20).cast(i64)).cast(Index)"),
+    (
+        "Mul(DEFINE_VAR(n, 0, 2^20, Index), 4096.cast(Index))",
+        "Mul(DEFINE_VAR(n, 0, 2^20, i32).cast(i64), 4096.cast(i64)).cast(Index)",
+    ),
+    (
+        "Add(Add(x:i32 [0, 2147483642].cast(Index), 5.cast(Index)), 5.cast(Index))",
+        "Add(Add(x.cast(i32), 5.cast(i32)).cast(i64), 5.cast(i64)).cast(Index)",
+    ),
+    (
+        "Add(WHERE(c, x:i32 [0, 2147483647].cast(Index), 3.cast(Index)), 1.cast(Index))",
+        "Add(WHERE(c, x.cast(i32), 3.cast(i32)).cast(i64), 1.cast(i64)).cast(Index)",
+    ),
+    (
+        "Mul(Xor(x:i32 [0, 2^20].cast(Index), 3.cast(Index)), 4096.cast(Index))",
+        "Mul(Xor(x.cast(i32), 3.cast(i32)).cast(i64), 4096.cast(i64)).cast(Index)",
+    ),
+    (
+        "Add(BIND(x:i32 [0, 2147483647].cast(Index), 5.cast(Index)), 1.cast(Index))",
+        "Add(x.cast(i32).bind(5.cast(i32)).cast(i64), 1.cast(i64)).cast(Index)",
+    ),
+    (
+        "Mul(RANGE(1048576.cast(Index)), RANGE(1048576.cast(Index)))",
+        "Mul(RANGE(1048576, i32).cast(i64), RANGE(1048576, i32).cast(i64)).cast(Index)",
+    ),
+    (
+        "Sub(RANGE(2147483647.cast(Index)), RANGE(2147483647.cast(Index)))",
+        "Sub(RANGE(2147483647, i32).cast(i32), RANGE(2147483647, i32).cast(i32)).cast(Index)",
+    ),
     ("Lt(x:i32 [0,9].cast(Index), y:i64 [0,2^40].cast(Index))", "Lt(x.cast(i64), y.cast(i64)).cast(bool)"),
     ("Xor(x:i32.cast(Index), y:i64.cast(Index))", "Xor(x.cast(i64), y.cast(i64)).cast(Index)"),
     ("Add(x.cast(i32), y.cast(Index))", "Add(x.cast(i32), y.cast(Index))"),
@@ -94,6 +128,10 @@ NORMAL = [
     ("RANGE(max(-10, 0))", "CONST(0)"),
     ("new_range(1)", "CONST(0)"),
     ("RANGE(2)", "RANGE(2)"),
+    # a power, which was read as an exclusive or: the loop of four values vanished
+    ("RANGE(2^2)", "RANGE(2^2)"),
+    ("END(store, [RANGE(2^2)])", "END(store, [RANGE(2^2)])"),
+    ("REDUCE(load(r0), [r0(8), RANGE(2^2)], ADD)", "Mul(REDUCE(load(r0), [r0(8)], ADD), CONST(4))"),
     ("RANGE(n)", "RANGE(n)"),
     ("END(store, [RANGE(0), RANGE(-5)])", "store"),
     ("END(store, [RANGE(10), RANGE(0), RANGE(5)])", "END(store, [RANGE(10), RANGE(5)])"),
@@ -230,6 +268,7 @@ REFUSED = [
         "the launch size 99999999999 of SPECIAL(99999999999.cast(Index)) does not fit",
     ),
     ("SPECIAL(CONST(99999999999, Index))", "does not fit 32 bits: split the grid"),
+    ("SPECIAL(CONST(2^31, Index))", "the launch size 2147483648 of"),
 ]
 
 
