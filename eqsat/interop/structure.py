@@ -65,6 +65,8 @@ _OPERATORS = {
     **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
     **{"And": "bitand", "Or": "bitor", "Xor": "bitxor"},
 }
+#: What errors call operands that have no name of their own.
+_NAMES = ("first", "second")
 _COMPARISONS = ("Lt", "Le", "Gt", "Ge", "Eq", "Ne")
 #: Operations on two values.
 _BINARY = (*_OPERATORS, *_COMPARISONS)
@@ -303,12 +305,14 @@ def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
     values = [operand.value for operand in operands if operand.value is not None]
     if len(values) != 2:
         return None
-    # loops without a name are not the same because they are written alike
-    x, y = [v if v.op == "const" else any_var(name, v.vmin, v.vmax) for v, name in zip(values, "xy", strict=True)]
+    # of two variables, since loops without a name are not the same because they are written alike
+    names = [str(v.value) if v.op == "var" else name for v, name in zip(values, _NAMES, strict=True)]
+    names = names if names[0] != names[1] else [*_NAMES]
+    x, y = [v if v.op == "const" else any_var(n, v.vmin, v.vmax) for v, n in zip(values, names, strict=True)]
     if op in ("BIND", ".bind"):
         return x
     if op == "WHERE":
-        return any_var("x", min(x.vmin, y.vmin), max(x.vmax, y.vmax))
+        return any_var("WHERE", min(x.vmin, y.vmin), max(x.vmax, y.vmax))
     return make(_OPERATORS[op], x, y) if op in _OPERATORS else None
 
 

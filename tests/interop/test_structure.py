@@ -255,6 +255,11 @@ REFUSED = [
     ("Add(DEFINE_VAR(n, 9, 1, i32).cast(Index), 1.cast(Index))", "the range of variable 'n' is empty: [9, 1]"),
     (f"END(x, [r0({'9' * 5000})])", "a number of 5000 digits is too long"),
     ("CONST(9223372036854775808, Index)", "which no 64-bit integer holds"),
+    (
+        "Mul(Add(x:i64 [0, 2^40].cast(Index), 1.cast(Index)), y:i64 [0, 2^40].cast(Index))",
+        "which no 64-bit integer holds: narrow the range of 'first', 'y'",
+    ),
+    ("Mul(second:i64 [0, 2^40].cast(Index), second:i64 [0, 2^40].cast(Index))", "which no 64-bit integer holds"),
     ("END()", "END() is no END: it takes what ends and a list of ranges"),
     ("END(x, r0)", "END(x, r0) is no END: it takes what ends and a list of ranges, as END(x, ["),
     ("END(x, r0, r1)", "END(x, r0, r1) is no END"),
