@@ -1,4 +1,4 @@
-"""What the drop-ins into other compilers share: switching on and off, what was done, and answers by structure."""
+"""What the drop-ins into other compilers share: switching on and off, what was done, and the answers that are kept."""
 
 from __future__ import annotations
 
@@ -57,41 +57,6 @@ class Seam:
     wrapped: Callable[[Any], Any]
 
 
-class Answers:
-    """The answers to the ``most`` problems that were asked for last; threads may share them.
-
-    >>> answers = Answers()
-    >>> answers.of("x", lambda: 1), answers.of("x", lambda: 2)
-    (1, 1)
-    """
-
-    def __init__(self, most: int = INTEROP_LIMITS.kept_kernels) -> None:
-        self.most = most
-        #: How often an answer was known.
-        self.known = 0
-        self._lock = RLock()
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def of[Answer](self, problem: Hashable, solve: Callable[[], Answer]) -> Answer:
-        """The answer for a problem, computed unless it is known; two threads may compute one at once."""
-        with self._lock:
-            if problem in self._found:
-                self._found.move_to_end(problem)
-                self.known += 1
-                known: Answer = self._found[problem]
-                return known
-        found = solve()
-        with self._lock:
-            self._found[problem] = found
-            while len(self._found) > self.most:
-                self._found.popitem(last=False)
-        return found
-
-    def clear(self) -> None:
-        with self._lock:
-            self._found.clear()
-
-
 class Kept(Exception):  # noqa: N818  (no error)
     """Raised where an index or a kernel stays as it is; the message says why."""
 
@@ -116,7 +81,7 @@ class DropIn:
         self.lock = RLock()
         self._installed: list[tuple[Seam, Any, Any]] = []
         self._after: Callable[[], None] = lambda: None
-        self.answers = Answers()
+        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
         self._counts: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         self._seconds = 0.0
@@ -137,7 +102,7 @@ class DropIn:
                     self._installed.append((seam, original, replacement))
                 self._after = after
             if options != self.options:
-                self.answers.clear()
+                self._answers.clear()
             self.options = options
 
     def uninstall(self) -> None:
@@ -170,16 +135,30 @@ class DropIn:
     def statistics(self) -> Statistics:
         """What was done since the start of the process, or since ``reset_statistics()``."""
         with self.lock:
-            known = self.answers.known
-            return Statistics(**self._counts, cached=known, kept=dict(self._kept), seconds=self._seconds)
+            return Statistics(**self._counts, kept=dict(self._kept), seconds=self._seconds)
 
     def reset_statistics(self) -> None:
         """Count from zero again, and forget the answers that are kept."""
         with self.lock:
             self._counts.clear()
             self._kept.clear()
-            self.answers = Answers()
+            self._answers.clear()
             self._seconds = 0.0
+
+    def answer[Answer](self, problem: Hashable, solve: Callable[[], Answer]) -> Answer:
+        """The answer for a problem, computed unless it is kept; two threads may compute one at once."""
+        with self.lock:
+            if problem in self._answers:
+                self._answers.move_to_end(problem)
+                self._counts["cached"] += 1
+                known: Answer = self._answers[problem]
+                return known
+        found = solve()
+        with self.lock:
+            self._answers[problem] = found
+            while len(self._answers) > INTEROP_LIMITS.kept_kernels:
+                self._answers.popitem(last=False)
+        return found
 
     @contextmanager
     def kernel(self) -> Iterator[None]:

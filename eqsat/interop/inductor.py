@@ -204,7 +204,7 @@ def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, 
     with _DROP_IN.lock, _DROP_IN.kernel():
         try:
             problem, symbols = _problem([indices[name] for name in names], sizes)
-            known = _DROP_IN.answers.of(problem, lambda: _solved(problem))
+            known = _DROP_IN.answer(problem, lambda: _solved(problem))
             answers = [a if isinstance(a, str) else a.xreplace(symbols) for a in known]
         except Exception:
             # an optimisation is never worth a failed compilation; it is counted

@@ -181,7 +181,7 @@ def _improved(tinygrad: Any, sink: Any) -> Any:
         try:
             kernel = _Kernel(tinygrad, sink)
             problem = (kernel.terms, kernel.gates)
-            answer = _DROP_IN.answers.of(problem, lambda: _solved(*problem))
+            answer = _DROP_IN.answer(problem, lambda: _solved(*problem))
             if isinstance(answer, str):
                 raise Kept(answer)
             found = kernel.rewritten(answer)

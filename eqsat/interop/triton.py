@@ -162,7 +162,7 @@ def _improved(
         return _instructions(_read(candidate, context, read), dict(metadata), stages)
 
     with _DROP_IN.kernel():
-        answer = _DROP_IN.answers.of((text, settings), lambda: _answer(text, instructions))
+        answer = _DROP_IN.answer((text, settings), lambda: _answer(text, instructions))
         reason, found = (str(answer), text) if isinstance(answer, Kept) else ("", answer)
         before, after = (len(_DIVISION.findall(some)) for some in (text, found))
         _DROP_IN.record([reason], (before, after))

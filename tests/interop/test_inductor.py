@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -22,7 +23,7 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod  #
 
 from eqsat.egraph.budget import Budget  # noqa: E402
 from eqsat.interop import inductor  # noqa: E402
-from eqsat.interop.drop_in import Answers  # noqa: E402
+from eqsat.interop.limits import INTEROP_LIMITS  # noqa: E402
 from eqsat.interop.sympy import from_sympy  # noqa: E402
 
 
@@ -332,7 +333,7 @@ def test_kernels_of_one_structure_are_solved_once():
 
 
 def test_the_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(inductor._DROP_IN, "answers", Answers(2))
+    monkeypatch.setattr("eqsat.interop.drop_in.INTEROP_LIMITS", replace(INTEROP_LIMITS, kept_kernels=2))
     # 3 is forgotten when 5 is asked for
     for factor in (3, 4, 5, 5, 4, 3):
         one(FloorDiv(factor * i + j, factor))

@@ -494,7 +494,7 @@ def test_functions_that_are_bit_operators_are_simplified():
 
 
 def selection(limit):
-    """A selection that is large enough to be optimised by itself."""
+    """A selection of many operations."""
     group = floor(limit / 8) * 32
     return Piecewise((Mod(k - group, Max(1, limit - 8 * floor(limit / 8))) + group, limit > 8), (Mod(k, 32), True))
 
