@@ -170,12 +170,7 @@ _CONDITIONS = dict(zip(FIGURES, ((False, FLAGS), (True, FLAGS), (False, VECTOR_F
 
 
 def fit(programs: Sequence[Program], nanoseconds: Sequence[float]) -> dict[str, int]:
-    """The picoseconds of each kind of operation that explain what ``programs`` took, by least squares.
-
-    >>> programs = [Program(PROBES[0], 32, length, chained=True) for length in LENGTHS]
-    >>> fit(programs, [5 + 2 * 0.25 * length for length in LENGTHS])
-    {'min i32': 250}
-    """
+    """The picoseconds of each kind of operation that explain what ``programs`` took, by least squares."""
     probes: dict[tuple[Probe, int], list[tuple[Program, float]]] = defaultdict(list)
     for program, time in zip(programs, nanoseconds, strict=True):
         probes[program.probe, program.bits].append((program, time))
@@ -198,10 +193,7 @@ def fit(programs: Sequence[Program], nanoseconds: Sequence[float]) -> dict[str, 
 
 
 def calibrate(path: Path, repeats: int = 5, advance: Callable[[], object] = lambda: None) -> None:
-    """Measure, and write a model file whole; see :func:`measure`.
-
-    Raises ``CompileError`` if there is no C compiler; ``OSError`` if the file cannot be written.
-    """
+    """Measure, and write a model file whole; see :func:`measure`."""
     # half a minute of measuring would be lost
     refuse_unwritable(path)
     picoseconds = measure(repeats, advance)

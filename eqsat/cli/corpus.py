@@ -69,10 +69,7 @@ def id_of_line(line: str | bytes, number: int) -> Id:
 
 
 def run_record(given: Record, name: str, settings: Settings) -> Row:
-    """Answer one case, given as a JSON object; ``name`` is its id if it has none.
-
-    Raises ``ValueError`` if it is no case, cannot be optimised, or the result fails its check.
-    """
+    """The answer to a case, which is called ``name`` if it has no id; ``ValueError`` if there is none."""
     from eqsat.cli.kinds import ANSWERS
 
     if (answer := ANSWERS.get(kind_of(given))) is not None:

@@ -255,10 +255,7 @@ def _names(given: Iterable[str] | str) -> list[str]:
 
 
 def chosen_cases(lines: Sequence[str | bytes], limit: int | None, seed: int, leave_out: LeaveOut) -> list[Case]:
-    """The plain cases of a corpus that are not too large to compile, or ``limit`` of them chosen by ``seed``.
-
-    Raises ``ValueError`` if no case is left.
-    """
+    """The plain cases that are not too large to compile, or ``limit`` of them by ``seed``; an error if none is left."""
     records: list[tuple[int, Record]] = []
     for number, line in numbered_lines(lines):
         with _or_left_out(f"line {number}", leave_out):
@@ -294,13 +291,7 @@ def _or_left_out(name: str, leave_out: LeaveOut) -> Iterator[None]:
 
 
 def predict(roots: Sequence[Expr], model: CostModel) -> int:
-    """What ``model`` says that one evaluation of ``roots`` costs: its nodes, a load per variable, a store per root.
-
-    >>> from eqsat.lang.expr import var
-    >>> from eqsat.extract import OpCount
-    >>> predict([var("i", 0, 9) + var("j", 0, 9)], OpCount())
-    4
-    """
+    """What ``model`` says that one evaluation of ``roots`` costs: its nodes, a load per variable, a store per root."""
     loads = [(t.vmin, t.vmax) for t in topological(roots) if t.op == "var"]
     stores = [(root.vmin, root.vmax) for root in roots]
     accesses = [*product(["load"], loads), *product(["store"], stores)]

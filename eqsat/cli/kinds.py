@@ -254,11 +254,7 @@ def _split(record: Record, settings: Settings) -> Row:
 
 
 def _digits(names: Sequence[str], sizes: Sequence[int]) -> str:
-    """A range in terms of its parts, outermost first.
-
-    >>> _digits("xyz", [2, 3, 4])
-    '(x * 3 + y) * 4 + z'
-    """
+    """A range in terms of its parts, outermost first, as in ``(x * 3 + y) * 4 + z``."""
     text = names[0]
     for place, (name, size) in enumerate(zip(names[1:], sizes[1:], strict=True)):
         text = f"({text})" if place else text

@@ -76,10 +76,7 @@ def rule_set(files: Iterable[str | Path] = (), without: Sequence[str] = ()) -> t
 
 
 def named(rules: Sequence[Rule], patterns: Iterable[str]) -> list[Rule]:
-    """Those of ``rules`` whose family, or whose names, one of ``patterns`` names, which may have ``*`` and ``?``.
-
-    Raises ``ValueError`` if a pattern matches none.
-    """
+    """Those of ``rules`` whose family or name one of ``patterns`` matches; ``ValueError`` if a pattern matches none."""
     chosen: set[Rule] = set()
     names = [rule.name for rule in rules]
     for pattern in patterns:

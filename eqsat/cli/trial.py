@@ -68,10 +68,7 @@ class Trial:
 
 
 def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
-    """The kernels of ``FILE.py``, or the one of ``FILE.py:name``, each with the function that it is compared with.
-
-    Raises ``ValueError`` if the file is not there or fails, or has no such kernel.
-    """
+    """The kernels of ``FILE.py``, or the one of ``FILE.py:name``, each with the function that it is compared with."""
     path, _, chosen = target.rpartition(":")
     if not path:
         path, chosen = target, ""

@@ -39,13 +39,7 @@ class AffineFunction:
 
     @classmethod
     def parse(cls, text: str) -> AffineFunction:
-        """The function in ``affine_map<...>`` or ``affine_set<...>``.
-
-        Raises ``ValueError`` if it is neither, or names a variable twice.
-
-        >>> AffineFunction.parse("affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 - d0 == 0)>").results
-        ('d0 - 1 >= 0', 's0 - d0 == 0')
-        """
+        """The function in ``affine_map<...>`` or ``affine_set<...>``; ``ValueError`` if it is neither."""
         require(text, str, "an affine function")
         refuse_long_text(text, "an affine function")
         found = _FUNCTION.fullmatch(" ".join(text.split()))
@@ -59,14 +53,7 @@ class AffineFunction:
         return cls(dims, symbols, results)
 
     def applied(self, dims: Sequence[Expr], symbols: Sequence[Expr]) -> list[Expr]:
-        """The results at these operands.
-
-        Raises ``ValueError`` if there is not one operand for each dim and symbol, or a result is no affine expression.
-
-        >>> from eqsat import var
-        >>> AffineFunction.parse("affine_map<(i) -> (i ceildiv 4, i mod 4)>").applied([var("x", 0, 9)], [])
-        [Expr('x//-4*-1'), Expr('x%4')]
-        """
+        """The results at these operands, of which there is one for each dim and symbol."""
         if (len(dims), len(symbols)) != (len(self.dims), len(self.symbols)):
             raise ValueError(f"{len(dims)} dims and {len(symbols)} symbols for a function of {self}: give one for each")
         names = dict(zip((*self.dims, *self.symbols), (*dims, *symbols), strict=True))

@@ -62,18 +62,7 @@ class Kept(Exception):  # noqa: N818  (no error)
 
 
 class DropIn:
-    """One drop-in: whether it is switched on and with which options, what it did, and the answers that it keeps.
-
-    >>> class Compiler:
-    ...     lower = staticmethod(str.upper)
-    >>> drop_in = DropIn("a compiler")
-    >>> with drop_in.restored():
-    ...     drop_in.install([Seam(Compiler, "lower", lambda original: lambda text: original(text) + "!")])
-    ...     Compiler.lower("x")
-    'X!'
-    >>> Compiler.lower("x")
-    'X'
-    """
+    """One drop-in: whether it is switched on and with which options, what it did, and the answers that it keeps."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -604,10 +604,7 @@ def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
 
 
 def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:
-    """Constraints in groups: the divisors of each group are not zero where the groups before it hold.
-
-    Those whose divisors may be zero nevertheless are the last group.
-    """
+    """Constraints in groups: the groups before each keep its divisors from zero, if any do; the others are the last."""
     constraints = list(constraints)
     dividing = suspects(topological(constraints))
     known = [c for c in constraints if c not in dividing]
@@ -646,13 +643,8 @@ def _simplified(
 def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = inf) -> dict[Expr, Expr]:
     """Each variable of ``given``, and the one of its name with the range that it has where ``constraints`` hold.
 
-    Ranges may be wider if ``until``, a time of :func:`time.perf_counter`, comes before they are found.
-
-    Raises ``ValueError`` if they cannot hold together.
-
-    >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> [(v.vmin, v.vmax) for v in narrowed([x, y], [3 <= x, x + y < 6]).values()]
-    [(3, 5), (0, 2)]
+    Ranges may be wider if ``until``, a time of :func:`time.perf_counter`, comes before they are found. Raises
+    ``ValueError`` if they cannot hold together.
     """
     image = {v: v for v in given}
     constraints = _conditions(constraints)
@@ -745,10 +737,7 @@ def _as_remainder(term: Expr, low: int, high: int) -> Interval:
 
 
 def within(term: Expr, low: int, high: int) -> list[Expr]:
-    """The conditions that ``term`` lies in ``[low, high]``, without those that its own bounds imply.
-
-    A condition counts 1 where it holds, and 0 elsewhere.
-    """
+    """That ``term`` is in ``[low, high]``, without what its bounds imply; a condition counts 0 or 1."""
     if term.is_bool:
         return {(True, True): [], (True, False): [~term], (False, True): [term]}.get(
             (low <= 0 <= high, low <= 1 <= high), [FALSE]

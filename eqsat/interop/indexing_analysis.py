@@ -252,11 +252,7 @@ def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
 
 
 def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
-    """How each operand of an instruction is read for one of its outputs; None if it is not.
-
-    Raises ``ValueError`` if the operation is not supported, or its operands and attributes do not give the shape that
-    it says.
-    """
+    """How each operand is read for one output, None if it is not; ``ValueError`` if the shapes do not fit."""
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shapes[output]
     if opcode in NULLARY:
         return []

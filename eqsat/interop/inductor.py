@@ -174,10 +174,7 @@ def _improving(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _marking(original: Callable[..., None]) -> Callable[..., None]:
-    """What Inductor hashes to find code on disk, with a mark of ours.
-
-    Its configuration would not do for the mark: that is of one thread, while the seams are of all.
-    """
+    """What Inductor hashes to find code on disk, with a mark: its configuration is of one thread, the seams of all."""
     mark = version("eqsat")
 
     @wraps(original)
@@ -189,13 +186,7 @@ def _marking(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def improved(indices: Mapping[str, Any], sizes: Mapping[Any, Any]) -> dict[str, Any]:
-    """The indices of a kernel, cheaper where they can be; iteration variables go from 0 to their size less 1.
-
-    >>> from sympy import Symbol
-    >>> i = Symbol("i", integer=True, nonnegative=True)
-    >>> improved({"index0": 8*i}, {i: 16})
-    {'index0': 8*i}
-    """
+    """The indices of a kernel, cheaper where they can be; iteration variables go from 0 to their size less 1."""
     found = dict(indices)
     names = [name for name, index in indices.items() if not _DIVIDING.isdisjoint(_classes(index))]
     if not names:

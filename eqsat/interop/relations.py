@@ -5,16 +5,13 @@ are derived from the loop nest of the operation, in which both indices are sums 
 one side, its sums are solved for their variables; those that only the other side has are the symbols of the map. So the
 two directions are inverse to each other by construction. Reshapes go through the flat row-major index.
 
-Sizes and attributes are those of XLA's operations. Each function raises ``ValueError`` if they do not fit together, and
-``TypeError`` if one is no integer.
+Sizes and attributes are those of XLA's operations. Each function raises ``ValueError`` if they do not fit together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
-from inspect import signature
 from itertools import accumulate, chain
 from math import prod
 from typing import NamedTuple
@@ -23,7 +20,6 @@ from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, substitute, var
 from eqsat.lang.traversal import variables
-from eqsat.lang.validation import integer_of, integers_of, list_of, require
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]
@@ -46,62 +42,26 @@ class Relation:
         return tuple(d.vmax + 1 for d in self.to_operand.dims)
 
     def then(self, following: Relation) -> Relation:
-        """The relation of the operand to the output of an operation on the output of this one.
-
-        Raises ``ValueError`` if that operation takes another shape.
-        """
-        require(following, Relation, "the next relation")
+        """The relation of the operand to the output of an operation on the output of this one."""
         taken = tuple(d.vmax + 1 for d in following.to_output.dims)
         if self.output_sizes != taken:
             raise ValueError(f"an operation gives sizes {list(self.output_sizes)}, and the next takes {list(taken)}")
         return Relation(following.to_operand.then(self.to_operand), self.to_output.then(following.to_output))
 
 
-def _of_integers[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` with Python's integers, which do not wrap around, for the parameters annotated as integers."""
-    declared = signature(function)
-
-    @wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = declared.bind(*args, **kwargs)
-        for name, value in given.arguments.items():
-            kind, what = declared.parameters[name].annotation, f"the {name.replace('_', ' ')} of {function.__name__}"
-            if kind == "int":
-                given.arguments[name] = integer_of(value, what)
-            elif kind in ("Sequence[Sizes]", "tuple[Sizes, Sizes]"):
-                require(value, Sequence, what)
-                given.arguments[name] = parts = tuple([integers_of(part, what) for part in value])
-                if kind == "tuple[Sizes, Sizes]" and len(parts) != 2:
-                    raise ValueError(
-                        f"the {name} dimensions are {len(parts)} lists: give those of lhs and those of rhs"
-                    )
-            elif kind == "Sizes" or (kind == "Sizes | None" and value is not None):
-                given.arguments[name] = integers_of(value, what)
-        return function(*given.args, **given.kwargs)
-
-    return checked
-
-
-@_of_integers
 def identity(sizes: Sizes) -> Relation:
     """Each element is computed from the same element."""
     loops = _loops(sizes)
     return _related(_Index(loops, sizes), _Index(loops, sizes))
 
 
-@_of_integers
 def scalar(sizes: Sizes) -> Relation:
     """All elements of the output read the one element of the operand."""
     return _related(_Index(_loops(sizes), sizes), _Index((), ()))
 
 
-@_of_integers
 def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
-    """Dimension ``k`` of the operand is dimension ``dimensions[k]`` of the output; the others repeat it.
-
-    >>> print(broadcasted([20], [10, 20, 30], [1]).to_output)
-    (d0)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 19], s0 in [0, 9], s1 in [0, 29]
-    """
+    """Dimension ``k`` of the operand is dimension ``dimensions[k]`` of the output; the others repeat it."""
     _check_dimensions(dimensions, len(output))
     if [output[d] for d in dimensions] != list(sizes):
         raise ValueError(f"sizes {list(sizes)} are not those of dimensions {list(dimensions)} of {list(output)}")
@@ -109,7 +69,6 @@ def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index(loops, output), _Index([loops[d] for d in dimensions], sizes))
 
 
-@_of_integers
 def expanded(sizes: Sizes, output: Sizes) -> Relation:
     """Dimensions of size 1 are repeated."""
     if len(sizes) != len(output) or any(size not in (1, wide) for size, wide in zip(sizes, output, strict=True)):
@@ -119,7 +78,6 @@ def expanded(sizes: Sizes, output: Sizes) -> Relation:
     return _related(_Index(loops, output), _Index(operand, sizes))
 
 
-@_of_integers
 def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     """Dimension ``k`` of the output is dimension ``dimensions[k]`` of the operand."""
     _check_dimensions(dimensions, len(sizes))
@@ -129,7 +87,6 @@ def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index([loops[d] for d in dimensions], [sizes[d] for d in dimensions]), _Index(loops, sizes))
 
 
-@_of_integers
 def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     """The listed dimensions run backwards."""
     _check_dimensions(dimensions, len(sizes))
@@ -139,7 +96,6 @@ def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index(loops, sizes), _Index(operand, sizes))
 
 
-@_of_integers
 def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = None) -> Relation:
     """Per dimension the elements ``start, start + stride, ...`` below ``limit``; strides are 1 if not given."""
     strides = [1] * len(sizes) if strides is None else strides
@@ -153,7 +109,6 @@ def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = N
     return _related(_Index(loops, output), _Index(operand, sizes))
 
 
-@_of_integers
 def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None) -> Relation:
     """``low`` and ``high`` elements around each dimension, ``interior`` ones between two; negative ones are cut off."""
     interior = [0] * len(sizes) if interior is None else interior
@@ -166,7 +121,6 @@ def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None)
     return _related(_Index(placed, output), _Index(loops, sizes))
 
 
-@_of_integers
 def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     """The operands one behind the other."""
     _check_dimensions([dimension], min(map(len, sizes), default=0))
@@ -183,7 +137,6 @@ def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     return found
 
 
-@_of_integers
 def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     """The listed dimensions are combined."""
     _check_dimensions(dimensions, len(sizes))
@@ -192,7 +145,6 @@ def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index([loops[d] for d in kept], [sizes[d] for d in kept]), _Index(loops, sizes))
 
 
-@_of_integers
 def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> Relation:
     """Each element combines a window of the operand; ``dilations`` are the distances of its elements."""
     _check_ranks(sizes, window, strides, dilations)
@@ -213,7 +165,6 @@ def _places(size: int, extent: int, stride: int, dilation: int) -> int:
     return (size - (extent - 1) * dilation - 1) // stride + 1
 
 
-@_of_integers
 def convolved(
     lhs: Sizes,
     rhs: Sizes,
@@ -236,8 +187,6 @@ def convolved(
     (Expr('0'), Expr('d1 + s0'), Expr('s1'))
     """
     spatial = "".join(map(str, range(len(strides))))
-    if len(list_of(str, labels, "the labels of a convolution")) != 3:
-        raise ValueError(f"the labels of a convolution are {len(labels)} texts: give three, as b0f, 0io and b0f")
     for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
         if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
             raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")
@@ -273,7 +222,6 @@ def convolved(
     return found
 
 
-@_of_integers
 def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: tuple[Sizes, Sizes]) -> list[Relation]:
     """The operands of a matrix product; the output has the batch dimensions, then the others of lhs, then of rhs."""
     for own, both, summed in zip((lhs, rhs), batch, contracting, strict=True):
@@ -294,30 +242,21 @@ def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: 
     return [_related(_Index(output, sizes), operand) for operand in operands]
 
 
-@_of_integers
 def reshaped(sizes: Sizes, output: Sizes) -> Relation:
-    """The same elements in row-major order.
-
-    >>> print(reshaped([4, 8], [32]).to_operand.simplify())
-    (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
-    """
+    """The same elements in row-major order."""
     if prod(sizes) != prod(output):
         raise ValueError(f"{list(sizes)} has {prod(sizes)} elements, {list(output)} has {prod(output)}")
     return Relation(_flattened(output).then(_digits(sizes)), _flattened(sizes).then(_digits(output)))
 
 
-@_of_integers
 def bitcast(sizes: Sizes, layout: Sizes, output: Sizes, output_layout: Sizes) -> Relation:
-    """The same elements in the order of memory: a transpose, a reshape and a transpose. Layouts begin at the fastest
-    dimension.
-    """
+    """The same elements in the order of memory; layouts begin at the fastest dimension."""
     here = transposed(sizes, layout[::-1])
     there = transposed(output, output_layout[::-1])
     back = Relation(there.to_output, there.to_operand)
     return here.then(reshaped(here.output_sizes, there.output_sizes)).then(back)
 
 
-@_of_integers
 def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[object]) -> Relation:
     """A slice at offsets that are read from rank-0 tensors; all of it is inside the operand."""
     loops = _loops(slice_sizes)
@@ -326,7 +265,6 @@ def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[objec
     return _related(_Index(loops, slice_sizes), _Index(operand, sizes), runtime)
 
 
-@_of_integers
 def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) -> Relation:
     """The relation to the update. As in XLA, it may lead outside of the update: there the element is the old one."""
     loops = _loops(update)
@@ -335,7 +273,6 @@ def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) 
     return _related(_Index(output, sizes), _Index(loops, update), runtime, everywhere=True)
 
 
-@_of_integers
 def gathered(
     sizes: Sizes,
     indices: Sizes,

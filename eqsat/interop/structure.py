@@ -97,10 +97,7 @@ class Tree:
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """The tree in ``text``.
-
-        Raises ``ValueError`` if brackets do not match, or operations nest more than 100 deep.
-        """
+        """The tree in ``text``; ``ValueError`` if brackets do not match, or operations nest too deep."""
         require(text, str, "a tree")
         refuse_long_text(text, "a tree")
         reader = _Reader(text)

@@ -45,11 +45,7 @@ _ADDPTR = re.compile(rf"%0 = tt\.addptr %1, %2 : (.*), {TYPE}")
 
 @dataclass(frozen=True)
 class Options:
-    """As for :func:`install`.
-
-    >>> Options((8, 1, 1), LATENCY, DEFAULT_BUDGET).programs
-    (8, 1, 1)
-    """
+    """As for :func:`install`."""
 
     programs: tuple[int, int, int]
     cost: CostModel

@@ -163,11 +163,7 @@ def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:
 
 
 def row_major[T: ExprLike](shape: Sequence[T]) -> list[T | int]:
-    """The strides of an array whose last index moves by one element.
-
-    >>> row_major([4, 3, 5])
-    [15, 5, 1]
-    """
+    """The strides of an array whose last index moves by one element."""
     strides: list[T | int] = list(accumulate(reversed(shape[1:]), mul, initial=1))
     return strides[::-1] if len(shape) else []
 

@@ -967,22 +967,6 @@ def test_elements_without_end_are_not_counted(domain: str) -> None:
         elements_read(IndexingMap.parse(f"(d0) -> (d0 floordiv 2), domain: {domain}"))
 
 
-ONES: dict[str, Any] = {"strides": [], "dilations": [], "backwards": []}
-NO_RELATIONS: list[tuple[Callable[[], object], str]] = [
-    (lambda: relations.identity([2]).then(None), "the next relation must be a Relation, not None"),  # type: ignore[arg-type]
-    (lambda: relations.contracted([2], [2], ([0],), ([], [])), "the batch dimensions are 1 lists"),  # type: ignore[arg-type]
-    (lambda: relations.convolved([1, 1], [1, 1], ("bf", "io"), **ONES), "2 texts: give three"),  # type: ignore[arg-type]
-    (lambda: relations.convolved([1, 1], [1, 1], None, **ONES), "the labels of a convolution are given as None"),  # type: ignore[arg-type]
-]
-
-
-@pytest.mark.parametrize(("build", "message"), NO_RELATIONS)
-def test_what_is_no_relation_is_named(build: Callable[[], object], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message) as caught:
-        build()
-    assert "\n" not in str(caught.value)
-
-
 WALKS = [
     ("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]", "f32[4,5]", (1, 5)),
     ("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]", "f32[4,5]{0,1}", (4, 1)),

@@ -27,7 +27,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import Latency, PriceError
 from eqsat.extract.exact import exact
 from eqsat.extract.select import Priced, dag, total_cost
-from eqsat.interop import indexing, mlir, relations, tiles
+from eqsat.interop import indexing, mlir, tiles
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.structure import Tree, normalized
@@ -704,12 +704,6 @@ TAKES = [
     lambda x: tiles.read_by(x, MAP),
     lambda x: tiles.elements_read(x),
     lambda x: tiles.memory_steps(MAP, x),
-    lambda x: relations.identity(x),
-    lambda x: relations.transposed([4], x),
-    lambda x: relations.sliced([4], [0], [4], strides=x or 1.5),
-    lambda x: relations.concatenated([[4], x], 0),
-    lambda x: relations.concatenated([[4]], x),
-    lambda x: relations.contracted([4], [4], ([], []), ([0], x)),
     lambda x: parse(x, {}),
     lambda x: parse("V", x),
     lambda x: to_c(x),
@@ -784,11 +778,6 @@ def test_ends_of_loops_do_not_wrap_around():
     with pytest.raises(ValueError, match=r"the range of variable 'r' is empty: \[0, -1\]"):
         loops.loop_variable("r", np.uint8(0))
     assert NEST.split({V: np.int64(2)}) == NEST.split({V: 2})
-
-
-def test_sizes_of_relations_do_not_wrap_around():
-    wide = np.array([2**20, 2**20], dtype=np.int32)
-    assert relations.reshaped(wide, [2**40]).to_operand == relations.reshaped([2**20, 2**20], [2**40]).to_operand
 
 
 @pytest.mark.parametrize("text", ["v" + " + v" * 3000, "(" * 5000 + "v", "9" * 6000, "v//(v - v)", "v" * 9999])

@@ -62,10 +62,7 @@ class Emitter:
     fresh: set[Value] = field(default_factory=set)
 
     def emit(self, term: Expr, result: Value, type_: str) -> Emitted:
-        """Operations that give ``result`` the value of ``term``, in the place of its statement.
-
-        Raises ``NotReadError`` if a value does not fit its type, or no operation computes it.
-        """
+        """Operations that give ``result`` the value of ``term``; ``NotReadError`` if there are none."""
         self.place, self.out = result.statement, Emitted()
         for node, needed in self._plan(term, type_):
             is_last = (node, needed) == (term, type_)

@@ -139,10 +139,7 @@ class KnownTerms(Terms):
         return (low, high) if low <= high else limits(type_)
 
     def loops(self, statement: Statement) -> list[Loop]:
-        """The indices of a loop; none of another statement.
-
-        Raises ``NotReadError`` or ``ValueError`` if a bound is written in a way that is not known.
-        """
+        """The indices of a loop, none of another statement; an error if a bound is not known."""
         text, values = statement.normalised
         if found := AFFINE_FOR.fullmatch(text):
             first, last = self._bound(found[2], values, maximum), self._bound(found[3], values, minimum)
@@ -172,10 +169,7 @@ class KnownTerms(Terms):
         return reduce(among, self.function(found[1], found[2], found[3], values))
 
     def facts(self, block: Block) -> list[Expr]:
-        """What holds in a block, by the loops and the conditions that enclose it.
-
-        Raises ``ContradictionError`` if it never runs, as far as that is plain.
-        """
+        """What holds in a block, by what encloses it; ``ContradictionError`` if it plainly never runs."""
         known: list[Expr] = []
         # from the outside in: regions may nest deep
         for inner in reversed([*block.enclosing()]):

@@ -20,87 +20,49 @@ _AXIS = re.compile(r"axis(\d+)_(\d+)")
 
 
 def element_of(type_: str) -> str:
-    """The type of the elements; of a scalar its own.
-
-    >>> element_of("tensor<64x1xindex>"), element_of("i1")
-    ('index', 'i1')
-    """
+    """The type of the elements; of a scalar its own."""
     return re.sub(r"tensor<(?:\d+x)+|>", "", type_)
 
 
 def is_tensor(type_: str) -> bool:
-    """Whether it is the type of a tensor.
-
-    >>> is_tensor("tensor<4xi32>"), is_tensor("i32")
-    (True, False)
-    """
+    """Whether it is the type of a tensor."""
     return type_.startswith("tensor<")
 
 
 def is_condition(type_: str) -> bool:
-    """Whether it holds conditions.
-
-    >>> is_condition("tensor<4xi1>"), is_condition("i8")
-    (True, False)
-    """
+    """Whether it holds conditions."""
     return element_of(type_) == "i1"
 
 
 def shape_of(type_: str) -> tuple[int, ...]:
-    """The extents of a tensor; none of a scalar.
-
-    >>> shape_of("tensor<64x1xindex>"), shape_of("i32")
-    ((64, 1), ())
-    """
+    """The extents of a tensor; none of a scalar."""
     return tuple(int(n) for n in re.findall(r"(\d+)x", type_))
 
 
 def typed(element: str, shape: Sequence[int]) -> str:
-    """The type with elements of a type and a shape.
-
-    >>> typed("i32", (64, 1)), typed("i32", ())
-    ('tensor<64x1xi32>', 'i32')
-    """
+    """The type with elements of a type and a shape."""
     return f"tensor<{''.join(f'{n}x' for n in shape)}{element}>" if shape else element
 
 
 def axis(position: int, extent: int) -> Expr:
-    """The place of an element along an axis.
-
-    >>> axis(1, 64), axis(1, 1)
-    (Expr('axis1_64'), Expr('0'))
-    """
+    """The place of an element along an axis."""
     return const(0) if extent == 1 else var(f"axis{position}_{extent}", 0, extent - 1)
 
 
 def axis_of(term: Expr) -> int | None:
-    """Which axis a variable stands for; None for any other term.
-
-    >>> axis_of(axis(1, 64)), axis_of(const(7))
-    (1, None)
-    """
+    """Which axis a variable stands for; None for any other term."""
     found = _AXIS.fullmatch(str(term.value)) if term.op == "var" else None
     return int(found[1]) if found else None
 
 
 def expanded(term: Expr, new: int) -> Expr:
-    """The elements of a tensor that has one more axis, of extent 1.
-
-    >>> expanded(axis(0, 64) * 8, 0)
-    Expr('axis1_64*8')
-    """
+    """The elements of a tensor that has one more axis, of extent 1."""
     moved = {v: place + 1 for v in variables([term]) if (place := axis_of(v)) is not None and place >= new}
     return substitute([term], {v: axis(place, v.vmax + 1) for v, place in moved.items()})[0]
 
 
 def least_type(term: Expr, type_: str, type_of: Callable[[Expr], str]) -> str:
-    """The smallest type from which a term is spread to a tensor's: a scalar, or with extent 1 where it is constant.
-
-    ``type_of`` says the types of the variables that stand for no axis.
-
-    >>> least_type(axis(0, 64) + 1, "tensor<64x32xi32>", str)
-    'tensor<64x1xi32>'
-    """
+    """The smallest type from which a term is spread to a tensor's; ``type_of`` says those of variables."""
     shape = shape_of(type_)
     varying: set[int] = set()
     is_spread = True

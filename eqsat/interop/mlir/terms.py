@@ -57,11 +57,7 @@ _SWAPPED = {"sgt": "lt", "sge": "le"}
 
 
 def limits(type_: str) -> tuple[int, int]:
-    """The least and the greatest value of a type.
-
-    >>> limits("i8"), limits("i1")
-    ((-128, 127), (0, 1))
-    """
+    """The least and the greatest value of a type."""
     element = element_of(type_)
     bits = 64 if element == "index" else int(element[1:])
     return (0, 1) if bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -74,13 +70,7 @@ def fits(term: Expr, type_: str) -> bool:
 
 
 def own_terms(term: Expr, operands: Iterable[Expr]) -> list[Expr]:
-    """The terms in ``term`` that its operands do not have.
-
-    >>> from eqsat.lang.expr import var
-    >>> x = var("x", 0, 9)
-    >>> own_terms(x * 4 + 1, [x * 4])
-    [Expr('x*4 + 1'), Expr('1')]
-    """
+    """The terms in ``term`` that its operands do not have."""
     operands = list(operands)
     found: dict[Expr, None] = {}
     stack = [term]
@@ -259,10 +249,7 @@ class Terms:
         return limits(type_)
 
     def result(self, value: Value, type_: str) -> Expr | None:
-        """The exact term of a result of a statement; None if it has no meaning here.
-
-        Raises ``NotReadError`` if it may wrap, or is not defined everywhere.
-        """
+        """The exact term of a result, None if it has no meaning; ``NotReadError`` if it may wrap, or has no value."""
         text, values = value.statement.normalised
         if found := _CONSTANT.fullmatch(text):
             if found[1] in ("true", "false"):
@@ -335,10 +322,7 @@ class Terms:
         return term
 
     def function(self, text: str, dims: str, symbols: str | None, values: Sequence[Value]) -> list[Expr]:
-        """The results of a map or set at its operands.
-
-        Raises ``NotReadError`` if one may wrap.
-        """
+        """The results of a map or set at its operands; ``NotReadError`` if one may wrap."""
         function = AffineFunction.parse(self.module.aliases.get(text, text))
         operands = [[self.operand(name, values) for name in split_list(part or "")] for part in (dims, symbols)]
         return [
@@ -351,10 +335,7 @@ class Terms:
         return self.of(values[int(name[1:])], "index")
 
     def subscripts(self, statement: Statement) -> list[Expr]:
-        """The terms of the subscripts of an ``affine.load`` or ``affine.store``; none of another statement.
-
-        Raises ``NotReadError`` if one may wrap.
-        """
+        """The subscripts of an affine load or store, none of another statement; ``NotReadError`` if one may wrap."""
         text, values = statement.normalised
         if not (found := _ACCESS.fullmatch(text)):
             return []

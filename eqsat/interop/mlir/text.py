@@ -154,13 +154,6 @@ def parse(text: str) -> Module:
 
     Raises ``ValueError`` if its braces do not match, the message names the line; or if it is longer or deeper than is
     read.
-
-    >>> module = parse('''func.func @f(%a: index) {
-    ...   %0 = arith.addi %a, %a : index
-    ... }
-    ... ''')
-    >>> module.statements[1].normalised[0], [str(v) for v in module.statements[1].operands]
-    ('%0 = arith.addi %1, %2 : index', ['%a', '%a'])
     """
     refuse_long_module(text, "an MLIR module")
     reader = _Reader()
