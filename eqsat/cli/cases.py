@@ -231,7 +231,8 @@ def case_of(record: Record, name: str = "") -> Case:
     refuse_unknown(kind)
     if kind == "reduce":
         kind, record = "plain", _reduction(record)
-    texts, conditions = _KINDS[kind].texts(record), get_texts(record, "constraints", [])
+    texts_of, roots_of = _KINDS[kind]
+    texts, conditions = texts_of(record), get_texts(record, "constraints", [])
     variables, arrays = get_variables(record), get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     names = [*variables, *arrays, *[name for name, _ in lets]]
@@ -242,7 +243,7 @@ def case_of(record: Record, name: str = "") -> Case:
     variables |= {name: buffer(name) for name in arrays}
     known = variables | {"INVALID": INVALID} if kind == "gate" else variables
     terms = parse_program(lets, [*texts, *conditions], known, _REMEDY)
-    exprs, gates = _KINDS[kind].roots(record, terms[: len(texts)], variables)
+    exprs, gates = roots_of(record, terms[: len(texts)], variables)
     constraints = as_conditions(terms[len(texts) :], conditions)
     remarks = {key: get(record, key, list, []) for key in ("expected", "forbidden", "tags")}
     return Case(id_of(record, name), variables, lets, exprs, constraints, gates, **remarks)
@@ -450,19 +451,13 @@ def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> 
     return expand(terms[0], [variables[name] for name in names]), []
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """How cases of a kind are read: their texts, and the roots and gates that the terms of these are."""
+_Texts = Callable[[Record], list[str]]
+_Roots = Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]
 
-    texts: Callable[[Record], list[str]]
-    roots: Callable[[Record, list[Expr], dict[str, Expr]], tuple[list[Expr], Gates]]
-
-
-_KINDS = {
-    "plain": _Kind(_plain_texts, lambda record, terms, variables: (terms, _gates(record, terms))),
-    "gate": _Kind(
-        lambda record: [get(record, "before", str)], lambda record, terms, variables: _access(split_gate(terms[0]))
-    ),
-    "shapetracker": _Kind(_view_texts, _viewed),
-    "expand": _Kind(lambda record: [get(record, "expr", str)], _unrolled),
+#: How cases of a kind are read: their texts, and the roots and gates that the terms of these are.
+_KINDS: Mapping[str, tuple[_Texts, _Roots]] = {
+    "plain": (_plain_texts, lambda record, terms, _: (terms, _gates(record, terms))),
+    "gate": (lambda record: [get(record, "before", str)], lambda _, terms, __: _access(split_gate(terms[0]))),
+    "shapetracker": (_view_texts, _viewed),
+    "expand": (lambda record: [get(record, "expr", str)], _unrolled),
 }

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from eqsat.interop.limits import refuse_long_text
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
-from eqsat.lang.validation import require
 from eqsat.theory.linear import LinearArithmetic
 
 _SYMBOLS = {"floordiv": "//", "mod": "%", "/": "//"}
@@ -40,7 +38,6 @@ class AffineFunction:
     @classmethod
     def parse(cls, text: str) -> AffineFunction:
         """The function in ``affine_map<...>`` or ``affine_set<...>``; ``ValueError`` if it is neither."""
-        require(text, str, "an affine function")
         refuse_long_text(text, "an affine function")
         found = _FUNCTION.fullmatch(" ".join(text.split()))
         if not found or (found[3] == ":") != ("affine_set" in text):
@@ -78,11 +75,12 @@ def affine_text(term: Expr) -> str:
 def _affine_pieces(term: Expr) -> Pieces:
     """What to print for ``term`` in MLIR's syntax, which has ``ceildiv`` instead of negative divisors."""
     if ceiling := _ceiling(term):
-        printed: list[str | tuple[Expr, int]] = [(ceiling.dividend, _MUL), " ceildiv ", ceiling.divisor]
-        if ceiling.factor == -1:
+        dividend, divisor, factor = ceiling
+        printed: list[str | tuple[Expr, int]] = [(dividend, _MUL), " ceildiv ", divisor]
+        if factor == -1:
             return ["-(", *printed, ")"], _NEG
-        return [*printed, *([f" * {ceiling.factor}"] if ceiling.factor != 1 else [])], _MUL
-    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last.factor < 0:
+        return [*printed, *([f" * {factor}"] if factor != 1 else [])], _MUL
+    if term.op in ("add", "sub") and (last := _ceiling(term.args[1])) and last[2] < 0:
         # a - (b ceildiv n) rather than a + -(b ceildiv n)
         part = term.args[1]
         opposite = -part if part.op == "floordiv" else part.args[0] * -part.args[1].vmin
@@ -96,16 +94,8 @@ def _affine_pieces(term: Expr) -> Pieces:
     return [_AS_PRINTED.get(p, p) if isinstance(p, str) else p for p in found], precedence
 
 
-class _Ceiling(NamedTuple):
-    """The term ``(dividend ceildiv divisor) * factor``."""
-
-    dividend: Expr
-    divisor: str
-    factor: int
-
-
-def _ceiling(term: Expr) -> _Ceiling | None:
-    """``term`` as a multiple of a quotient that is rounded up, if it is one: ``x // -n`` is ``-(x ceildiv n)``."""
+def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
+    """``x``, ``n`` and ``k`` if ``term`` is ``(x ceildiv n) * k``: ``x // -n`` is ``-(x ceildiv n)``."""
     factor = -1
     if term.op == "neg":
         (term,), factor = term.args, 1
@@ -114,7 +104,7 @@ def _ceiling(term: Expr) -> _Ceiling | None:
     if term.op != "floordiv":
         return None
     divisor = _opposite(term.args[1])
-    return None if divisor is None or divisor.args else _Ceiling(term.args[0], str(divisor), factor)
+    return None if divisor is None or divisor.args else (term.args[0], str(divisor), factor)
 
 
 def _opposite(divisor: Expr) -> Expr | None:

@@ -28,17 +28,8 @@ from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
 
-__all__ = [
-    "Printed",
-    "Statistics",
-    "enabled",
-    "improved",
-    "install",
-    "install_if_asked",
-    "reset_statistics",
-    "statistics",
-    "uninstall",
-]
+__all__ = ["Printed", "Statistics", "enabled", "improved", "install", "install_if_asked", "reset_statistics"]
+__all__ += ["statistics", "uninstall"]
 
 #: For one kernel. Nodes and rounds should run out before the time: else answers depend on how busy the machine is.
 BUDGET = Budget(nodes=4000, seconds=2.0, rounds=12)

@@ -37,7 +37,6 @@ from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import parse, to_text
 from eqsat.lang.traversal import topological
-from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize, variables_of
 from eqsat.prove.verify import refuse_wrong
 from eqsat.theory.linear import LinearArithmetic
@@ -98,7 +97,6 @@ class Tree:
     @classmethod
     def parse(cls, text: str) -> Tree:
         """The tree in ``text``; ``ValueError`` if brackets do not match, or operations nest too deep."""
-        require(text, str, "a tree")
         refuse_long_text(text, "a tree")
         reader = _Reader(text)
         tree = reader.item(0)
@@ -550,11 +548,8 @@ def normalized(
     >>> print(normalized(Tree.parse("INDEX(buf, WHERE(r0 < 5, (r0*8 + r1)//8*8, Invalid))"), {"r1": (0, 7)}))
     INDEX(buf, r0*8, gate=(r0 < 5))
     """
-    require(tree, Tree, "a tree")
-    ranges = {} if ranges is None else ranges
-    require(ranges, Mapping, "ranges")
-    given = {name: (variable.vmin, variable.vmax) for name, variable in variables_of(ranges).items()}
-    known = {**_declared(tree), **given}
+    given = variables_of({} if ranges is None else ranges)
+    known = {**_declared(tree), **{name: (variable.vmin, variable.vmax) for name, variable in given.items()}}
 
     def visit(tree: Tree, in_list: bool) -> Tree:
         tree = replace(tree, args=tuple([visit(a, tree.op == "[]") for a in tree.args]))

@@ -30,7 +30,6 @@ from eqsat.extract.select import Priced, dag, total_cost
 from eqsat.interop import indexing, mlir, tiles
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
-from eqsat.interop.structure import Tree, normalized
 from eqsat.interop.views import View, split_gate
 from eqsat.kernels import ranges, staging
 from eqsat.kernels.kernel import Kernel, Store, flattened
@@ -691,7 +690,6 @@ TAKES = [
     lambda x: loops.expand(x, [V]),
     lambda x: loops.expand(V, x),
     lambda x: loops.LoopHeader.of(x),
-    lambda x: Tree.parse(x),
     lambda x: Shape.parse(x),
     lambda x: Kernel(x, [STORE]),
     lambda x: Kernel("k", x),
@@ -715,7 +713,6 @@ TAKES = [
     lambda x: View((4,), (1,)).access(3 if x == [None] else x),
     lambda x: IndexingMap((), (), (), runtime=x),
     lambda x: IndexingMap((), (), 3 if x == [None] else x),
-    lambda x: normalized(x),
     lambda x: discover(x),
     lambda x: case([V], id=1, constraints=x) if x else case(x, id=1),
     lambda x: case(x, id=1),
