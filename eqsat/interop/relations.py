@@ -27,11 +27,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True)
 class Relation:
-    """The maps from an output to one operand, and from the operand to the output; not simplified.
-
-    >>> print(transposed([4, 5], [1, 0]).to_operand)
-    (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]
-    """
+    """The maps from an output to one operand, and from the operand to the output; not simplified."""
 
     to_operand: IndexingMap
     to_output: IndexingMap
@@ -181,10 +177,6 @@ def convolved(
     ``labels`` has a letter per dimension of the input, the kernel and the output: ``b`` for the batch, ``f`` for the
     features (of a kernel ``i`` and ``o``), digits for those that windows slide over; ones that run ``backwards`` are
     reversed in the kernel. A group of output features is made of a group of input features, or of the batch.
-
-    >>> ones, labels = {"strides": [1], "dilations": [1], "backwards": [0]}, ("b0f", "0io", "b0f")
-    >>> print(convolved([1, 5, 2], [3, 2, 4], labels, **ones)[0].to_operand.simplify().results)
-    (Expr('0'), Expr('d1 + s0'), Expr('s1'))
     """
     spatial = "".join(map(str, range(len(strides))))
     for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):

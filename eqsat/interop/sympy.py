@@ -232,8 +232,6 @@ class _Reader:
             shown = f"{type(e).__name__}(...)"
         return ValueError(f"cannot read {shown!r}: {why}")
 
-    # ---- symbols
-
     def _note_bound(self, fact: Any) -> bool:
         """Note the bound of a symbol that a fact says; say whether it says one."""
         op, swapped = _RELATIONS.get(type(fact).__name__, ("", False))
@@ -273,8 +271,6 @@ class _Reader:
         """A free name for the variable of a symbol, or for the array of a function, like its own."""
         name = re.sub(r"\W", "_", wanted)
         return free_name(name if name.isidentifier() and name not in WORDS else f"_{name}", self._taken)
-
-    # ---- values
 
     def value(self, e: Any) -> Expr:
         """An integer or a condition."""
@@ -484,8 +480,6 @@ class _Reader:
             return _Ratio(_first(conditions, [x.top for x in numbers]), 1, (_first(conditions, below),))
         tops, literal, factors = _common(numbers)
         return _Ratio(_first(conditions, tops), literal, factors)
-
-    # ---- conditions
 
     def _relation(self, e: Any) -> Expr:
         op, swapped = _RELATIONS[type(e).__name__]

@@ -340,8 +340,6 @@ class _Kernel:
             is_known = of_integers or (u.op.name in _ON_CONDITIONS and kinds == [condition] * 2)
         return is_known and u.tag is None and u._shape == () and not any(s.is_invalid for s in u.src)
 
-    # ---- reading
-
     def _read(self, uops: set[Any]) -> None:
         """Make the terms of operations and of what they are computed from."""
         needed = set(uops)
@@ -371,8 +369,6 @@ class _Kernel:
         self._leaves[name] = u
         variable = var(name, int(low), int(high))
         return variable.ne(0) if is_condition else variable
-
-    # ---- writing
 
     def rewritten(self, answers: Sequence[Expr]) -> Any:
         """The kernel with ``answers`` in the places of its terms."""
