@@ -38,10 +38,6 @@ def _fail(kind: type[BaseException], error: BaseException, trace: TracebackType 
 if is_starting():
     # the command line says all errors itself: what is left are those of imports
     sys.excepthook = _fail
-
-if (
-    is_starting()
-    and threading.current_thread() is threading.main_thread()
-    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-):
-    signal.signal(signal.SIGINT, _end)
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)

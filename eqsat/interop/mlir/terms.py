@@ -28,7 +28,7 @@ from eqsat.interop.mlir.text import Module, Statement, Value
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.text import split_list
-from eqsat.lang.traversal import topological, variables
+from eqsat.lang.traversal import reached, topological, variables
 from eqsat.theory.linear import LinearArithmetic
 
 _BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}")
@@ -71,20 +71,13 @@ def fits(term: Expr, type_: str) -> bool:
 
 def own_terms(term: Expr, operands: Iterable[Expr]) -> list[Expr]:
     """The terms in ``term`` that its operands do not have."""
-    operands = list(operands)
-    found: dict[Expr, None] = {}
-    stack = [term]
     known = set(operands)
-    while stack:
-        t = stack.pop()
-        if t not in known and t not in found:
-            found[t] = None
-            stack += reversed(t.args)
-            if len(found) == _MOST_OWN:
-                # no operation adds as many: the term was simplified to one inside of an operand
-                known.update(topological(operands))
-                found = {t: None for t in found if t not in known}
-    return list(found)
+    own = reached([term], lambda t: [a for a in t.args if a not in known]) if term not in known else {}
+    if len(own) < _MOST_OWN:
+        return list(own)
+    # no operation adds as many: the term was simplified to one inside of an operand
+    inside = set(topological(known))
+    return [t for t in own if t not in inside]
 
 
 class NotReadError(Exception):
