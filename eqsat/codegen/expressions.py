@@ -293,14 +293,14 @@ def preamble(functions: Iterable[Function]) -> str:
 def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> str:
     """C source of ``name_points``: the function ``name`` applied to ``count`` points held in arrays.
 
-    Its type is the same for every kernel: ``(start, count, in, out)``, with one array of int64 per argument in ``in``,
-    and one of int64 or bool per root in ``out``, filled from index ``start``. What has 32 bits and is never negative is
-    widened as an unsigned value, for which x86-64 and AArch64 need no instruction.
+    Its type is the same for every kernel: ``(count, in, out)``, with one array of int64 per argument in ``in``, and one
+    of int64 or bool per root in ``out``. What has 32 bits and is never negative is widened as an unsigned value, for
+    which x86-64 and AArch64 need no instruction.
     """
     results = [f"o{index}" for index in range(len(roots))]
     inputs = [f"({c_type(v)})in[{index}][p]" for index, v in enumerate(order)]
     lines = [
-        f"static void {name}_points(int64_t start, int64_t count, const int64_t *const *in, void *const *out)",
+        f"static void {name}_points(int64_t count, const int64_t *const *in, void *const *out)",
         "{",
         *["    (void)in;"] * (not inputs),
         "    for (int64_t p = 0; p < count; p++) {",
@@ -309,7 +309,7 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
     ]
     for index, (root, result) in enumerate(zip(roots, results, strict=True)):
         value = f"(uint32_t){result}" if _is_unsigned(root) else result
-        lines.append(f"        (({'bool' if root.is_bool else 'int64_t'} *)out[{index}])[start + p] = {value};")
+        lines.append(f"        (({'bool' if root.is_bool else 'int64_t'} *)out[{index}])[p] = {value};")
     return "\n".join([*lines, "    }", "}", ""])
 
 

@@ -32,9 +32,6 @@ FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
 #: The same with vector instructions, as many as this machine has.
 VECTOR_FLAGS = ("-std=c99", "-O3", "-march=native")
 
-#: Points computed at a time over a domain.
-BLOCK = 2**14
-
 #: Elements that a sample of points and its results may hold, so that they stay in a first-level cache of 32 KiB.
 SAMPLE = 2048
 
@@ -42,7 +39,7 @@ SAMPLE = 2048
 LEAST_NS = 1_000_000
 
 _DECLARATIONS = """
-typedef void (*points_function)(int64_t start, int64_t count, const int64_t *const *in, void *const *out);
+typedef void (*points_function)(int64_t count, const int64_t *const *in, void *const *out);
 extern const points_function eqsat_kernels[];
 void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const int64_t *const *in, void *const *out);
 """
@@ -52,7 +49,7 @@ _DRIVER = """
 void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const int64_t *const *in, void *const *out)
 {
     for (int64_t round = 0; round < rounds; round++)
-        points(0, count, in, out);
+        points(count, in, out);
 }
 """
 
@@ -104,49 +101,7 @@ class CompiledExprs:
         shape = columns[0].shape if columns else ()
         results = self._results(shape)
         inputs = [np.ascontiguousarray(c) for c in columns]
-        self._points(0, prod(shape), _pointers("const int64_t *[]", inputs), _pointers("void *[]", results))
-        return results
-
-    def over_domain(self, most: int = 10**8) -> list[NDArray[Any]]:
-        """The values of the roots at every point of the domain.
-
-        Parameters
-        ----------
-        most : int
-            The most values to compute, over all roots.
-
-        Returns
-        -------
-        list of ndarray
-            One per root, int64 or bool, with one axis per variable in the order of ``variables``: element
-            ``[a, b, ...]`` is the value where the first variable is ``vmin + a``, the second ``vmin + b``, and so on.
-
-        Raises ``ValueError`` if there are more than ``most`` values, or more variables than an array has axes (64).
-
-        >>> from eqsat.lang.expr import var
-        >>> compile_exprs([var("i", -2, 1) * 10 + var("j", 0, 2)]).over_domain()[0]
-        array([[-20, -19, -18],
-               [-10,  -9,  -8],
-               [  0,   1,   2],
-               [ 10,  11,  12]])
-        """
-        most = integer_of(most, "the most values to compute")
-        shape = tuple([extent(v) for v in self.variables])
-        total = prod(shape)
-        if total * len(self.roots) > most:
-            raise ValueError(
-                f"the domain has {total} points and {len(self.roots)} roots: more than {most} values; "
-                "narrow the ranges, or call the kernel on some points"
-            )
-        if len(shape) > 64:
-            raise ValueError(f"{len(shape)} variables are more than an array has axes (64): call the kernel on points")
-        results = self._results(shape)
-        outputs = _pointers("void *[]", results)
-        for start in range(0, total, BLOCK):
-            block = np.arange(start, min(start + BLOCK, total))
-            places = np.unravel_index(block, shape) if shape else ()
-            columns = [place + v.vmin for place, v in zip(places, self.variables, strict=True)]
-            self._points(start, len(block), _pointers("const int64_t *[]", columns), outputs)
+        self._points(prod(shape), _pointers("const int64_t *[]", inputs), _pointers("void *[]", results))
         return results
 
     def measure(self, repeats: int = 5, *, chained: bool = False) -> float:
