@@ -1,55 +1,20 @@
-"""Exact extraction: against every choice there is, and against ``dag``, on graphs made by hand and at random."""
+"""Exact extraction: against every choice there is, and against ``dag``, on random graphs."""
 
 import json
 import random
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from hypothesis import given, settings
-from priced import is_finite, priced
+from priced import finite_choices, graphs, grown, is_finite, priced
 from strategies import expressions
 
 from eqsat.cli import main as cli
 from eqsat.extract import EGraph, Latency, Priced, dag, exact, reachable, total_cost, tree
 from eqsat.extract.graph import Node
 from eqsat.optimizer.front import optimize
-
-
-def brute_force(graph: Priced) -> int:
-    """The least cost over every choice there is."""
-    classes, roots = graph.graph.classes, graph.graph.roots
-    choices = (dict(zip(classes, nodes, strict=True)) for nodes in product(*classes.values()))
-    return min(total_cost(graph, choice) for choice in choices if is_finite(choice, roots))
-
-
-HAND = [
-    # what it is, the (price, operands) of the nodes of each class, the roots, the least cost
-    ("a leaf", {0: [(0, ())]}, [0], 0),
-    ("a priced leaf", {0: [(7, ())]}, [0, 0], 7),
-    ("two nodes", {0: [(0, ())], 1: [(5, (0,)), (3, (0,))]}, [1], 3),
-    ("shared and paid once", {1: [(9, ())], 2: [(1, (1,)), (8, ())], 3: [(1, (1,)), (8, ())]}, [2, 3], 11),
-    ("a node that needs its own class", {1: [(1, (1,)), (4, ())]}, [1], 4),
-    ("two that need each other", {1: [(1, (2,)), (9, ())], 2: [(1, (1,)), (6, ())]}, [1, 2], 7),
-    ("a circle", {1: [(0, (2,)), (9, ())], 2: [(0, (3,)), (8, ())], 3: [(0, (1,)), (7, ())]}, [1, 2, 3], 7),
-    ("a circle of roots", {1: [(1, (2,)), (9, ())], 2: [(0, (1,)), (3, (3,))], 3: [(5, ())]}, [1, 2], 9),
-    ("free after the first", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2)), (9, (1,))]}, [3], 11),
-    ("an operand without a finite term", {1: [(0, (1,))], 2: [(0, (1,)), (5, ())]}, [2], 5),
-    ("what no root needs costs nothing", {1: [(50, ())], 2: [(2, ()), (1, (1,))]}, [2], 2),
-    ("a dear circle that a free node cuts off",
-     {0: [(0, ()), (1, (1,))], 1: [(10**18, ()), (1, (2,))], 2: [(10**18, ()), (1, (1,))]}, [0], 0),
-    ("equal nodes", {0: [(0, ())], 1: [(4, (0,)), (4, (0,))]}, [1], 4),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("classes", "roots", "least"), [row[1:] for row in HAND], ids=[row[0] for row in HAND])
-def test_hand_made_graphs(classes, roots, least):
-    graph = priced(classes, roots)
-    found = exact(graph)
-    assert (found.cost, found.bound) == (least, least)
-    assert total_cost(graph, found.choice) == least == brute_force(graph)
 
 
 def test_the_remainder_uses_the_quotient_that_the_other_root_pays():
@@ -70,54 +35,34 @@ def test_the_remainder_uses_the_quotient_that_the_other_root_pays():
     assert found.choice[3] == ("sub", None, (0, 4))
 
 
-def grown(seed: int, classes: int, options: int) -> Priced:
-    """A random graph with circles; the first node of each class needs only earlier classes."""
-    source = random.Random(seed)
-    table: dict[int, list[tuple[int, tuple[int, ...]]]] = {0: [(0, ())], 1: [(source.randint(0, 3), ())]}
-    for c in range(2, classes):
-        table[c] = [(source.randint(0, 9), tuple(source.choices(range(c), k=source.randint(1, 3))))]
-        for _ in range(source.randint(0, options - 1)):
-            table[c].append((source.randint(0, 9), tuple(source.choices(range(classes), k=source.randint(1, 3)))))
-    return priced(table, source.sample(range(2, classes), k=min(3, classes - 2)))
-
-
-@pytest.mark.parametrize("seed", range(80))
-def test_random_graphs_against_every_choice(seed):
-    graph = grown(seed, classes=4 + seed % 6, options=3)
-    least = brute_force(graph)
+@settings(max_examples=80)
+@given(graphs(classes=9, options=3))
+def test_random_graphs_against_every_choice(graph):
+    least = min(total_cost(graph, choice) for choice in finite_choices(graph))
     found = exact(graph)
     assert (found.cost, found.bound, total_cost(graph, found.choice)) == (least, least, least)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_costs_no_more_than_dag_and_the_same_every_time(seed):
-    graph = grown(seed, classes=30, options=4)
+@settings(max_examples=20)
+@given(graphs(classes=30, options=4))
+def test_costs_no_more_than_dag_and_the_same_every_time(graph):
     start = dag(graph)
     found = exact(graph, start)
-    assert found.bound <= found.cost <= total_cost(graph, start)
-    assert is_finite(found.choice, list(graph.graph.classes))
+    assert found.bound <= found.cost <= total_cost(graph, start) <= total_cost(graph, tree(graph))
+    assert is_finite(found.choice, graph.graph.roots)
     assert found.choice == exact(graph, start).choice
 
 
 @pytest.mark.parametrize("scale", [1000, 10**9, 10**13])
 def test_large_prices(scale):
     # with a common divisor, and almost with one
-    graph = grown(5, classes=12, options=3)
+    graph = grown(random.Random(5), classes=12, options=3)
     least = exact(graph).cost
     scaled = Priced(graph.graph, {c: [scale * p for p in row] for c, row in graph.prices.items()})
     assert (exact(scaled).cost, exact(scaled).bound) == (scale * least, scale * least)
     uneven = Priced(graph.graph, {c: [scale * p + c for p in row] for c, row in graph.prices.items()})
-    assert exact(uneven).bound <= brute_force(uneven) <= exact(uneven).cost
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_tree_dag_and_exact_in_the_order_of_their_costs(seed):
-    graph = grown(seed, classes=20, options=4)
-    roots = graph.graph.roots
-    choices = [tree(graph), dag(graph), exact(graph).choice]
-    costs = [total_cost(graph, choice) for choice in choices]
-    assert costs == sorted(costs, reverse=True)
-    assert all(is_finite(choice, roots) for choice in choices)
+    found = exact(uneven)
+    assert found.bound <= min(total_cost(uneven, choice) for choice in finite_choices(uneven)) <= found.cost
 
 
 @settings(max_examples=30)
@@ -130,14 +75,14 @@ def test_every_extractor_returns_a_term_equal_to_the_root(case):
 
 
 def test_a_start_that_holds_only_what_it_needs():
-    graph = grown(3, classes=30, options=4)
+    graph = grown(random.Random(3), classes=30, options=4)
     whole = dag(graph)
     needed = {c: whole[c] for c in reachable(whole, graph.graph.roots)}
     assert exact(graph, needed).cost == exact(graph, whole).cost
 
 
 def test_without_time_the_start_and_a_true_bound():
-    graph = grown(1, classes=40, options=4)
+    graph = grown(random.Random(1), classes=40, options=4)
     start = dag(graph)
     found = exact(graph, start, seconds=1e-6)
     assert found.bound <= exact(graph, start).cost <= found.cost <= total_cost(graph, start)
@@ -146,7 +91,7 @@ def test_without_time_the_start_and_a_true_bound():
 @pytest.mark.parametrize("digits", [17, 21, 300, 400])
 def test_prices_beyond_the_solver(digits):
     for seed in range(60):
-        small = grown(seed, classes=20, options=4)
+        small = grown(random.Random(seed), classes=20, options=4)
         # of different sizes, so that no common factor makes them small
         prices = {c: [price if price < 5 else 10**digits + price for price in of] for c, of in small.prices.items()}
         large = Priced(small.graph, prices)

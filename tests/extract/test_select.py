@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from functools import partial
-from itertools import product
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from priced import Table, depths, is_finite, priced
+from priced import Table, depths, finite_choices, graphs, is_finite, priced
 
 from eqsat.extract import (
     Choice,
@@ -36,33 +35,38 @@ def tree_cost(graph: Priced, choice: Mapping[int, Node], c: int) -> int:
     return own + sum(tree_cost(graph, choice, a) for a in choice[c][2])
 
 
-def finite_choices(graph: Priced) -> list[Choice]:
-    classes = graph.graph.classes
-    choices = [dict(zip(classes, nodes, strict=True)) for nodes in product(*classes.values())]
-    return [choice for choice in choices if is_finite(choice, graph.graph.roots)]
-
-
 HAND = [
-    # what it is, the graph, its roots, the cost of the tree's choice and of the DAG's, shared classes paid once
-    ("a leaf", {0: [(0, ())]}, [0], 0, 0),
-    ("a leaf with a price, wanted twice", {0: [(7, ())]}, [0, 0], 7, 7),
-    ("the cheaper of two", {0: [(0, ())], 1: [(5, (0,)), (3, (0,))]}, [1], 3, 3),
-    ("cheaper below counts", {0: [(9, ())], 1: [(0, ())], 2: [(1, (0,)), (3, (1,))]}, [2], 3, 3),
-    ("a node that needs its own class", {1: [(1, (1,)), (4, ())]}, [1], 4, 4),
-    ("two that need each other", {1: [(1, (2,)), (9, ())], 2: [(1, (1,)), (6, ())]}, [1, 2], 7, 7),
-    ("one root pays for both", {1: [(9, ())], 2: [(0, (1,))], 3: [(1, (1,)), (8, ())]}, [2, 3], 17, 10),
-    ("one operand pays for the other", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2))]}, [3], 16, 11),
-    ("an operand twice in one node", {1: [(5, ())], 2: [(1, (1, 1)), (9, ())]}, [2], 9, 6),
-    ("what no root needs", {1: [(50, ())], 2: [(2, ())]}, [2], 2, 2),
-    ("a class without a finite term", {1: [(0, (1,))], 2: [(0, (1,)), (5, ())]}, [2], 5, 5),
-]
+    # what it is, the graph, its roots, what the choices of tree, dag and exact cost, shared classes paid once
+    ("a leaf", {0: [(0, ())]}, [0], 0, 0, 0),
+    ("a leaf with a price, wanted twice", {0: [(7, ())]}, [0, 0], 7, 7, 7),
+    ("the cheaper of two", {0: [(0, ())], 1: [(5, (0,)), (3, (0,))]}, [1], 3, 3, 3),
+    ("equal nodes", {0: [(0, ())], 1: [(4, (0,)), (4, (0,))]}, [1], 4, 4, 4),
+    ("cheaper below counts", {0: [(9, ())], 1: [(0, ())], 2: [(1, (0,)), (3, (1,))]}, [2], 3, 3, 3),
+    ("a node that needs its own class", {1: [(1, (1,)), (4, ())]}, [1], 4, 4, 4),
+    ("two that need each other", {1: [(1, (2,)), (9, ())], 2: [(1, (1,)), (6, ())]}, [1, 2], 7, 7, 7),
+    ("a circle", {1: [(0, (2,)), (9, ())], 2: [(0, (3,)), (8, ())], 3: [(0, (1,)), (7, ())]}, [1, 2, 3], 7, 7, 7),
+    ("a circle of roots", {1: [(1, (2,)), (9, ())], 2: [(0, (1,)), (3, (3,))], 3: [(5, ())]}, [1, 2], 9, 9, 9),
+    ("a dear circle that a free node cuts off",
+     {0: [(0, ()), (1, (1,))], 1: [(10**18, ()), (1, (2,))], 2: [(10**18, ()), (1, (1,))]}, [0], 0, 0, 0),
+    ("one root pays for both", {1: [(9, ())], 2: [(0, (1,))], 3: [(1, (1,)), (8, ())]}, [2, 3], 17, 10, 10),
+    ("two give up more than one", {1: [(9, ())], 2: [(1, (1,)), (8, ())], 3: [(1, (1,)), (8, ())]}, [2, 3], 16, 16, 11),
+    ("one operand pays for the other", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2))]}, [3], 16, 11, 11),
+    ("free after the first", {1: [(6, ())], 2: [(2, (1,)), (7, ())], 3: [(3, (1, 2)), (9, (1,))]}, [3], 15, 15, 11),
+    ("an operand twice in one node", {1: [(5, ())], 2: [(1, (1, 1)), (9, ())]}, [2], 9, 6, 6),
+    ("what no root needs", {1: [(50, ())], 2: [(2, ()), (1, (1,))]}, [2], 2, 2, 2),
+    ("a class without a finite term", {1: [(0, (1,))], 2: [(0, (1,)), (5, ())]}, [2], 5, 5, 5),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "roots", "as_tree", "as_dag"), [r[1:] for r in HAND], ids=[r[0] for r in HAND])
-def test_hand_made_graphs(table, roots, as_tree, as_dag):
+@pytest.mark.parametrize(
+    ("table", "roots", "as_tree", "as_dag", "least"), [r[1:] for r in HAND], ids=[r[0] for r in HAND]
+)
+def test_hand_made_graphs(table, roots, as_tree, as_dag, least):
     graph = priced(table, roots)
-    assert total_cost(graph, tree(graph)) == as_tree
-    assert total_cost(graph, dag(graph)) == as_dag
+    found = exact(graph)
+    assert [total_cost(graph, choice) for choice in (tree(graph), dag(graph), found.choice)] == [as_tree, as_dag, least]
+    assert (found.cost, found.bound) == (least, least)
+    assert min(total_cost(graph, choice) for choice in finite_choices(graph)) == least
 
 
 def test_a_cycle_through_a_shared_class_is_never_chosen():
@@ -124,22 +128,8 @@ def test_the_flagship_pair_as_a_tree_pays_twice():
     assert optimize(["x // n", "x % n"], x=(0, 4095), n=(1, 64), extract="tree").cost == 44
 
 
-@st.composite
-def graphs(draw: st.DrawFn, most_classes: int, most_nodes: int) -> Priced:
-    """A random graph, with circles; the first node of each class needs only earlier classes."""
-    prices = st.integers(0, 9)
-    table: Table = {0: [(0, ())], 1: [(draw(prices), ())]}
-    count = draw(st.integers(3, most_classes))
-    for c in range(2, count):
-        earlier = st.lists(st.integers(0, c - 1), min_size=1, max_size=3).map(tuple)
-        any_class = st.lists(st.integers(0, count - 1), min_size=1, max_size=3).map(tuple)
-        others = draw(st.lists(st.tuples(prices, any_class), max_size=most_nodes - 1))
-        table[c] = [draw(st.tuples(prices, earlier)), *others]
-    return priced(table, draw(st.lists(st.integers(2, count - 1), min_size=1, max_size=3)))
-
-
 @settings(max_examples=200)
-@given(graphs(most_classes=6, most_nodes=3))
+@given(graphs(classes=6, options=3))
 def test_a_tree_is_the_cheapest_tree(graph):
     chosen = tree(graph)
     choices = finite_choices(graph)
@@ -148,7 +138,7 @@ def test_a_tree_is_the_cheapest_tree(graph):
 
 
 @settings(max_examples=200)
-@given(graphs(most_classes=6, most_nodes=3))
+@given(graphs(classes=6, options=3))
 def test_a_dag_is_finite_and_costs_between_the_optimum_and_the_tree(graph):
     chosen = dag(graph)
     depths(chosen, graph.graph.roots)
@@ -242,7 +232,7 @@ def test_what_a_sum_alone_uses_twice_is_not_computed_from_it():
 
 
 @settings(max_examples=200)
-@given(graphs(most_classes=12, most_nodes=4), st.booleans())
+@given(graphs(classes=12, options=4), st.booleans())
 def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
     chosen, cost = improved(graph, tree(graph), thorough=thorough)
     depths(chosen, graph.graph.roots)
@@ -250,7 +240,7 @@ def test_the_cost_of_a_search_is_that_of_its_choice(graph, thorough):
 
 
 @settings(max_examples=100)
-@given(graphs(most_classes=25, most_nodes=4))
+@given(graphs(classes=25, options=4))
 def test_no_single_change_of_a_dag_makes_it_cheaper(graph):
     chosen = dag(graph)
     cost = total_cost(graph, chosen)
@@ -262,7 +252,7 @@ def test_no_single_change_of_a_dag_makes_it_cheaper(graph):
 
 
 @settings(max_examples=100)
-@given(graphs(most_classes=25, most_nodes=4))
+@given(graphs(classes=25, options=4))
 def test_a_dag_costs_no_more_than_where_it_starts(graph):
     table = graph.graph.classes
     start = {c: nodes[0] for c, nodes in table.items()}
@@ -273,7 +263,7 @@ def test_a_dag_costs_no_more_than_where_it_starts(graph):
 
 
 @settings(max_examples=100)
-@given(graphs(most_classes=25, most_nodes=4), st.integers(0, 2**32))
+@given(graphs(classes=25, options=4), st.integers(0, 2**32))
 def test_the_order_of_classes_and_their_numbers_do_not_change_a_cost(graph, seed):
     other = renumbered(graph, seed)
     mine, theirs = tree(graph), tree(other)

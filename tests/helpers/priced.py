@@ -1,10 +1,14 @@
-"""Priced e-graphs made by hand, and choices in them."""
+"""Priced e-graphs made by hand and at random, and choices in them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
+from random import Random
 
-from eqsat.extract import EGraph, Node, Priced
+from hypothesis import strategies as st
+
+from eqsat.extract import Choice, EGraph, Node, Priced
 
 #: The price and the operands of each node of each class.
 Table = dict[int, list[tuple[int, tuple[int, ...]]]]
@@ -41,3 +45,24 @@ def is_finite(choice: Mapping[int, Node], roots: list[int]) -> bool:
     except AssertionError:
         return False
     return True
+
+
+def finite_choices(graph: Priced) -> list[Choice]:
+    """Every choice there is."""
+    classes = graph.graph.classes
+    choices = [dict(zip(classes, nodes, strict=True)) for nodes in product(*classes.values())]
+    return [choice for choice in choices if is_finite(choice, graph.graph.roots)]
+
+
+def grown(source: Random, classes: int, options: int) -> Priced:
+    """A random graph, with circles; the first node of each class needs only earlier classes."""
+    table: Table = {0: [(0, ())], 1: [(source.randint(0, 3), ())]}
+    for c in range(2, classes):
+        among = [range(c), *[range(classes)] * source.randint(0, options - 1)]
+        table[c] = [(source.randint(0, 9), tuple(source.choices(of, k=source.randint(1, 3)))) for of in among]
+    return priced(table, source.sample(range(2, classes), k=min(3, classes - 2)))
+
+
+def graphs(classes: int, options: int) -> st.SearchStrategy[Priced]:
+    """Random graphs of up to ``classes`` classes, each with up to ``options`` nodes."""
+    return st.builds(grown, st.randoms(use_true_random=False), st.integers(3, classes), st.just(options))
