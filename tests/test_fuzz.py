@@ -16,17 +16,20 @@ def test_what_is_tried_is_right(kind):
     assert report.failures == []
 
 
-def test_a_wrong_answer_is_seen_made_small_and_written_as_a_test(monkeypatch):
+@pytest.mark.parametrize(("kind", "most"), [("expressions", 900), ("bounds", 2000), ("reductions", 2000)])
+def test_a_wrong_answer_is_seen_and_written_as_a_test(kind, most, monkeypatch):
+    """That of random expressions is made small first."""
+
     class Result:
         def __init__(self, exprs):
             self.exprs = exprs
 
     monkeypatch.setattr(fuzzing, "optimize", lambda roots, **_: Result([root + 1 for root in roots]))
     with pytest.raises(fuzzing.WrongAnswerError, match="test_found_by_fuzzing") as caught:
-        fuzzing.fuzz_expressions(0, Counter())
+        fuzzing.KINDS[kind](0, Counter())
     text = str(caught.value)
     compile(text, "found", "exec")
-    assert len(text) < 900
+    assert len(text) < most
 
 
 def test_a_kind_that_is_not_tried_is_named(monkeypatch, capsys):

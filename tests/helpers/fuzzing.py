@@ -218,6 +218,14 @@ def as_test(roots: list[Expr], gate: Expr | None, constraint: Expr | None, optio
     return "\n".join(lines)
 
 
+def ask_or_tell(*question: Any, points: int) -> None:
+    """:func:`ask`, with a test to paste as the message of the error."""
+    try:
+        ask(*question, points=points)
+    except Exception as error:
+        raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+
+
 def fuzz_expressions(number: int, count: Counter[str]) -> None:
     """Some fifty questions of one seed; a failing one is made smaller."""
     last: list[Any] = []
@@ -308,11 +316,8 @@ def fuzz_sizes(number: int, count: Counter[str]) -> None:
             ),
         ]
         count["symbolic sizes"] += 1
-        question = roots, None, reduce(and_, facts) if facts else None, {"cost": "latency", **some(ENGINES)}
-        try:
-            ask(*question, points=2000)
-        except Exception as error:
-            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+        known = reduce(and_, facts) if facts else None
+        ask_or_tell(roots, None, known, {"cost": "latency", **some(ENGINES)}, points=2000)
 
 
 def _from_digits(digits: Sequence[Expr], some: Callable[[Any], Any]) -> Expr:
@@ -345,11 +350,7 @@ def fuzz_digits(number: int, count: Counter[str]) -> None:
         roots += [some([_from_digits(digits, some), some(users)]) for _ in range(some([0, 0, 1, 2]))]
         gate = _from_digits(digits, some) if some([0, 0, 0, 0, 1]) else None
         count["digits"] += 1
-        question = roots, gate, None, some_options(some)
-        try:
-            ask(*question, points=2000)
-        except Exception as error:
-            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+        ask_or_tell(roots, gate, None, some_options(some), points=2000)
 
 
 def _bound(names: Sequence[Expr], some: Callable[[Any], Any], depth: int) -> Expr:
@@ -375,14 +376,8 @@ def fuzz_bounds(number: int, count: Counter[str]) -> None:
         both, either = minimum(one, other), maximum(one, other + some(range(-3, 4)))
         roots = [some([one < other, one <= other, either <= other, one.eq(other), one.ne(other), either < both + 1])]
         count["bounds"] += 1
-        question = roots, None, None, {"cost": "latency", **some(ENGINES)}
-        try:
-            ask(*question, points=2000)
-            audit(roots[0], names, rounds=some([1, 6]))
-        except WrongAnswerError:
-            raise
-        except Exception as error:
-            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+        ask_or_tell(roots, None, None, {"cost": "latency", **some(ENGINES)}, points=2000)
+        audit(roots[0], names, rounds=some([1, 6]))
 
 
 A = buffer("A")
@@ -431,15 +426,9 @@ def fuzz_reductions(number: int, count: Counter[str]) -> None:
         )
         roots = [some([one, one, both, where(one < some(names), 1, 0), one - _reduction(names, [], some, 1)])]
         count["reductions"] += 1
-        question = roots, None, None, {"cost": "latency", **some(ENGINES)}
-        try:
-            ask(*question, points=150)
-            if not buffers(roots):
-                audit(roots[0], names, rounds=some([1, 6]))
-        except WrongAnswerError:
-            raise
-        except Exception as error:
-            raise WrongAnswerError(f"# {type(error).__name__}: {error}\n{as_test(*question)}") from error
+        ask_or_tell(roots, None, None, {"cost": "latency", **some(ENGINES)}, points=150)
+        if not buffers(roots):
+            audit(roots[0], names, rounds=some([1, 6]))
 
 
 def fuzz_maps(number: int, count: Counter[str]) -> None:
