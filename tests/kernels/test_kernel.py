@@ -972,8 +972,8 @@ def test_random_kernels_through_the_front_door(seed):
 
 SANITIZED = ["-std=c99", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
-#: How a kernel is lowered: what it becomes first, and in which numbers of lanes. Values of kernels that are simplified
-#: and no more are compared in ``test_ranges.py``.
+#: How a kernel is lowered: what it becomes first, and in which numbers of lanes. Kernels whose sums are reassociated
+#: are compared in ``test_ranges.py``.
 LOWERED = [(flattened, [1]), (optimized, [1, 4])]
 
 

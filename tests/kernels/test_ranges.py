@@ -376,23 +376,15 @@ def test_ranges_of_a_reduction_inside_another():
     assert check_equal([term], [store.value]).equal
 
 
-def may_round(kernel):
-    """Whether a kernel has what is reassociated."""
-    terms = topological([store.value for store in kernel.stores])
-    return any(term.op in ("fsum_over", "fprod_over", "fmul") for term in terms)
-
-
-@pytest.mark.parametrize("reassociate", [False, True])
-def test_random_kernels_in_other_loops(reassociate):
+def test_random_kernels_in_other_loops():
+    """With sums reassociated; those in order are compared in C, in ``test_kernel.py``."""
     arrays = contents()
     changed = 0
     for kernel in map(random_kernel, range(1, 60)):
-        if reassociate and not may_round(kernel):
-            continue
-        found = simplified(kernel, reassociate=reassociate)
+        found = simplified(kernel, reassociate=True)
         changed += any(a.over != b.over for a, b in zip(kernel.stores, found.stores, strict=True))
         want = kernel.reference({b.name: arrays[b.name] for b in kernel.inputs})
         values = found.reference({b.name: arrays[b.name].ravel() for b in found.inputs})
         for name, value in want.items():
             assert np.array_equal(values[name], value.ravel()), (kernel.name, name)
-    assert changed > 5
+    assert changed > 10
