@@ -633,8 +633,6 @@ class _Search:
     def _abandoned(self, shared: int, ways: Sequence[_Way]) -> bool:
         """Change the choices ``ways`` so that none needs ``shared``, if the total falls; return whether it did."""
         ways = [(c, operand) for c, operand in ways if self.uses[c] and operand in self.choice[c][2]]
-        if not self._may_pay(ways):
-            return False
         total = self.total
         undo: list[tuple[int, Node, int]] = []
         left = [c for c, _ in ways]
@@ -676,27 +674,6 @@ class _Search:
         if self.uses[c]:
             self._take_cheapest(c, lambda node: user in node[2])
         return self._kept(undo, total)
-
-    def _may_pay(self, ways: Sequence[_Way]) -> bool:
-        """Whether nodes without these operands may cost less than giving up the nodes with them frees."""
-        needed, paid = self.needed, self.paid
-        # two uses may lead to one class, by one operand or by two
-        given_up: dict[int, set[int]] = defaultdict(set)
-        for c, operand in ways:
-            given_up[c].add(operand)
-        freed = sum([paid[c] + self._release(self.choice[c][2]) for c in given_up])
-        least, have_others = 0, True
-        for c, operands in given_up.items():
-            others = [
-                price + sum([paid[a] for a in {*node[2]} - needed])
-                for node, price in zip(self.graph.classes[c], self.prices[c], strict=True)
-                if operands.isdisjoint(node[2]) and all(map(paid.__contains__, node[2]))
-            ]
-            least += min(others, default=0)
-            have_others &= bool(others)
-        for c in given_up:
-            self._take(self.choice[c][2])
-        return have_others and least < freed
 
     def _do_without(self, c: int, operand: int, shared: int, left: Collection[int]) -> bool:
         """Choose the cheapest alternative of ``c`` without ``operand``; return whether there is one.
