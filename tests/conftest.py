@@ -3,12 +3,14 @@
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from eqsat.cli import main as cli
 from eqsat.optimizer.front import DEFAULT_BUDGET
 
-settings.register_profile("eqsat", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "eqsat", deadline=None, derandomize=True, print_blob=True, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("eqsat")
 
 # what is told no budget is to be answered the same on a busy machine

@@ -92,7 +92,7 @@ def two_sums(draw: st.DrawFn) -> Expr:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(two_sums())
 def test_random_ranges(term):
     result = optimize(term, budget=Budget(nodes=600, seconds=5))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import bool_expressions, expressions, grid
 
@@ -66,13 +66,13 @@ def agree(cases: list[Case], well_defined: bool = True) -> None:
             assert np.array_equal(np.broadcast_to(expected, called.shape), called), kernel.source
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12)
 @given(st.lists(expressions() | bool_expressions(), min_size=8, max_size=24))
 def test_random_expressions_equal_their_evaluation(cases: list[Case]) -> None:
     agree(cases)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6)
 @given(st.lists(expressions(zero_divisors=True) | bool_expressions(zero_divisors=True), min_size=8, max_size=24))
 def test_random_zero_divisors_do_not_trap(cases: list[Case]) -> None:
     with np.errstate(all="ignore"):

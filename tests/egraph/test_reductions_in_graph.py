@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from alone import saturated as saturate
 from audited import unequal_nodes
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from reductions import loop_nests, reduction_terms
 
@@ -138,7 +138,7 @@ def test_an_index_that_has_one_value_is_still_an_index():
 
 
 @given(reduction_terms(), st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 def test_random_reductions_keep_their_value(drawn, theory):
     term, _ = drawn
     try:
@@ -153,7 +153,7 @@ def test_random_reductions_keep_their_value(drawn, theory):
 
 
 @given(loop_nests(), st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 def test_random_loop_nests_keep_their_value(term, theory):
     result = optimize(term, theory=theory, budget=Budget(nodes=1000, seconds=3))
     assert result.check().equal, (str(term), str(result.expr))
@@ -161,13 +161,13 @@ def test_random_loop_nests_keep_their_value(term, theory):
 
 
 @given(loop_nests())
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10)
 def test_all_nodes_of_random_loop_nests_have_the_values_of_their_classes(term):
     assert not saturated(term, nodes=300)[1]
 
 
 @given(reduction_terms())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 def test_all_nodes_of_random_graphs_have_the_values_of_their_classes(drawn):
     term, _ = drawn
     divisors = [t.args[1] for t in topological([term]) if t.op in ("floordiv", "mod")]

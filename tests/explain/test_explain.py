@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from corpora import HAND, SAMPLE, cases
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from index_terms import index_terms
 from reductions import reduction_terms
 
@@ -425,7 +425,7 @@ def test_what_no_rule_about_reductions_reaches_is_a_coarse_step():
         assert optimize(parse(text, names)).explain().steps
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 @given(reduction_terms())
 def test_random_reductions_are_derived(case):
     try:

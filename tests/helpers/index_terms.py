@@ -14,32 +14,10 @@ from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 
 _COEFFICIENTS = st.sampled_from([1, 1, 1, -1, 2, 3, 4, 5, 6, 8, 9, 12, -2, -3, -4])
 _DIVISORS = st.sampled_from([2, 3, 4, 5, 6, 7, 8, 12, 24, -3, -4])
-_KINDS = [
-    "//",
-    "//",
-    "%",
-    "%",
-    "+",
-    "tdiv",
-    "tmod",
-    "where",
-    "where",
-    "min",
-    "max",
-    "*",
-    "variable //",
-    "variable //",
-    "variable %",
-    "variable %",
-    "guarded //",
-    "guarded //",
-    "multiple //",
-    "two periods //",
-    "two periods %",
-    "condition",
-    "condition",
-    "condition",
-]
+#: How often each kind of operation is drawn.
+_WEIGHTS = {"//": 2, "%": 2, "+": 1, "tdiv": 1, "tmod": 1, "where": 2, "min": 1, "max": 1, "*": 1}
+_WEIGHTS |= {"variable //": 2, "variable %": 2, "guarded //": 2, "multiple //": 1}
+_WEIGHTS |= {"two periods //": 1, "two periods %": 1, "condition": 3}
 
 
 @st.composite
@@ -95,7 +73,7 @@ def index_programs(draw: st.DrawFn, steps: int = 6) -> tuple[list[Expr], list[Ex
     terms, conditions = draw(index_variables()), []
     for _ in range(draw(st.integers(2, steps))):
         total = draw(_sums(terms))
-        kind = draw(st.sampled_from(_KINDS))
+        kind = draw(st.sampled_from([kind for kind, times in _WEIGHTS.items() for _ in range(times)]))
         other = draw(st.sampled_from(terms))
         match kind:
             case "condition":

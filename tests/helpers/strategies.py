@@ -6,6 +6,7 @@ every operator of the language occurs. Ranges and literals are small or close to
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -110,8 +111,9 @@ def expressions(
     zero_divisors: bool = False,
     max_points: int = 512,
     guarded: bool = True,
+    conditions: bool = False,
 ) -> tuple[Expr, list[Expr]]:
-    """A random integer expression and its variables, sorted by name.
+    """A random expression and its variables, sorted by name.
 
     Parameters
     ----------
@@ -125,23 +127,14 @@ def expressions(
         The most points of the domain.
     guarded : bool
         Whether divisions by what may be 0 occur in the branches of selections that keep them from being evaluated.
+    conditions : bool
+        Whether it is a condition, not an integer.
     """
-    integers, _ = draw(_grown(max_leaves, within, zero_divisors, max_points, guarded))
-    return integers[-1], variables(integers[-1:])
+    found = draw(_grown(max_leaves, within, zero_divisors, max_points, guarded))[conditions]
+    return found[-1], variables(found[-1:])
 
 
-@st.composite
-def bool_expressions(
-    draw: st.DrawFn,
-    max_leaves: int = 12,
-    within: tuple[int, int] = FITS_I64,
-    zero_divisors: bool = False,
-    max_points: int = 512,
-    guarded: bool = True,
-) -> tuple[Expr, list[Expr]]:
-    """A random condition and its variables; the parameters are those of :func:`expressions`."""
-    _, conditions = draw(_grown(max_leaves, within, zero_divisors, max_points, guarded))
-    return conditions[-1], variables(conditions[-1:])
+bool_expressions = partial(expressions, conditions=True)
 
 
 def grid(domain: list[Expr]) -> dict[str, NDArray[np.int64]]:

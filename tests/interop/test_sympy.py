@@ -475,7 +475,7 @@ def grown(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @given(st.lists(st.recursive(numbers, grown, max_leaves=8), min_size=1, max_size=2))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_random_expressions(exprs):
     reading = from_sympy(exprs)
     found = simplify(exprs, budget=SMALL)

@@ -329,7 +329,7 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(INTEGERS, st.none() | CONDITIONS), min_size=1, max_size=3))
 def test_any_indices_are_equal_wherever_their_gates_hold(drawn):
     places = [index if gate is None else gate.where(index, UOp.const(Invalid)) for index, gate in drawn]

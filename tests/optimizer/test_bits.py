@@ -205,7 +205,7 @@ def test_normal_forms_have_the_same_values_where_facts_hold(drawn, low, extent):
     assert np.array_equal(*np.broadcast_arrays(*evaluate([term, theory.simplify(term)], points)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(of_bits())
 def test_answers_have_the_same_values(drawn):
     term, inputs = drawn
@@ -216,7 +216,7 @@ def test_answers_have_the_same_values(drawn):
     assert same(alone.expr, term, inputs)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.lists(of_bits(), min_size=8, max_size=12))
 def test_c_has_the_same_values(drawn):
     kernels = compile_many([[term] for term, _ in drawn], [inputs for _, inputs in drawn])

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from audited import unequal_nodes
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from reductions import loop_nests, reduction_terms
 
@@ -40,13 +40,13 @@ def unequal(term: Expr) -> list[object]:
 
 
 @given(loop_nests())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 def test_all_nodes_of_random_loop_nests_have_the_values_of_their_classes(term):
     assert not unequal(term)
 
 
 @given(reduction_terms())
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20)
 def test_all_nodes_of_random_reductions_have_the_values_of_their_classes(drawn):
     term, _ = drawn
     divisors = [t.args[1] for t in topological([term]) if t.op in ("floordiv", "mod")]

@@ -108,7 +108,7 @@ facts = st.lists(unbounded_expressions(5).filter(lambda term: term.is_bool), max
 
 @pytest.mark.usefixtures("_finite_forms")
 @given(unbounded_expressions(), facts, st.sampled_from(WAYS))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_random_terms(term, facts, options):
     try:
         variables([term, *facts])
@@ -120,7 +120,7 @@ def test_random_terms(term, facts, options):
 
 @pytest.mark.usefixtures("_finite_forms")
 @given(index_terms(), st.lists(st.booleans(), min_size=6, max_size=6), st.sampled_from(WAYS[:4]))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_random_index_terms(terms, ended, options):
     ends = [
         (v.vmin if below else None, v.vmax if above else None)

@@ -159,7 +159,7 @@ def test_the_default_refuses():
 
 
 @given(expressions(8, zero_divisors=True, max_points=40), expressions(8, zero_divisors=True, max_points=40), st.data())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_equal_where_the_input_is_defined(one, other, data):
     try:
         roots = [one[0], other[0]] if variables([one[0], other[0]]) else [one[0]]

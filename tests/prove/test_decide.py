@@ -8,7 +8,7 @@ from operator import and_
 
 import pytest
 from corpora import HAND, SEEDS, cases
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_terms import index_terms
 from strategies import bool_expressions
@@ -204,7 +204,7 @@ def test_a_quotient_by_zero_may_be_anything():
 
 # what is said is true
 
-quickly = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quickly = settings(max_examples=60)
 
 
 @pytest.fixture

@@ -203,7 +203,7 @@ def quotients(depth: int) -> st.SearchStrategy[Expr]:
     return terms
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(quotients(2), min_size=1, max_size=4), st.integers(1, 40))
 def test_every_guess_is_true(terms: list[Expr], limit: int) -> None:
     fact = NAMES["i"] < limit
@@ -215,7 +215,7 @@ def test_every_guess_is_true(terms: list[Expr], limit: int) -> None:
         assert len(variables([conjecture.before, conjecture.after])) <= 4
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(quotients(2), min_size=1, max_size=3))
 def test_learning_keeps_normal_forms_equal(terms: list[Expr]) -> None:
     theory = LinearArithmetic()

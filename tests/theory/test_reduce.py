@@ -8,7 +8,7 @@ from operator import add
 import numpy as np
 import pytest
 from corpora import SEEDS, cases
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from reductions import reduction_terms
 
 from eqsat.extract import Latency
@@ -306,7 +306,7 @@ def test_costs_count_the_steps_of_a_loop():
 
 
 @given(reduction_terms())
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60)
 def test_random_reductions_keep_their_value(drawn):
     term, _ = drawn
     try:
@@ -320,7 +320,7 @@ def test_random_reductions_keep_their_value(drawn):
 
 
 @given(reduction_terms())
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100)
 def test_random_normal_forms_keep_their_value(drawn):
     term, _ = drawn
     assert check_equal([term], [LinearArithmetic().simplify(term)]).equal
