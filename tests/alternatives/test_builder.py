@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import prod
-from typing import cast
 
 import numpy as np
 import pytest
@@ -21,13 +20,14 @@ from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.partial_sums import LinearPrograms, share_sums
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.tables import Tables
-from eqsat.extract import Choice, Latency, Node, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract import Choice, Latency, OpCount, Priced, dag, reachable, total_cost, tree
 from eqsat.extract.select import ProductPrices, needed
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, shift_amount, var
+from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.sampling import all_hold
+from eqsat.lang.terms import term_of_node
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import divisors, topological, variables
 from eqsat.optimizer.front import optimize
@@ -62,21 +62,6 @@ def class_terms(builder: Builder) -> dict[int, Expr]:
     return {c: to_expr(v) if isinstance(v, LinearForm) else v for c, v in enumerate(builder.values)}
 
 
-def node_term(builder: Builder, terms: dict[int, Expr], node: Node) -> Expr:
-    """What a node computes from the normal forms of its operands."""
-    op, value, args = node
-    if op == "sum":
-        constant, coefficients = cast(tuple[int, tuple[int, ...]], value)
-        total: Expr = const(constant)
-        for operand, coefficient in zip(args, coefficients, strict=True):
-            total = total + terms[operand] * coefficient
-        return total
-    if args:
-        operands = [terms[a] for a in args]
-        return make(op, *operands[:-1], shift_amount(operands[-1]) if op in ("shl", "shr") else operands[-1])
-    return builder.leaves[str(value)] if op == "var" else const(cast(int, value))
-
-
 def assert_equal_values(left: Sequence[Expr], right: Sequence[Expr], facts: Sequence[Expr] = ()) -> None:
     """Compare two lists of terms at every point at which the facts hold."""
     points = grid(variables([*left, *right, *facts]) or [var("i", 0, 0)])
@@ -105,7 +90,7 @@ def assert_sound(roots: Sequence[Expr], facts: Sequence[Expr] = ()) -> Builder:
     terms = class_terms(builder)
     everywhere: list[tuple[Expr, Expr]] = []
     for c, nodes in builder.graph.classes.items():
-        pairs = [(terms[c], node_term(builder, terms, node)) for node in nodes]
+        pairs = [(terms[c], term_of_node(node, [terms[a] for a in node[2]], builder.leaves)) for node in nodes]
         if builder.classes.may_be_undefined(c):
             left, right = zip(*pairs, strict=True)
             assert_equal_values(left, right, [*facts, *nonzero_divisors([*left, *right])])

@@ -10,7 +10,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
-from eqsat.extract.graph import EGraph
+from eqsat.extract.graph import EQUALITY, EGraph, united
 from eqsat.lang.expr import Expr
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.traversal import buffers, topological, variables
@@ -34,32 +34,10 @@ class Found:
     def graph(self) -> EGraph:
         return self.builder.graph
 
-    def home(self) -> dict[int, int]:
-        """For each class the least of those that are known to equal it: they have a node in common, or are linked."""
-        parent = {c: c for c in self.graph.classes}
-
-        def find(c: int) -> int:
-            while parent[c] != c:
-                c = parent[c]
-            return c
-
-        for _ in range(len(parent)):
-            before, owner = dict(parent), {}
-            for c, nodes in self.graph.classes.items():
-                for op, payload, operands in nodes:
-                    if op == "sum" and payload == (0, (1,)):
-                        other = find(operands[0])
-                    else:
-                        other = owner.setdefault((op, payload, tuple(map(find, operands))), find(c))
-                    one, two = sorted((find(c), find(other)))
-                    parent[two] = one
-            if parent == before:
-                break
-        return {c: find(c) for c in parent}
-
     def are_one(self, one: int = 0, other: int = 1) -> bool:
-        """Whether two roots, given by their places, are in one class."""
-        home = self.home()
+        """Whether two roots, given by their places, are in one class: they have a node in common, or are linked."""
+        nodes = [(c, node) for c, own in self.graph.classes.items() for node in own]
+        home = united(self.graph, [(c, node[2][0]) for c, node in nodes if node[:2] == EQUALITY])[1]
         return home[self.roots[one]] == home[self.roots[other]]
 
 

@@ -17,7 +17,7 @@ from eqsat.lang.costs import LATENCY
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, make, var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.terms import terms_of, written_sum
+from eqsat.lang.terms import term_of_node, terms_of
 from eqsat.lang.traversal import is_index, topological
 
 #: The number of random points.
@@ -33,14 +33,6 @@ def freed(term: Expr, bound: frozenset[Expr] = frozenset()) -> Expr:
         body, index, low, high = term.args
         return make(term.op, freed(body, bound | {index}), index, freed(low, bound), freed(high, bound))
     return make(term.op, *[freed(a, bound) for a in term.args]) if term.args else term
-
-
-def of_node(op: str, payload: Any, operands: list[Expr]) -> Expr:
-    """The term of a node."""
-    if op != "sum":
-        return make(op, *operands)
-    constant, coefficients = payload
-    return written_sum(list(zip(operands, coefficients, strict=True)), constant)
 
 
 def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -> list[tuple[str, str, dict[str, int]]]:
@@ -77,17 +69,17 @@ def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -
     found = []
     for c, nodes in graph.classes.items():
         of_class = None
-        for op, payload, args in nodes:
-            if c not in terms or not args or not all(a in terms for a in args):
+        for node in nodes:
+            if c not in terms or not node[2] or not all(a in terms for a in node[2]):
                 continue
             try:
-                node = of_node(op, payload, [terms[a] for a in args])
+                term = term_of_node(node, [terms[a] for a in node[2]], variables)
             except ValueError:
                 continue
             of_class = values(terms[c]) if of_class is None else of_class
-            for place in np.flatnonzero(values(node) != of_class):
+            for place in np.flatnonzero(values(term) != of_class):
                 point = {name: int(at[place]) for name, at in points.items()}
-                if is_defined(terms[c], point) and is_defined(node, point):
-                    found.append((str(terms[c]), str(node), point))
+                if is_defined(terms[c], point) and is_defined(term, point):
+                    found.append((str(terms[c]), str(term), point))
                     break
     return found

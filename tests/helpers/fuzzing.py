@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import cycle, product
+from math import prod
 from operator import add, and_, mul, or_, sub
 from pathlib import Path
 from typing import Any
@@ -78,18 +79,6 @@ class _Lazily(ast.NodeTransformer):
         return call
 
 
-def _truncated(x: int, y: int) -> int:
-    quotient = abs(x) // abs(y)
-    return quotient if (x < 0) == (y < 0) else -quotient
-
-
-def _product(values: Iterator[int]) -> int:
-    total = 1
-    for value in values:
-        total *= value
-    return total
-
-
 class _Array:
     """An array that is as large as need be: any index has a value, some of them the ends of 32 bits."""
 
@@ -100,10 +89,10 @@ class _Array:
 
 MEANING: dict[str, Any] = {
     "A": _Array(),
-    "tdiv": _truncated,
-    "tmod": lambda x, y: x - y * _truncated(x, y),
+    "tdiv": mlir_evaluator.truncated,
+    "tmod": lambda x, y: x - y * mlir_evaluator.truncated(x, y),
     "_sum": lambda f, low, high: sum(map(f, range(low, high))),
-    "_prod": lambda f, low, high: _product(map(f, range(low, high))),
+    "_prod": lambda f, low, high: prod(map(f, range(low, high))),
     "_max_over": lambda f, low, high: max(map(f, range(low, high)), default=-(2**31)),
     "_min_over": lambda f, low, high: min(map(f, range(low, high)), default=2**31 - 1),
 }
@@ -119,7 +108,7 @@ def program_of(term: Expr) -> Callable[[Mapping[str, int]], int]:
 def points_of(names: Sequence[Expr], source: random.Random, most: int) -> Iterator[dict[str, int]]:
     """Points of the domain: all, or corners and random ones."""
     ranges = [(v.value, v.vmin, v.vmax) for v in names]
-    size = _product(high - low + 1 for _, low, high in ranges)
+    size = prod(high - low + 1 for _, low, high in ranges)
     if size <= most:
         for point in product(*[range(low, high + 1) for _, low, high in ranges]):
             yield dict(zip([name for name, _, _ in ranges], point, strict=True))
@@ -621,7 +610,7 @@ def _step(x: Array, source: random.Random) -> tuple[str, Array]:
         case "broadcast" if rank < 4:
             text = f"broadcast(X), dimensions={_listed(range(1, rank + 1))}"
             return text, np.broadcast_to(x, (some([1, 2, 3]), *x.shape))
-    size = _product(iter(sizes))
+    size = prod(sizes)
     first = some([n for n in range(1, size + 1) if size % n == 0])
     shape = some([[size], [first, size // first], [1, size // first, first]])
     return "reshape(X)", x.reshape([*shape, x.shape[-1]])
@@ -635,7 +624,7 @@ def _read_by(of: IndexingMap, sizes: Sequence[int], operand: Sequence[int]) -> A
         point = dict(zip([str(v.value) for v in of.variables], values, strict=True))
         if all(condition(point) for condition in conditions):
             found[(*values[: len(of.dims)], *[result(point) for result in results])] = True
-    return found.reshape(_product(iter(sizes)), -1)
+    return found.reshape(prod(sizes), -1)
 
 
 def fuzz_chains(number: int, count: Counter[str]) -> None:
@@ -643,7 +632,7 @@ def fuzz_chains(number: int, count: Counter[str]) -> None:
     source = random.Random(number)
     for _ in range(10):
         sizes = [source.randint(1, 6) for _ in range(source.choice([1, 2, 2, 3]))]
-        x: Array = np.eye(_product(iter(sizes)), dtype=bool).reshape([*sizes, -1])
+        x: Array = np.eye(prod(sizes), dtype=bool).reshape([*sizes, -1])
         lines = ["zero = f32[] constant(0)", f"v0 = f32{sizes} parameter(0)"]
         for n in range(source.randint(1, 6)):
             text, made = _step(x, source)
