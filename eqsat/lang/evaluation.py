@@ -224,7 +224,7 @@ class _Evaluation:
             if of_arg is None or (term.op in REDUCTIONS and not place):
                 continue
             at = of_arg.at
-            if term.op == "where" and place:
+            if term.op in ("where", "fwhere") and place:
                 chosen = results[term.args[0]]
                 at = at & (chosen if place == 1 else ~chosen)
             elif term.op in ("and", "or"):

@@ -58,7 +58,7 @@ def unsafe_divisions(
         seen.add((theory, term))
         if term.op in DIVISIONS and not _is_nonzero(term.args[1], theory):
             yield term, theory
-        if term.op == "where" and lazy:
+        if term.op in ("where", "fwhere") and lazy:
             branches = live_branches(term, theory)
             outside |= {known: (term.args[0], theory) for _, known in branches if known is not theory}
             stack += [(term.args[0], theory), *branches]

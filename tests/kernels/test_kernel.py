@@ -389,6 +389,15 @@ def test_the_reference_divides_only_for_what_is_stored():
         Kernel("all", [Store(out[x], 12 // x, [x])]).reference({})
 
 
+def test_the_reference_divides_only_in_the_branch_that_is_chosen():
+    x, given = var("x", 0, 3), {"A": np.arange(512, dtype="f4").reshape(16, 32)}
+    chosen = Kernel("some", [Store(buffer("Y", "f32", (4,))[x], where(x.ne(0), A[12 // x, 0], -1.0), [x])])
+    assert chosen.reference(given)["Y"].tolist() == [-1.0, 384.0, 192.0, 128.0]
+    other = Kernel("all", [Store(buffer("Y", "f32", (4,))[x], where(x.eq(0), A[12 // x, 0], -1.0), [x])])
+    with pytest.raises(ZeroDivisionError, match="'12//x' is needed where 'x' is 0"):
+        other.reference(given)
+
+
 def test_loops_at_the_ends_of_64_bits():
     least = -(2**63)
     first, last = var("v", least, least + 15), var("v", 2**63 - 16, 2**63 - 1)

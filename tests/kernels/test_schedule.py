@@ -305,6 +305,11 @@ def test_a_lane_may_divide_by_zero_where_that_is_not_chosen():
     assert (found[:, 0] == 7).all()
     with pytest.raises(ValueError, match="division by zero"):
         to_c(kernel(Store(store.target, b[I] // EIGHT, [I, EIGHT])), lanes=8)
+    x = buffer("X", "f32", (40,))
+    store = Store(buffer("Y", "f32", (40, 8))[I, EIGHT], where(EIGHT < 1, 7.0, x[I // EIGHT]), [I, EIGHT])
+    (found,) = eqsat.compile(kernel(store), lanes=8)(X=given.astype("f4")).values()
+    np.testing.assert_array_equal(found[:, 1:], given[np.arange(40)[:, None] // np.arange(1, 8)])
+    assert (found[:, 0] == 7).all()
 
 
 def test_what_lanes_leave_of_a_row_and_what_has_no_row():
