@@ -40,6 +40,7 @@ from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seco
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
+from eqsat.theory.definedness import suspects, unsafe_divisions
 from eqsat.theory.forms import Value, atom_form
 from eqsat.theory.linear import LinearArithmetic
 
@@ -407,6 +408,10 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     roots = dict.fromkeys(parts) if rounded else [body]
     # the indices of reductions around are free variables in the nest
     nest = Nest(axes, [substitute([t], {index: as_free(index) for index in indices_around(t)})[0] for t in roots])
+    suspected = suspects(topological(nest.roots))
+    if any(unsafe_divisions(nest.roots, suspected, [LinearArithmetic()] * len(nest.roots))):
+        # only what is around the term keeps a divisor from zero, which the nest does not know
+        return term
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
 

@@ -19,6 +19,7 @@ from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, with_floats
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
+from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import (
     TRUE,
     Expr,
@@ -181,17 +182,22 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
         seconds = budget.until(end).seconds
         return in_cheapest_ranges(term, model, LIMITS.least_gain, seconds) if seconds else term
 
+    def fits(new: Expr, old: Expr) -> bool:
+        return not misfits([new]) or bool(misfits([old]))
+
     def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op not in REDUCTIONS:
             return None
         whole = make(term.op, *args)
         if not term.element:
             return in_cheapest(whole)
-        while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None:
+        while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None and fits(narrowed, whole):
             whole = narrowed
         if whole.op not in REDUCTIONS:
             return whole
-        whole = _out_of_the_loop(whole, reassociate)
+        outside = _out_of_the_loop(whole, reassociate)
+        # the number of steps may not fit 64 bits where each end of the range does
+        whole = outside if fits(outside, whole) else whole
         if whole.op in ("fmax_over", "fmin_over") or (reassociate and whole.op in REDUCTIONS):
             return in_cheapest(whole)
         return whole
@@ -204,7 +210,8 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
 def _narrowed(term: Expr) -> Expr | None:
     """A reduction of ``where(c, x, y)``, where ``y`` changes nothing, over the part of the range where ``c`` can hold.
 
-    ``None`` if the body is no such selection, or ``c`` does not bound the index.
+    ``None`` if the body is no such selection, or ``c`` does not bound the index. What bounds the index may not fit 64
+    bits, nor may the body there, where the index is outside of its range.
     """
     body, index, low, high = term.args
     if body.op != "fwhere" or with_floats(body.args[:1]):
@@ -341,7 +348,7 @@ class _Pieces:
             self._reach([y], context | {~condition: None})
         elif term.op in REDUCTIONS:
             body, index, low, high = term.args
-            inside = [low <= index, index < high] if low.args or high.args else []
+            inside = [low <= index, index < high] if not low.op == high.op == "const" else []
             self._reach([body], context | dict.fromkeys(inside))
             self._reach([low, high], context)
         else:

@@ -24,7 +24,19 @@ from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, var
-from eqsat.lang.functions import exp, log, max_over, maximum, min_over, minimum, prod_over, sqrt, sum_over, where
+from eqsat.lang.functions import (
+    exp,
+    log,
+    max_over,
+    maximum,
+    min_over,
+    minimum,
+    prod_over,
+    sqrt,
+    sum_over,
+    to_double,
+    where,
+)
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
@@ -360,6 +372,26 @@ def test_what_fits_64_bits_still_fits_when_optimised(store):
         assert np.array_equal(run(**given, **parameters)["OUT"], kernel.reference(given, **parameters)["OUT"])
 
 
+@pytest.mark.parametrize(
+    "term",
+    [
+        # the body for r = n would have 104 bits, n + 1 and the number of steps have 65
+        sum_over(where(R.eq(ANYWHERE), to_double(R * 2**40), 0.0), R, 0, 9),
+        sum_over(where(R <= ANYWHERE, DOUBLE[R % 16], 0.0), R, 0, 9),
+        max_over(where(R > ANYWHERE, DOUBLE[R % 16], -math.inf), R, 0, 9),
+        sum_over(DOUBLE[3], var("q", LEAST, 2**63 - 2), ANYWHERE, var("m", LEAST, 2**63 - 1)),
+    ],
+)
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_what_fits_64_bits_still_fits_over_fewer_steps(term: Expr, reassociate: bool):
+    kernel = Kernel("far", [Store(buffer("Y", "f64", (1,))[0], term)])
+    given = {b.name: np.arange(16.0) for b in kernel.inputs}
+    run = eqsat.compile(kernel, reassociate=reassociate)
+    for n, m, s in ((LEAST, LEAST + 9, 3), (5, 9, 0), (2**63 - 1, 5, 0)):
+        parameters = {str(v.value): {"n": n, "m": m, "s": s}[v.value] for v in kernel.parameters}
+        assert run(**given, **parameters)["Y"] == kernel.reference(given, **parameters)["Y"]
+
+
 @pytest.mark.parametrize("optimize", [False, True])
 def test_addresses_whose_literals_add_up_to_more_than_64_bits(optimize: bool) -> None:
     """One kernel has loops that could merge, one a loop and one a sum that could be taken in digits."""
@@ -396,6 +428,27 @@ def test_the_reference_divides_only_in_the_branch_that_is_chosen():
     other = Kernel("all", [Store(buffer("Y", "f32", (4,))[x], where(x.eq(0), A[12 // x, 0], -1.0), [x])])
     with pytest.raises(ZeroDivisionError, match="'12//x' is needed where 'x' is 0"):
         other.reference(given)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        # the range of a reduction keeps the divisor from zero, a branch around it or around the load does
+        sum_over(A[12 // (SMALL - R) % 16, 0], R, 0, SMALL),
+        max_over(where(SMALL > 0, A[R // 4 % 16, (R % 4 + 12 // SMALL) % 32], 0.0), R, 0, 32),
+        where(SMALL > 0, sum_over(A[R // 4 % 16, (R % 4 + 12 // SMALL) % 32], R, 0, 32), -1.0),
+        where(SMALL > 0, max_over(A[R // 4 % 16, (R % 4 + 12 // SMALL) % 32], R, 0, 32), -1.0),
+        where(SMALL > 0, sum_over(N[R // 4 % 16] % 9 * (R % 4) * (12 // SMALL), R, 0, 32), -1),
+    ],
+)
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_what_is_around_a_division_keeps_its_divisor_from_zero(value: Expr, reassociate: bool):
+    kernel = Kernel("guarded", [Store(buffer("Y", "f64", (1,))[0], value)])
+    contents = {"A": np.arange(512, dtype="f4").reshape(16, 32), "N": np.arange(16, dtype="i4")}
+    given = {b.name: contents[b.name] for b in kernel.inputs}
+    run = eqsat.compile(kernel, reassociate=reassociate)
+    for s in (0, 1, 5, 9):
+        assert run(**given, s=s)["Y"] == kernel.reference(given, s=s)["Y"]
 
 
 def test_loops_at_the_ends_of_64_bits():
