@@ -556,11 +556,11 @@ class Writer:
         return self.call(helper, self.widths[term], self.code[term.args[0]].text, self.divisor(term).text)
 
     def divisor(self, term: Expr) -> Code:
-        """The divisor of ``term``, with 1 or -1, whichever its range holds, in place of 0."""
+        """The divisor of ``term``, with 1 in place of 0, or with -1 if only that is in its range."""
         y = term.args[1]
         if not may_divide_by_zero(term):
             return self.code[y]
-        return self.call("nonzero", self.widths[term], self.code[y].text, "1" if y.vmax > 0 else "-1")
+        return self.call("nonzero", self.widths[term], self.code[y].text, "-1" if y.vmin < 0 == y.vmax else "1")
 
     def shift_left(self, term: Expr) -> Code:
         x, y = term.args

@@ -252,7 +252,9 @@ def _selected_product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
                 part if _is_literal(part, 0) else other if _is_literal(part, 1) else make("fmul", part, other)
                 for part in one.args[1:]
             ]
-            return make("fwhere", one.args[0], *scaled)
+            found = make("fwhere", one.args[0], *scaled)
+            # literals take the type of the other factor, in which the product would be rounded
+            return found if found.element == make("fmul", *args).element else None
     return None
 
 
@@ -272,7 +274,8 @@ def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
             x, y = body.args
             if not mentions(y, index):
                 x, y = y, x
-            if not mentions(x, index):
+            # the sum of narrower factors would be rounded to their type
+            if not mentions(x, index) and y.element == body.element:
                 return make("fmul", x, outside(y))
         return make("fsum_over", body, index, low, high)
 

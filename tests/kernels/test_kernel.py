@@ -47,6 +47,7 @@ N = buffer("N", "i32", (16,))
 SHIFT = buffer("SHIFT", "i32", (16,))
 SHORT = buffer("N", "i32", (8,))
 DOUBLE = buffer("DOUBLE", "f64", (16,))
+ROW = buffer("ROW", "f32", (32,))
 U = var("u", 0, None)
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
 ADDED = Kernel("added", [Store(OUT[I], I + var("p", 0, 9), [I])])
@@ -1063,6 +1064,13 @@ def test_an_index_whose_only_value_is_zero_divides_nothing():
     assert ran.tolist() == [i % 4 * 2 for i in range(9)]
 
 
+def test_what_is_never_chosen_divides_by_1_where_the_divisor_is_always_zero():
+    x, r = var("x", -(2**31), 0), var("r", 0, 1)
+    value = sum_over(where(r > 0, x // r * (x // r) % 7, 0), r, 0, 1)
+    # the quotient has a name, so it is computed, and -2**31 / -1 overflows
+    assert "nonzero_i32(r1, 1)" in to_c(flattened(Kernel("k", [Store(OUT[0], value)])))
+
+
 def test_no_store_uses_the_loop_of_another():
     p, k, m = var("p", 0, 9), var("k", 0, 3), var("m", 0, 3)
     x, y, z = buffer("X", "i32", (300,)), buffer("Y", "i32", (4,)), buffer("Z", "i32", (4,))
@@ -1106,6 +1114,23 @@ def test_strips_between_have_no_tests_and_large_arrays_none_at_all():
     i, j, r = var("i", 0, 63), var("j", 0, 2047), var("r", 0, 63)
     large = Kernel("large", [Store(c[i, j], sum_over(a[i, r] * b[r, j], r, 0, 64), [i, j])])
     assert "float acc" not in to_c(optimized(large))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        to_double(where(SMALL > 0, 1, 0)) * ROW[1] * ROW[1],
+        where(SMALL > 0, np.float64(3), 0.0) * ROW[1] * ROW[1],
+        sum_over(to_double(where(R < SMALL, 1, 0)) * ROW[R], R, 0, 9),
+        sum_over(DOUBLE[SMALL] * ROW[R], R, 0, 9),
+        sum_over(ROW[R] * (ROW[2] * DOUBLE[SMALL]), R, 0, 9),
+    ],
+)
+def test_what_is_rounded_to_f64_still_is_in_another_order(value: Expr):
+    kernel = Kernel("precise", [Store(buffer("Y", "f64", (1,))[0], value)])
+    contents = {"DOUBLE": np.ones(16), "ROW": np.array([2**24, *[1 + 2**-20] * 31], "f4")}
+    given = {b.name: contents[b.name] for b in kernel.inputs}
+    assert eqsat.compile(kernel, reassociate=True)(**given, s=9)["Y"] == kernel.reference(given, s=9)["Y"]
 
 
 def test_sums_are_reassociated_only_where_it_pays():
