@@ -373,7 +373,7 @@ class Writer:
     def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
         self.name = name
         self.order = order
-        self.widths = widths([*roots, *order])
+        self.widths = widths([*order, *roots])
         self.helpers: set[tuple[str, int]] = set()
         self.names: set[str] = {name}
         self.code: dict[Expr, Code] = {}

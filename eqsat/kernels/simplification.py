@@ -8,7 +8,8 @@ floating-point values keep their operations and the order of their sums, unless 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from math import prod
 
@@ -27,6 +28,8 @@ from eqsat.lang.expr import (
     any_var,
     as_float,
     as_free,
+    bounds_text,
+    brief,
     const,
     instantiate,
     make,
@@ -41,6 +44,7 @@ from eqsat.lang.traversal import array_of, extent, index_level, indices_around, 
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after
+from eqsat.theory.definedness import suspects, unsafe_divisions
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import equated, solved_for
@@ -83,7 +87,7 @@ def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KER
             found = simplified(apart, reassociate=reassociate, budget=budget.until(end))
         return found if time.perf_counter() > end else arranged(found)
 
-    with late_after(end):
+    with late_after(end), _naming_zero_divisors(kernel):
         start = split(flattened(kernel))
         in_order = simplest(False, budget.ends(1 / 2) if reassociate else end)
         return min([simplest(True, end), in_order], key=_divisions_in_sums) if reassociate else in_order
@@ -126,18 +130,39 @@ def simplified(
     cost = model_of(cost)
     require(budget, Budget, "a budget")
     end, for_loops = budget.ends(), budget.ends(FOR_LOOPS)
-    flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(flat_store, kernel.stores)]
-    taken = kernel.names
-    flat = [
-        s
-        for _, nest in groupby(flat, key=lambda s: s.over)
-        for s in _in_cheapest_loops(list(nest), cost, taken, budget.until(for_loops))
-    ]
-    pieces = _Pieces(flat)
-    loops = pieces.loops()
-    model = LoopAware(loops, cost) if loops else cost
-    result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget.until(end))
+    with _naming_zero_divisors(kernel):
+        flat = [_collapsed(s, reassociate, cost, budget.until(for_loops)) for s in map(flat_store, kernel.stores)]
+        taken = kernel.names
+        flat = [
+            s
+            for _, nest in groupby(flat, key=lambda s: s.over)
+            for s in _in_cheapest_loops(list(nest), cost, taken, budget.until(for_loops))
+        ]
+        pieces = _Pieces(flat)
+        loops = pieces.loops()
+        model = LoopAware(loops, cost) if loops else cost
+        result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget.until(end))
     return Kernel(kernel.name, pieces.joined(result.exprs))
+
+
+@contextmanager
+def _naming_zero_divisors(kernel: Kernel) -> Iterator[None]:
+    """If a kernel is refused for a divisor that may be zero, say so by the names of the kernel, with its remedies."""
+    try:
+        yield
+    except ValueError:
+        pieces, theory = _Pieces(flattened(kernel).stores), LinearArithmetic()
+        contexts = [theory if gate is None else theory.assuming(theory.condition(gate)) for gate in pieces.gates]
+        given = {image: term for term, image in pieces.images.items()}
+        for division, _ in unsafe_divisions(pieces.terms, suspects(topological(pieces.terms)), contexts):
+            (division,) = replaced([division], given)
+            divisor = division.args[1]
+            raise ValueError(
+                f"the divisor {brief(divisor)!r} of {brief(division)!r} in kernel {kernel.name!r} may be zero: "
+                f"its range is {bounds_text(divisor.vmin, divisor.vmax)}; narrow it or write "
+                f"where({brief(divisor)} != 0, {brief(division)}, 0)"
+            ) from None
+        raise
 
 
 def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], budget: Budget) -> list[Store]:

@@ -18,6 +18,7 @@ from random_kernels import contents, random_kernel, run_in_c
 
 import eqsat
 from eqsat.codegen.nests import to_c
+from eqsat.codegen.programs import Program
 from eqsat.codegen.trusted import with_tests
 from eqsat.extract import OpCount
 from eqsat.kernels.kernel import Kernel, Store, flattened
@@ -52,6 +53,11 @@ U = var("u", 0, None)
 OUT, OUTER = buffer("OUT", "i32", (16,)), buffer("out", "i32", (16,))
 ADDED = Kernel("added", [Store(OUT[I], I + var("p", 0, 9), [I])])
 TWICE = Kernel("twice", [Store(OUT[I], N[I] % 9 * 2, [I], True)])
+
+
+def compile_one(value: Expr) -> Program:
+    """A kernel that stores ``value`` to elements of f32."""
+    return eqsat.compile(Kernel("k", [Store(buffer("Y", "f32", (16,))[I], value, [I])]))
 
 
 REFUSED = [
@@ -105,6 +111,11 @@ REFUSED = [
     (lambda: Store(OUT[0], var("w", 0, 10**5000)), ValueError, r"'w' has range \[0, 0x31e2.*\.\.\.\], which i32, the"),
     (lambda: Store(OUT[var("w", 0, 10**5000)], 0), ValueError, r"has range \[0, 0x31e2.*\.\.\.\], but axis 0 has ext"),
     (lambda: Kernel("k", [Store(OUT[0], sum_over(I, I, 0, 9).args[0])]), ValueError, "'r1' has 'r1', the index of no"),
+    (lambda: compile_one(sum_over(A[0, R], R, 0, U)), ValueError, "'u' has range .* holds: give bounds to 'u'"),
+    (lambda: compile_one(A[9 // var("d", 0, 9), 0]), ValueError, r"where\(d != 0, 9//d, 0\)"),
+    (lambda: compile_one(sum_over(A[9 // (5 - R), 0], R, 0, 9)), ValueError,
+     r"the divisor '5 - r1' of '9//\(5 - r1\)' in kernel 'k' may be zero: its range is \[-3, 5\]; narrow it or write"),
+    (lambda: compile_one(max_over(A[R // 4 % 16, 9 // (R % 4 - I % 2)], R, 0, 32)), ValueError, "'r1%4 - i%2' of"),
 ]  # fmt: skip
 
 
