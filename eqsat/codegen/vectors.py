@@ -17,7 +17,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Store
 from eqsat.lang.expr import TRUE, Expr, any_var, const, replaced
 from eqsat.lang.ops import Buffer
-from eqsat.lang.traversal import array_of, extent, has_reductions, topological
+from eqsat.lang.traversal import array_of, extent, has_reductions, may_divide_by_zero, topological
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import Work
 from eqsat.theory.definedness import settled
@@ -61,7 +61,8 @@ def contiguous_runs(
     # distances that depend on floating-point values are not asked about
     known = [d for d in distances if not any(t.element for t in topological([d]))]
     found = dict(zip(known, map((theory or LinearArithmetic()).simplify, known), strict=True))
-    unsure = [d for d, step in found.items() if step.op != "const"]
+    # nor are those that may divide by zero, as a lane may where its value is not chosen: they would be refused
+    unsure = [d for d, s in found.items() if s.op != "const" and not any(map(may_divide_by_zero, topological([d])))]
     if unsure and budget.seconds:
         found |= zip(unsure, optimize(unsure, budget=budget).exprs, strict=True)
     steps = [None, *map(found.get, distances)]

@@ -21,7 +21,7 @@ from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.schedule import arranged, in_digits, sharing_loops, split, writes_once
 from eqsat.kernels.simplification import optimized, simplified
 from eqsat.lang.expr import Expr, buffer, var
-from eqsat.lang.functions import max_over, sum_over, where
+from eqsat.lang.functions import max_over, minimum, sum_over, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import topological
 
@@ -310,6 +310,13 @@ def test_a_lane_may_divide_by_zero_where_that_is_not_chosen():
     (found,) = eqsat.compile(kernel(store), lanes=8)(X=given.astype("f4")).values()
     np.testing.assert_array_equal(found[:, 1:], given[np.arange(40)[:, None] // np.arange(1, 8)])
     assert (found[:, 0] == 7).all()
+
+
+def test_lanes_at_places_that_may_divide_by_zero_are_no_neighbours():
+    d, x, y, e = var("d", 0, 9), buffer("X", "f32", (40,)), buffer("Y", "f32", (4,)), var("e", 0, 3)
+    program = eqsat.compile(kernel(Store(y[e], where(d > 0, x[minimum(39, (e + 7) // d)], -1.0), [e])), lanes=4)
+    for divisor, places in ((0, [-1] * 4), (1, [7, 8, 9, 10]), (3, [2, 2, 3, 3])):
+        assert program(X=np.arange(40, dtype="f4"), d=divisor)["Y"].tolist() == places
 
 
 def test_what_lanes_leave_of_a_row_and_what_has_no_row():
