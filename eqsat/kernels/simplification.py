@@ -313,6 +313,24 @@ def _is_literal(term: Expr, value: float) -> bool:
     return term.op == "float" and term.value == value
 
 
+def _operands_in_context(term: Expr, context: dict[Expr, None]) -> list[tuple[Expr, dict[Expr, None]]]:
+    """The operands of a term that is evaluated where the conditions of ``context`` hold, each with those around it."""
+    if term.op in ("where", "fwhere"):
+        condition, x, y = term.args
+        return [(condition, context), (x, context | {condition: None}), (y, context | {~condition: None})]
+    if term.op in REDUCTIONS:
+        body, index, low, high = term.args
+        inside = [low <= index, index < high] if not low.op == high.op == "const" else []
+        return [(body, context | dict.fromkeys(inside)), (low, context), (high, context)]
+    return [(a, context) for a in term.args if a.op != "buffer"]
+
+
+def _note(contexts: dict[Expr, dict[Expr, None]], uses: Iterable[tuple[Expr, Mapping[Expr, None]]]) -> None:
+    """Keep of each term's conditions those of all its uses."""
+    for term, context in uses:
+        contexts[term] = {c: None for c in contexts.get(term, context) if c in context}
+
+
 class _Pieces:
     """The addresses, conditions and integers of stores as roots for one optimisation, and the way back.
 
@@ -332,8 +350,8 @@ class _Pieces:
         # per name of an unknown array, the comparison that its elements stand for, and the indices in that
         self.hidden: dict[str, tuple[Expr, list[Expr]]] = {}
         for s in stores:
-            self._reach([s.target.args[1], s.value], {} if s.when is TRUE else {s.when: None})
-            self._reach([s.when], {})
+            around: dict[Expr, None] = {} if s.when is TRUE else {s.when: None}
+            _note(self.contexts, [(s.target.args[1], around), (s.value, around), (s.when, {})])
         # users come before what they use, so a context is complete when it is passed on
         for term in self.order[::-1]:
             if term in self.contexts:
@@ -344,8 +362,8 @@ class _Pieces:
         rounded = with_floats(conditions)
         known = [c for c in conditions if c not in rounded]
         facts = dict(zip(known, substitute(known, self.images), strict=True))
-        around = [[facts[c] for c in self.contexts[piece] if c in facts] for piece in self.pieces]
-        self.gates = [all_of(conditions) if conditions else None for conditions in around]
+        gates = [[facts[c] for c in self.contexts[piece] if c in facts] for piece in self.pieces]
+        self.gates = [all_of(conditions) if conditions else None for conditions in gates]
 
     def loops(self) -> dict[str, int]:
         """How often each loop runs, outermost first; none if the stores do not share theirs."""
@@ -356,31 +374,24 @@ class _Pieces:
         nest = [*over, *[self.images[t] for t in indices]]
         return {str(v.value): extent(v) for v in nest}
 
-    def _reach(self, terms: Iterable[Expr], context: Mapping[Expr, None]) -> None:
-        """Note that ``terms`` are evaluated where the conditions of ``context`` hold: those of all uses are kept."""
-        for term in terms:
-            self.contexts[term] = {c: None for c in self.contexts.get(term, context) if c in context}
-
     def _visit(self, term: Expr, context: dict[Expr, None]) -> None:
         """Make a piece of ``term``, or pass its context on to its operands if it is a floating-point value."""
-        if not term.element:
-            self.pieces.append(term)
-            for inner in topological([term]):
-                if inner.op in FLOATS and inner.is_bool:
-                    self._hide(inner)
-                    self._reach(inner.args, context)
-        elif term.op == "fwhere":
-            condition, x, y = term.args
-            self._reach([condition], context)
-            self._reach([x], context | {condition: None})
-            self._reach([y], context | {~condition: None})
-        elif term.op in REDUCTIONS:
-            body, index, low, high = term.args
-            inside = [low <= index, index < high] if not low.op == high.op == "const" else []
-            self._reach([body], context | dict.fromkeys(inside))
-            self._reach([low, high], context)
-        else:
-            self._reach([a for a in term.args if a.op != "buffer"], context)
+        if term.element:
+            _note(self.contexts, _operands_in_context(term, context))
+            return
+        self.pieces.append(term)
+        order = topological([term])
+        if not any(t.op in FLOATS for t in order):
+            return
+        contexts = {term: context}
+        for inner in order[::-1]:
+            if inner not in contexts:
+                continue
+            if inner.op in FLOATS:
+                self._hide(inner)
+                _note(self.contexts, [(a, contexts[inner]) for a in inner.args])
+            else:
+                _note(contexts, _operands_in_context(inner, contexts[inner]))
 
     def _hide(self, comparison: Expr) -> None:
         """Let an element of an unknown array stand for a comparison, at the indices that occur in it."""

@@ -451,6 +451,9 @@ def test_the_reference_divides_only_in_the_branch_that_is_chosen():
         where(SMALL > 0, sum_over(A[R // 4 % 16, (R % 4 + 12 // SMALL) % 32], R, 0, 32), -1.0),
         where(SMALL > 0, max_over(A[R // 4 % 16, (R % 4 + 12 // SMALL) % 32], R, 0, 32), -1.0),
         where(SMALL > 0, sum_over(N[R // 4 % 16] % 9 * (R % 4) * (12 // SMALL), R, 0, 32), -1),
+        # the same for what a comparison loads
+        where(SMALL > 0, where(A[12 // SMALL, 0] < 99.5, 1, 0), 0),
+        sum_over(where(A[12 // (SMALL - R) % 16, 0] < 99.5, R, 0), R, 0, SMALL),
     ],
 )
 @pytest.mark.parametrize("reassociate", [False, True])
