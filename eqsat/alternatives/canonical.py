@@ -213,7 +213,8 @@ class CanonicalGraph:
         if not self.theory.is_canonical or self.may_be_undefined(c):
             return False
         term = make(division[0], *[to_expr(self.form_of(a)) for a in division[2]])
-        return term in undefined(topological([term]), self.theory)
+        # a class itself has a value where it has one, even when it is too late for the theory to see that
+        return term is not as_term(self.values[c]) and term in undefined(topological([term]), self.theory)
 
     def _narrow(self, c: int, node: Node) -> None:
         """Narrow the bounds of a class by those of a node: the normal form alone, a sum, often has wider ones."""

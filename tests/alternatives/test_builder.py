@@ -24,8 +24,8 @@ from eqsat.extract import Choice, Latency, OpCount, Priced, dag, reachable, tota
 from eqsat.extract.select import ProductPrices, needed
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, make, var
-from eqsat.lang.functions import maximum, minimum
+from eqsat.lang.expr import Expr, buffer, const, make, var
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.terms import term_of_node
 from eqsat.lang.text import parse
@@ -998,3 +998,15 @@ def test_a_class_whose_bracket_was_refused_has_no_price() -> None:
     builder.add_class(builder.form_of(builder.add_class(builder.value_of(root))).shifted(7), False)
     choice, _ = Chooser(builder, ProductPrices(Latency()), trees=False).choose()
     assert check_equal([root], [*builder.root_terms(choice).values()]).equal
+
+
+def test_a_quotient_is_its_own_node_when_the_time_is_up():
+    h, x = buffer("H", "i64"), var("x", 2**31 - 5, 2**31 + 4)
+    builder = Builder(LinearArithmetic(), {"H": h, "x": x})
+    c = builder.add_class(builder.value_of(x // where(h[0].ne(0), h[0], -1)))
+    builder.grow()
+    nodes = builder.graph.classes[c].copy()
+    builder.graph.classes[c].clear()
+    # now it is too late to see that the divisor is not zero
+    builder.theory.work.until = 0
+    assert [builder.add_node(c, node) for node in nodes] == [True] * len(nodes)
