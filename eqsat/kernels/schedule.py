@@ -17,6 +17,7 @@ from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, substitute
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
 from eqsat.lang.traversal import extent, has_reductions, index_level, outside_addresses, topological, variables
+from eqsat.lang.validation import require
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -39,6 +40,7 @@ def split(kernel: Kernel) -> Kernel:
     >>> split(Kernel("turn", [Store(b[k], a[k % 4 * 6 + k // 4], [k])])).stores[0].over
     (Expr('k_1'), Expr('k_0'))
     """
+    require(kernel, Kernel, "a kernel")
     taken = kernel.names
     stores: list[Store] = []
     for over, group in groupby(kernel.stores, lambda s: s.over):
@@ -62,6 +64,7 @@ def arranged(kernel: Kernel) -> Kernel:
     >>> arranged(Kernel("copy", [Store(b[i*32 + j], a[i*32 + j], [i, j])]))
     Kernel(name='copy', stores=(Store('B[i_j] = A[i_j] for i_j'),))
     """
+    require(kernel, Kernel, "a kernel")
     taken = kernel.names
     stores: list[Store] = []
     for together in sharing_loops(kernel.stores):

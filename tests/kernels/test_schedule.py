@@ -331,6 +331,12 @@ def test_a_number_of_lanes_that_is_no_power_of_two_is_refused():
         eqsat.compile(kernel(Store(SAME[I, J], A[I, J], [I, J])), lanes=3)
 
 
+@pytest.mark.parametrize("changed", [split, arranged])
+def test_what_is_no_kernel_is_refused(changed):
+    with pytest.raises(TypeError, match="a kernel must be a Kernel, not 3"):
+        changed(3)
+
+
 def test_a_number_of_lanes_may_be_one_of_numpy():
     moved = flattened(kernel(Store(SAME[I, J], A[I, J], [I, J])))
     assert to_c(moved, lanes=np.int64(8)) == to_c(moved, lanes=8)
