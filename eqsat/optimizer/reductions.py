@@ -296,19 +296,19 @@ class ReductionRules:
             if len(missing) > 1:
                 return False
             value = self.builder.value_of(end)
-            if not missing:
-                if self._value_at(rule, written, known, bound) != value:
+            if missing:
+                name = str(missing[0].value)
+                zero, one = [self._value_at(rule, written, {**known, name: const(n)}, bound) for n in (0, 1)]
+                slope = one.plus(zero, -1)
+                if not isinstance(value, LinearForm) or slope.terms or not slope.constant:
                     return False
-                continue
-            name = str(missing[0].value)
-            zero, one = [self._value_at(rule, written, {**known, name: const(n)}, bound) for n in (0, 1)]
-            slope = one.plus(zero, -1)
-            if not isinstance(value, LinearForm) or slope.terms or not slope.constant:
+                found = _divided(value.plus(zero, -1), slope.constant)
+                if found is None or (name in LITERALS and found.terms):
+                    return False
+                known[name] = to_expr(found)
+            # what 0 and 1 tell of an end that is not linear in the letter may be false
+            if self._value_at(rule, written, known, bound) != value:
                 return False
-            found = _divided(value.plus(zero, -1), slope.constant)
-            if found is None or (name in LITERALS and found.terms):
-                return False
-            known[name] = to_expr(found)
         return True
 
     def _value_at(

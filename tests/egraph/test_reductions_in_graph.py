@@ -124,6 +124,16 @@ def test_a_value_of_the_index_may_have_brackets():
     assert found.matches["turned"]
 
 
+@pytest.mark.parametrize(
+    ("end", "given"),
+    [("c*c", "9"), ("c*(c + 1)", "12"), ("v*v", "m"), ("min(v, 5)", "m"), ("v % 4", "m"), ("where(v < 3, v, 7)", "m")],
+)
+@pytest.mark.parametrize("theory", [True, False])
+def test_an_end_that_is_not_linear_in_its_letter_is_no_line_through_two_points(end, given, theory):
+    rule = Rule("same addend", f"sum(x, i, 0, {end})", f"x*max({end}, 0)", "free(x)")
+    assert optimize(f"sum(x, r, 0, {given})", x=(0, 9), m=(0, 9), rules=[rule], theory=theory).check().equal
+
+
 def test_conditions_and_loads_are_nodes_too():
     found, unequal = saturated("sum(where(M[r], A[r + n - n], A[r]), r, 0, 8)", "sum(A[r], r, 0, 8)")
     assert found.are_one()
