@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from math import gcd
 
-from eqsat.egraph.patterns import LITERALS, is_condition_letter, is_literal_letter, is_number, moved_letter
+from eqsat.egraph.patterns import (
+    LITERALS,
+    found_in_bodies,
+    is_condition_letter,
+    is_literal_letter,
+    is_number,
+    moved_letter,
+)
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, const, instantiate
 from eqsat.lang.infinity import bits
@@ -194,7 +201,10 @@ def _compiled(rules: tuple[Rule, ...]) -> dict[str, list[_Compiled]]:
     compiled = []
     for rule in rules:
         # a term does not know what is beside it, and loops that are split would be merged again
-        is_left_out = rule.needs_theory or rule.pattern.beside is not None or rule.pattern.has_own_loops
+        pattern = rule.pattern
+        is_left_out = rule.needs_theory or pattern.beside is not None or pattern.has_own_loops
+        # no match binds what is looked for in bodies
+        is_left_out |= bool(found_in_bodies(pattern))
         if rule.name not in undone and not is_left_out and not _is_order(rule):
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}

@@ -232,6 +232,13 @@ def test_a_division_stays_in_the_branch_that_keeps_its_divisor_from_zero():
     assert "sum" not in str(optimize("sum(where(r < d, 1, 100//(11 - d)), r, 0, 10)", engine="greedy", d=(0, 10)).expr)
 
 
+@pytest.mark.parametrize("guard", ["steps(x, c) and 0 < c and c < d", "divides(x, c) and 0 < c and c < d"])
+def test_a_rule_whose_guard_looks_for_a_literal_in_bodies_is_left_out(guard):
+    rule = Rule("apart", "sum(x, i, 0, d)", "sum(x, i, 0, c) + sum(x, i, c, d)", guard)
+    result = optimize("sum(r*3//5, r, 0, 7)", rules=[rule], engine="greedy")
+    assert result.check().equal
+
+
 def test_deep_terms():
     root: Expr = NAMES["x"]
     for _ in range(3000):
