@@ -269,23 +269,35 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     measured = _measured_letters(conjuncts, pattern.right)
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
     compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
-    if not made and not query.cuts and not compared:
-        facts, action = _finish(query, pattern, conjuncts, kept)
-        return (Stage(_body(facts), action),)
-    if not query.cuts:
+    if not query.cuts and (made or compared):
         # conjuncts that need nothing made are decided before anything is
         for conjunct in [c for c in conjuncts if c[1:] not in compared]:
             if not made.keys() & set(_measured_letters([conjunct])):
                 query = query.guarded(conjunct)
                 conjuncts = [c for c in conjuncts if c is not conjunct]
+    stages: list[Stage] = []
+    if made or query.cuts:
+        stages, query = _made(query, made)
+    if compared:
+        query, actions = _comparing(query, compared)
+        stage, row = _found(query, query.facts, actions, [*query.sorts])
+        stages.append(stage)
+        query = replace(query, facts=(row,))
+    facts, action = _finish(query, pattern, conjuncts, kept)
+    return (*stages, Stage(_body(facts), action))
+
+
+def _made(query: Query, made: Mapping[str, str]) -> tuple[list[Stage], Query]:
+    """The stages that find the terms of letters, and make what letters stand for; the query that goes on from there."""
     groups = _by_stage(query.cuts) or [[]]
     cut, columns = len(query.facts), [*query.sorts]
     if query.cuts:
         cut, columns = query.cuts[0].after, [*query.cuts[0].columns]
     # what is made of the answer to a request waits for that
     waits = any(not set(_NAME.findall(text)) <= {*columns} for text in made.values())
-    everything = [*query.sorts]
-    query, actions = _making(query, made, compared)
+    actions = [f"(let made_{x} {text})" for x, text in made.items()]
+    for x in made:
+        query = query.bind(x, f"made_{x}").declare(f"made_{x}", "E")
     columns += [] if waits else [f"made_{x}" for x in made]
     stages: list[Stage] = []
     facts = query.facts[:cut]
@@ -299,11 +311,10 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         cut = end
         columns += [name for a in following[:1] for name in a.columns if name not in columns]
     if waits:
-        stage, row = _found(query, facts, actions, [*everything, *[f"made_{x}" for x in made]])
+        stage, row = _found(query, facts, actions, [*query.sorts])
         stages.append(stage)
         facts = (row,)
-    facts, action = _finish(replace(query, facts=facts), pattern, conjuncts, kept)
-    return (*stages, Stage(_body(facts), action))
+    return stages, replace(query, facts=facts)
 
 
 def _finite_bounds(right: Expr, conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
@@ -335,14 +346,12 @@ def _body(facts: Iterable[str]) -> str:
     return " ".join(sorted(facts, key=lambda fact: "multiset-" in fact))
 
 
-def _making(query: Query, made: Mapping[str, str], compared: Sequence[tuple[Expr, Expr]]) -> tuple[Query, list[str]]:
-    """The actions that make the terms of letters, and of comparisons; the query with names for these letters."""
-    actions = [f"(let made_{x} {text})" for x, text in made.items()]
-    for x in made:
-        query = query.bind(x, f"made_{x}").declare(f"made_{x}", "E")
+def _comparing(query: Query, compared: Sequence[tuple[Expr, Expr]]) -> tuple[Query, list[str]]:
+    """The query with the numbers that comparisons of terms need, and the actions that make these comparisons."""
+    actions = []
     for left, right in compared:
-        _, one = _build(query, left)
-        _, two = _build(query, right)
+        query, one = _build(query, left)
+        query, two = _build(query, right)
         actions.append(f"(Lt {one} {two})")
     return query, actions
 

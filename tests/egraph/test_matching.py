@@ -436,3 +436,28 @@ def test_a_literal_for_a_letter_that_a_rule_about_reductions_measures(guard, fac
     rule = Rule("factor", "sum(x*y, i, u, v)", "x*sum(y, i, u, v)", f"free(x) and {guard}")
     term = parse(f"sum(A[r]*{factor}, r, 0, n)", {"A": buffer("A"), "n": var("n", 0, 9), "r": var("r", 0, 8)})
     assert optimize(term, rules=[rule], theory=theory).check().equal
+
+
+#: Guards that compare terms where the first part of the left side does not bind all that they name, or with a computed
+#: literal; an input on which the rule fires.
+COMPARING = [
+    (
+        Rule("sums", "where(x < z, 1, 0) - where(y < z, 1, 0)", "where(x < z and z < y + 1, 1, 0)", "x < y + 1"),
+        "where(k < i, 1, 0) - where(l < i, 1, 0)",
+    ),
+    (Rule("products", "(x % 5)*(y % 5)", "(x % 5)*(x % 5)", "x < y + 1 and y < x + 1"), "i%5*(j%5)*k"),
+    (Rule("branches", "where(p, x % 5, y % 5)", "x % 5", "x < y + 1 and y < x + 1"), "where(k < 3, i%5, j%5)"),
+    (Rule("nested", "max(x % 5, y % 5 + c)", "y % 5 + c", "x < y + 1 and y < x + 1 and 0 <= c"), "max(i%5, j%5 + 2)"),
+    (Rule("literals", "max(x, c) + max(y, d)", "x + y", "c - 1 < x and d < y + 1"), "max(k, 0) + max(i, 0)"),
+    (Rule("computed", "max(x*y, c)", "x*y", "c*2 < x*y + c"), "max((k + 9)*(k + 1), 8)"),
+    (Rule("measured", "max(x, y + z)", "y + z", "x < y + vmin(z)"), "max(i, j + k + 1)"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), COMPARING, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("theory", [True, False])
+def test_a_guard_compares_what_later_parts_of_the_left_side_bind(rule, text, theory):
+    names = {"i": (0, 19), "j": (0, 19), "k": (0, 6), "l": (0, 9)}
+    found = optimize(text, constraints=["i < j + 1", "j < i + 1", "k < l + 1"], rules=[rule], theory=theory, **names)
+    assert found.check().equal
+    assert theory or found.rules[rule.name]
