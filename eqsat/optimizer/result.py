@@ -54,8 +54,10 @@ class Result(Displayed):
         Under the cost model, over all roots, shared subterms paid once. The answer costs no more than the input, or
         with ``extract="tree"`` each root alone no more than it did.
     bound : int or None
-        What exact extraction has proved: no choice over the e-graph that it chose from costs less. It equals
-        ``cost`` if that is the optimum, or an answer found in another way. ``None`` from other extractors.
+        What exact extraction has proved: no choice over the e-graph that it chose from costs less by the prices of its
+        nodes. It equals ``cost`` if that is the optimum, or an answer found in another way. ``None`` from other
+        extractors. A sum of several terms is priced as additions, so that by a model that prices ``sub`` at less than
+        ``add`` a choice may be written as a term that costs less.
     stop : str
         ``"saturated"``, or the budget that ran out: ``"nodes"``, ``"time"``, ``"iterations"``. Rules alone may have
         started again on the way, from the best terms so far.
