@@ -343,7 +343,8 @@ class LeftSide:
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
-        takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and _stands_once(pair[1], addends)]
+        once = [x for x, times in Counter([letter for _, letter in addends]).items() if times == 1]
+        takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and pair[1] in once]
         for taker in takers:
             for end, rest in self.open_as_terms(query, [pair for pair in addends if pair is not taker], whole, left):
                 yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
@@ -514,7 +515,7 @@ class LeftSide:
             if query.spread.get(letter, spread) is not spread:
                 # a letter that was matched in a product before is matched in the same way again
                 continue
-            now, several, rest = query.spreading(letter, spread), "", left
+            now, several, rest = replace(query, spread={**query.spread, letter: spread}), "", left
             if spread:
                 several, now = self.members_of(now, op, at)
             for _ in same:
@@ -641,10 +642,6 @@ def _letters_in(left: Expr, sums: bool) -> Iterator[str]:
 def is_unit(coefficient: Expr) -> bool:
     """Whether a coefficient of a pattern is 1 or -1."""
     return coefficient.op == "const" and abs(coefficient.vmin) == 1
-
-
-def _stands_once(letter: str, addends: Sequence[tuple[Expr, str]]) -> bool:
-    return sum(other == letter for _, other in addends) == 1
 
 
 def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial, reduce
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
@@ -402,10 +402,7 @@ def as_sum(term: Expr) -> tuple[Expr, list[tuple[Expr, Expr]]]:
             if len(others) == 1 and (numbers or others[0].op in SUMS):
                 stack.append((scale, others[0]))
             else:
-                product = others[0]
-                for other in others[1:]:
-                    product = make("mul", product, other)
-                found.append((scale, product))
+                found.append((scale, reduce(partial(make, "mul"), others)))
         else:
             found.append((scale, part))
     return constant, found

@@ -7,6 +7,7 @@ what is computed from it as possible. So the answer "no" is certain: it holds as
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -220,16 +221,6 @@ def _unknown(names: Iterable[str], bound: Bound) -> Bound:
     return {**dict.fromkeys(names), **bound}
 
 
-_COMPARED = {
-    "lt": int.__lt__,
-    "le": int.__le__,
-    "eq": int.__eq__,
-    "ne": int.__ne__,
-    "ge": int.__ge__,
-    "gt": int.__gt__,
-}
-
-
 def _may_hold(conjuncts: Sequence[Conjunct], given: Given, bound: Bound) -> bool:
     """Whether comparisons of numbers may hold."""
     for op, left, right in conjuncts:
@@ -237,7 +228,7 @@ def _may_hold(conjuncts: Sequence[Conjunct], given: Given, bound: Bound) -> bool
             one, other = _number(left, given, bound), _number(right, given, bound)
         except _NoNumberError:
             return False
-        if one is not None and other is not None and not _COMPARED[op](one, other):
+        if one is not None and other is not None and not getattr(operator, op)(one, other):
             return False
     return True
 
@@ -247,13 +238,6 @@ class _Part(Protocol):
 
     def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
         """The ways to match a class."""
-
-
-class _Whole(_Part, Protocol):
-    """A part that has an operator, as left sides have."""
-
-    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        """The ways to match any class, or a part of it."""
 
 
 @dataclass(frozen=True)
@@ -486,6 +470,10 @@ class _AnyTerm(_OfSums):
         for scale, a in terms:
             for found in self.part.at(a, given, bound):
                 yield from _as_number(self.coefficient, scale, given, found)
+
+
+#: A part that has an operator, as left sides have: it can also be looked for anywhere.
+_Whole = _OfNodes | _OfSums
 
 
 def _part(term: Expr) -> _Part:

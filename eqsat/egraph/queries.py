@@ -111,10 +111,6 @@ class Query:
         """Taken apart here."""
         return replace(self, cuts=(*self.cuts, Cut(len(self.facts), tuple(self.sorts))))
 
-    def spreading(self, letter: str, spread: bool) -> Query:
-        """With a letter that products have as one factor, or as its factors."""
-        return replace(self, spread={**self.spread, letter: spread})
-
     def letter(self, letter: str, at: str) -> Query:
         """A letter that stands for the class ``at``."""
         if (known := self.letters.get(letter)) is None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
-from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, by_representation, compiled, needed_by
+from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, compiled, needed_by
 from eqsat.egraph.prefilter import Given, prefilters
 from eqsat.egraph.program import (
     ATOM,
@@ -65,6 +65,9 @@ class Tables:
 
     _run: Callable[[str], list[Any]]
     _egraph: Any
+    #: What converts a value of egglog's to a Python number, and what returns the values in a multiset of its.
+    integer: Callable[[Any], int]
+    members: Callable[[Any], list[Any]]
 
     def __init__(self, rules: Sequence[Rule], thorough: Collection[Rule] = ()) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
@@ -109,16 +112,6 @@ class Tables:
     def is_worn(self) -> bool:
         """Whether a new session would be smaller and faster by now."""
         return self._program is not None and self._program.is_worn
-
-    @property
-    def integer(self) -> Any:
-        """A function that converts a value of egglog's to a Python number."""
-        return self._egraph.value_to_i64
-
-    @property
-    def members(self) -> Any:
-        """A function that returns the values in a multiset of egglog's."""
-        return self._egraph.value_to_multiset
 
     def leave(self) -> None:
         """Leave the files to the process that this one was forked from.
@@ -235,18 +228,15 @@ class Tables:
         self._read_able()
         return any(way.broad and way.needs <= self.shapes.found for way, _ in self._ways)
 
-    def can_match(self, operators: Iterable[str], with_two_values: bool = True) -> bool:
+    def can_match(self, operators: Iterable[str], with_two_values: bool) -> bool:
         """Whether a rule might match nodes of these operators; ``with_two_values``: whether a class has just two."""
         live = frozenset([name for op in operators for name in CONSTRUCTORS.get(op, ())])
         key = live, with_two_values
         if key not in self._matchable:
             lacking = _constructors() - live
-            self._matchable[key] = any(
-                any(lacking.isdisjoint([kind for _, kind in needs]) for needs, _ in needed_by(rule))
-                and not by_representation(rule)
-                and (with_two_values or not rule.pattern.asks_two_values)
-                for rule in self._rules
-            )
+            rules = [rule for rule in self._rules if with_two_values or not rule.pattern.asks_two_values]
+            sides = (side for rule in rules for side in prefilters(rule))
+            self._matchable[key] = any(lacking.isdisjoint([kind for _, kind in side.needs]) for side in sides)
         return self._matchable[key]
 
     @cached_property
@@ -313,7 +303,8 @@ class Tables:
             ways.append((way, tuple(names)))
         if self._program is None:
             self._program = WarmProgram("\n".join([program(self._with_bits), *lines]), MOST_SCRIPTS)
-            self._run, self._egraph = self._program.run, self._program.egraph
+            self._run, egraph = self._program.run, self._program.egraph
+            self._egraph, self.integer, self.members = egraph, egraph.value_to_i64, egraph.value_to_multiset
         else:
             self._program.extend("\n".join(lines))
         self._ways += ways

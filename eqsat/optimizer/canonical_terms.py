@@ -7,11 +7,13 @@ Addends, factors and the like are sorted by their keys, literals folded and last
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
 from types import MappingProxyType
 
+from eqsat.egraph.patterns import operands_of
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, shift_amount, stated
 from eqsat.lang.ops import BITWISE, OPS, REDUCTIONS
-from eqsat.lang.traversal import chain_members, topological
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.arithmetic import Work
 
@@ -50,7 +52,7 @@ def canonical(op: str, *args: Expr) -> Expr:
         case "le":
             return canonical("lt", args[0], canonical("add", args[1], ONE))
     if op in CHAINED:
-        return joined(op, [*operands_of(op, args[0]), *operands_of(op, args[1])])
+        return joined(op, [*operands_of(args[0], op), *operands_of(args[1], op)])
     if commutes(op):
         args = tuple(sorted(args, key=_order))
     if op in REDUCTIONS and args[1].op != "var":
@@ -93,11 +95,6 @@ def _order(term: Expr) -> tuple[bool, int]:
     return is_literal(term), term.key
 
 
-def operands_of(op: str, term: Expr) -> list[Expr]:
-    """The operands of a canonical chain of ``op``, in order; the term itself if it is none."""
-    return chain_members(term, op)[::-1]
-
-
 def joined(op: str, operands: list[Expr]) -> Expr:
     """The canonical chain of canonical operands, none of which is such a chain."""
     operands = sorted(operands, key=_order)
@@ -106,10 +103,7 @@ def joined(op: str, operands: list[Expr]) -> Expr:
         operands[-1] = literal_of(make(op, operands[-1], last))
     if len(operands) > 1 and operands[-1] is _NEUTRAL.get(op):
         operands.pop()
-    term = operands[0]
-    for operand in operands[1:]:
-        term = make(op, term, operand)
-    return term
+    return reduce(partial(make, op), operands)
 
 
 def presentable(
@@ -129,7 +123,7 @@ def presentable(
         args = [new[a] for a in term.args]
         match term.op:
             case "add":
-                new[term] = _difference(new, operands_of("add", term))
+                new[term] = _difference(new, operands_of(term, "add"))
             case "mul" if term.args[1] is MINUS_ONE:
                 new[term] = make("neg", args[0])
             case "not" if term.args[0].op == "eq":
@@ -158,9 +152,5 @@ def _difference(new: Mapping[Expr, Expr], addends: Iterable[Expr]) -> Expr:
             minus.append(body if scale == 1 else make("mul", body, const(scale)))
         else:
             plus.append(new[addend])
-    total = plus[0] if plus else make("neg", minus.pop(0))
-    for addend in plus[1:]:
-        total = make("add", total, addend)
-    for addend in minus:
-        total = make("sub", total, addend)
-    return total
+    total = reduce(partial(make, "add"), plus) if plus else make("neg", minus.pop(0))
+    return reduce(partial(make, "sub"), minus, total)

@@ -41,7 +41,7 @@ from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload
 from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make, substitute
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Bounds, Op, for_each_own
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Bounds, Op, for_each_own, linear_bounds
 from eqsat.lang.traversal import is_index, topological
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
@@ -526,9 +526,7 @@ class Additions:
             return
         constant, coefficients = sum_payload(node[1])
         ends = [self.builder.graph.bounds[a] for a in node[2]]
-        low = constant + sum(k * end[k < 0] for k, end in zip(coefficients, ends, strict=True))
-        high = constant + sum(k * end[k > 0] for k, end in zip(coefficients, ends, strict=True))
-        self._check(c, (low, high))
+        self._check(c, linear_bounds(constant, zip(ends, coefficients, strict=True)))
         self.add_node(c, node, is_held)
         if self.has_own_rules and len(coefficients) > 1:
             self.found_sums.setdefault(c, []).append(node)

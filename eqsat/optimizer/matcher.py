@@ -19,12 +19,13 @@ from eqsat.egraph.patterns import (
     is_literal_letter,
     is_number,
     moved_letter,
+    operands_of,
 )
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, const, instantiate
 from eqsat.lang.infinity import bits
 from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, MOST_BITS, OPS, REDUCTIONS
-from eqsat.lang.traversal import chain_members, is_index, topological
+from eqsat.lang.traversal import is_index, topological
 from eqsat.optimizer.canonical_terms import (
     CHAINED,
     INDEX,
@@ -33,7 +34,6 @@ from eqsat.optimizer.canonical_terms import (
     canonical_terms,
     commutes,
     joined,
-    operands_of,
 )
 from eqsat.optimizer.limits import LIMITS
 
@@ -220,7 +220,7 @@ def _compile(rule: Rule) -> _Compiled:
 
 
 def conjuncts(when: Expr) -> list[Expr]:
-    return [] if when is TRUE else chain_members(when, "and")[::-1]
+    return [] if when is TRUE else operands_of(when, "and")
 
 
 def _is_order(rule: Rule) -> bool:
@@ -236,7 +236,7 @@ def _congruence(term: Expr) -> tuple[int, int]:
     The modulus of a literal is 0: it has no other value.
     """
     modulus = remainder = 0
-    for addend in operands_of("add", term):
+    for addend in operands_of(term, "add"):
         if addend.op == "const":
             remainder = addend.vmin
         else:
@@ -249,7 +249,7 @@ def _congruence(term: Expr) -> tuple[int, int]:
 
 def _operands(term: Expr) -> Sequence[Expr]:
     """What stands below a canonical term; of a chain, all its operands."""
-    return operands_of(term.op, term) if term.op in CHAINED else term.args
+    return operands_of(term, term.op) if term.op in CHAINED else term.args
 
 
 def _paths(term: Expr) -> list[Path]:
@@ -303,7 +303,7 @@ class Matcher:
         except (ValueError, ArithmeticError):
             # a literal to compute has no value: its divisor is zero, a shift goes too far, or a bound is infinite
             return None
-        return joined(op, [*operands_of(op, result), *rest]) if rest else result
+        return joined(op, [*operands_of(result, op), *rest]) if rest else result
 
     def _instance(self, pattern: Expr, binding: Binding) -> Expr:
         """``pattern`` with its letters replaced, as a canonical term."""
@@ -351,7 +351,7 @@ class Matcher:
         for binding in self._match(left, term, {}):
             yield binding, []
         if left.op in CHAINED:
-            operands = operands_of(left.op, term)
+            operands = operands_of(term, left.op)
             # the operands before the last are final together: no two of them match
             if 2 < len(operands) <= LIMITS.chained_operands:
                 last = operands.pop()
@@ -419,7 +419,7 @@ class Matcher:
     def _splits_of(self, term: Expr) -> list[tuple[Expr, Expr]]:
         """Each operand of a chain but the last, and the others as a chain."""
         if (found := self._splits.get(term)) is None:
-            operands = operands_of(term.op, term)
+            operands = operands_of(term, term.op)
             several = range(len(operands) - 1 if 2 < len(operands) <= LIMITS.chained_operands else 0)
             found = [(operands[at], joined(term.op, operands[:at] + operands[at + 1 :])) for at in several]
             self._splits[term] = found

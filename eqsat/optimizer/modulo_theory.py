@@ -35,7 +35,7 @@ from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import Arithmetic, OverdueError
-from eqsat.theory.conjectures import Asserted, Conjecture, constant_remainders, find_conjectures
+from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, is_affine, read, to_expr, without_quotients
 from eqsat.theory.linear import LinearArithmetic
@@ -176,7 +176,9 @@ class ModuloTheory(Optimisation):
             builder = Builder(base, named_leaves((*self.order, *self.known)), self.allowed, self.spent.alternatives)
             # a rule of the caller's may match any term of the input, and a model may price a term lower than the sum of
             # variables that it equals
-            all_terms = (self.has_own_rules and self.with_rules) or any(map(_is_longer, self.conjectures))
+            all_terms = (self.has_own_rules and self.with_rules) or any(
+                tree_size(conjecture.before) < tree_size(conjecture.after) for conjecture in self.conjectures
+            )
             # the input adds nothing to sums of variables
             if all_terms or not all(map(_is_plain, values)):
                 builder.input.add(written, all_terms)
@@ -522,11 +524,6 @@ def _prices_as_written(
             found[c] = [*priced.prices[c]]
             found[c][priced.graph.classes[c].index(node)] = cost
     return found
-
-
-def _is_longer(conjecture: Conjecture) -> bool:
-    """Whether what a term was found to equal has more operators than the term."""
-    return tree_size(conjecture.before) < tree_size(conjecture.after)
 
 
 def _is_plain(value: Value) -> bool:

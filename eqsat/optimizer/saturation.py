@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from math import gcd, inf
 from operator import itemgetter
 from typing import Any
@@ -31,7 +31,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload, sum_terms
-from eqsat.lang.ops import COMPARISONS, DIVISIONS, OPS, Bounds
+from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
@@ -39,8 +39,6 @@ from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.theory.forms import LinearForm, as_term, is_affine, literal, number
-
-_CONDITIONS = COMPARISONS | {"and", "or", "not"}
 
 
 @dataclass
@@ -115,7 +113,6 @@ def saturate(
     tables.begin(builder.theory.is_canonical and not has_own_rules, once)
     try:
         stop = run.steps(budget)
-        run.derived.decided_conditions()
         run.derived.shared_terms()
         run.derived.moved_terms()
         run.derived.sort_dividends()
@@ -215,8 +212,6 @@ class _Run:
             self.builder.grow()
         if self.has_own_rules:
             self.derived.multiples(self.insertion.count)
-            if self.congruent is not None:
-                self.derived.cancelled_sums()
         if self.demand is not None:
             self.demand.update()
             if self.derived.flat_sums(self.demand):
@@ -380,38 +375,18 @@ class Derived:
                     self.additions.add_node(c, sum_of([(self.builder.add_class(part), scale)], 0))
         self.builder.grow()
 
-    def cancelled_sums(self) -> None:
-        """Add to classes their sums with a term replaced by a sum that it equals, where that makes them shorter.
-
-        The theory cancels terms that are atoms only.
-        """
-        for c, nodes in self.classes.items():
-            if self.builder.classes.may_be_undefined(c):
-                continue
-            for node in [*nodes]:
-                if node[0] == "sum" and 2 < len(node[2]) <= LIMITS.long_sum:
-                    for flat in self._flat(c, node):
-                        if 1 < len(flat[2]) < len(node[2]):
-                            self.additions.add_node(c, flat)
-
     def flat_sums(self, demand: Demand) -> bool:
         """Add to classes their sums with a term replaced by a sum that it equals; whether classes are new by that."""
         before = self.builder.classes.size
         with self.builder.adding("rules"):
             for c in sorted(demand.needed):
-                for node in [*self.classes[c]]:
-                    if node[0] == "sum" and demand.is_short(c, node):
-                        self._flat_sums(c, node, demand)
+                sums = [node for node in self.classes[c] if node[0] == "sum" and demand.is_short(c, node)]
+                for flat in [flat for node in sums for flat in self._flat(c, node) if demand.is_short(c, flat)]:
+                    if flat[0] == "sum":
+                        self.additions.add_found(c, *flat)
+                    else:
+                        self.additions.add_node(c, flat)
         return self.builder.classes.size > before
-
-    def _flat_sums(self, c: int, node: Node, demand: Demand) -> None:
-        for flat in self._flat(c, node):
-            if not demand.is_short(c, flat):
-                continue
-            if flat[0] == "sum":
-                self.additions.add_found(c, *flat)
-            else:
-                self.additions.add_node(c, flat)
 
     def _flat(self, c: int, node: Node) -> Iterator[Node]:
         """A sum with a term replaced by each sum that it equals, but for those that were made before."""
@@ -525,42 +500,19 @@ class Derived:
                 x, y = operands if payload == (0, (1, -1)) else operands[::-1]
                 yield x, y
 
-    def decided_conditions(self) -> None:
-        """Add to conditions the value that their operands decide: egglog would need a further round for that."""
-        conditions = [(c, node) for c, nodes in self.classes.items() for node in nodes if node[0] in _CONDITIONS]
-        decided = {c: bool(node[1]) for c, nodes in self.classes.items() for node in nodes if node[0] == "bool"}
-        count = -1
-        while len(decided) > count:
-            count = len(decided)
-            for c, (op, _, operands) in conditions:
-                value = None if c in decided else self._decided(op, operands, decided)
-                if value is not None:
-                    decided[c] = value
-                    self.additions.add_node(c, ("bool", value, ()))
-
-    def _decided(self, op: str, operands: Sequence[int], decided: Mapping[int, bool]) -> bool | None:
-        """The value of a condition on ``operands``, if these decide it."""
-        if op in COMPARISONS:
-            x, y = operands
-            is_reflexive = y in self.builder.graph.equal_classes(x) and not self.builder.classes.may_be_undefined(x)
-            return op in ("le", "eq") if is_reflexive else None
-        ends: list[Bounds] = [(decided.get(a, False), decided.get(a, True)) for a in operands]
-        low, high = OPS["not"].bounds(*ends) if op == "not" else reduce(OPS[op].bounds, ends)
-        return bool(low) if low == high else None
-
     def sort_dividends(self) -> None:
         """Of equal prices a dividend that is seen to be positive comes first: it needs no fix-up of its sign."""
         bounds = self.builder.graph.bounds
 
         def may_be_negative(node: Node) -> bool:
             op, payload, operands = node
+            ends = [bounds[a] for a in operands]
             if op == "mul":
-                return OPS["mul"].bounds(*[bounds[a] for a in operands])[0] < 0
+                return OPS["mul"].bounds(*ends)[0] < 0
             if op != "sum":
                 return False
             constant, coefficients = sum_payload(payload)
-            ends = [k * bounds[a][k < 0] for a, k in zip(operands, coefficients, strict=True)]
-            return constant + sum(ends) < 0
+            return linear_bounds(constant, zip(ends, coefficients, strict=True))[0] < 0
 
         divisions = [node for nodes in self.classes.values() for node in nodes if node[0] in DIVISIONS]
         for c in {operands[0] for _, _, operands in divisions}:
