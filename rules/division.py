@@ -46,6 +46,8 @@ DIVISION = [
     Rule("tmod-to-minimum",    "tmod(x, d)",       "min(x, x % d)",     "d > 0 and -d < vmin(x)",         "a negative x is its own remainder", modulo_theory=True),
     Rule("tmod-core",          "tdiv(x, n)*n + tmod(x, n)", "x",         why="x = tdiv(x, n)*n + tmod(x, n)"),
     Rule("tmod-core-open",     "tdiv(x, n)*c + x*k", "tmod(x, n)*k",     "c == -(n*k)",                    "tmod(x, n) = x - tdiv(x, n)*n", modulo_theory=True),
+    Rule("tmod-core-symbolic", "tdiv(x, y)*y*-1 + x", "tmod(x, y)",       why="tmod(x, y) = x - tdiv(x, y)*y", modulo_theory=True),
+    Rule("tmod-core-scaled",   "tdiv(x, y*c)*y*d + x", "tmod(x, y*c)",    "d == -c",                        "the identity for a divisor with a literal factor", modulo_theory=True),
     Rule("tmod-inner",         "tdiv(x, b)*c + tdiv(x, a)*k", "tmod(tdiv(x, a), b//a)*k", "b % a == 0 and c == -(b//a*k)", "tdiv(x, b) is tdiv(tdiv(x, a), b//a)", modulo_theory=True),
     Rule("tmod-of-tmod",       "tmod(tmod(x, c), d)", "tmod(x, d)",     "c % d == 0",                     "the remainder of |x|, with the sign of x", modulo_theory=True),
     Rule("tdiv-of-tmod",       "tdiv(tmod(x, c), d)", "tmod(tdiv(x, d), c//d)", "c % d == 0",         "the upper digits of |x|, with the sign of x", modulo_theory=True),

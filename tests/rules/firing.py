@@ -287,6 +287,8 @@ FIRING = [
         {"x": (0, 7)},
         besides=["tdiv-same-sign", "tdiv-of-maximum", "tdiv-to-maximum"],
     ),
+    Firing("tmod-core-symbolic", "tdiv(x, y)*y*-1 + x", "tmod(x, y)", {"x": (-20, 20), "y": (1, 16)}),
+    Firing("tmod-core-scaled", "tdiv(x, y*4)*y*-4 + x", "tmod(x, y*4)", {"x": (-20, 20), "y": (1, 4)}),
     Firing("tmod-inner", "tdiv(x, 20)*-15 + tdiv(x, 4)*3", "tmod(tdiv(x, 4), 5)*3", {"x": (-99, 99)}),
     Firing("tmod-of-tmod", "tmod(tmod(x, 20), 4)", "tmod(x, 4)", {"x": (-99, 99)}),
     Firing("tdiv-of-tmod", "tdiv(tmod(x, 20), 4)", "tmod(tdiv(x, 4), 5)", {"x": (-99, 99)}),
