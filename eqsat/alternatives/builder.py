@@ -175,7 +175,7 @@ class Builder:
             yield hoisted
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
-        yield from self.quotients.of_unknown_divisors(form)
+        yield from self.quotients.of_symbolic_divisors(form)
         yield from self.quotients.rounded_up(form)
         yield from self.quotients.remainders_of_quotients(form)
         yield from self.quotients.of_multiples(form)

@@ -77,13 +77,18 @@ class QuotientNodes(KindNodes):
             if len(rest.terms) == 1:
                 yield self.sum_node([(remainder, k)], rest)
 
-    def of_unknown_divisors(self, form: LinearForm) -> Iterator[Node]:
-        """``k*x - k*y*(x//y)`` is ``k*(x % y)``, where ``y`` may be zero as far as is known: rules leave that alone."""
+    def of_symbolic_divisors(self, form: LinearForm) -> Iterator[Node]:
+        """``k*x - k*y*(x//y)`` is ``k*(x % y)``, where ``y`` is a sum or may be zero, as far as is known.
+
+        Rules leave a divisor alone that may be zero, and do not see one that is multiplied out.
+        """
         for atom in form.terms:
             for quotient in factors(atom) if atom.op == "mul" else ():
-                if quotient.op != "floordiv" or not may_divide_by_zero(quotient):
+                if quotient.op != "floordiv":
                     continue
                 dividend, divisor = map(self.theory.inner, quotient.args)
+                if divisor.single() is not None and not may_divide_by_zero(quotient):
+                    continue
                 remainder = dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
                 k = scale_of(remainder, form)
                 rest = form.plus(remainder, -k)

@@ -335,6 +335,9 @@ class Quotients(Arithmetic):
         for atom, coefficient in x.sorted_terms():
             for lead, scale in divisor.sorted_terms():
                 left = without(factors(atom), factors(lead))
+        reduced, smaller = self._reduced(x, divisor)
+        if smaller != divisor:
+            return self.quotient(reduced, smaller)
                 if left is not None and coefficient % scale == 0:
                     multiple = product_form(left).times(coefficient // scale)
                     rest = x.plus(self.times(multiple, divisor), -1)
@@ -383,7 +386,7 @@ class Quotients(Arithmetic):
         divisor = LinearForm({monomial: scale}, 0)
         if rest == ZERO or self.is_proper_remainder(rest, divisor):
             return whole
-        reduced, smaller = self._reduced(rest, monomial, scale)
+        reduced, smaller = self._reduced(rest, divisor)
         if smaller != divisor:
             return whole.plus(self.quotient(reduced, smaller))
         return whole.plus(self._quotient_by_parts(rest, divisor) or self._uninterpreted_quotient(rest, divisor))
@@ -421,13 +424,12 @@ class Quotients(Arithmetic):
                 return True
         return False
 
-    def _reduced(self, x: LinearForm, monomial: Expr, scale: int) -> tuple[LinearForm, LinearForm]:
-        """``x`` and ``scale*monomial`` without their common factors."""
-        below = factors(monomial)
-        shared = common_factors([factors(a) for a in x.terms] + [below]) if not x.constant else []
-        common = gcd(x.content(), x.constant, scale)
-        left = without(below, shared) or []
-        return divided_by(x, shared, common), product_form(left).times(scale // common)
+    def _reduced(self, x: LinearForm, divisor: LinearForm) -> tuple[LinearForm, LinearForm]:
+        """``x`` and ``divisor`` without their common factors, which are not zero but may be negative."""
+        has_constant = x.constant or divisor.constant
+        shared = common_factors([factors(a) for a in [*x.terms, *divisor.terms]]) if not has_constant else []
+        common = gcd(x.content(), x.constant, divisor.content(), divisor.constant)
+        return divided_by(x, shared, common), divided_by(divisor, shared, common)
 
     def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
@@ -458,9 +460,8 @@ class Quotients(Arithmetic):
                 return self.quotient(x.times(-1), divisor).times(-1)
         if not divisor.terms and divisor.constant > 0:
             return self._truncated_by(x, divisor.constant)
-        if len(divisor.terms) == 1 and not divisor.constant:
-            ((monomial, scale),) = divisor.terms.items()
-            reduced, smaller = self._reduced(x, monomial, scale)
+        if divisor.terms:
+            reduced, smaller = self._reduced(x, divisor)
             if smaller != divisor:
                 return self.truncated(reduced, smaller)
         return self._uninterpreted("tdiv", x, divisor)

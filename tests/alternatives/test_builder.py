@@ -687,6 +687,19 @@ SYMBOLIC = [
     (["p//d + where(0 < p%d, 1, 0)"], ["(p + d - 1)//d"]),
     (["where(p%d == 0, p//d, p//d + 1)"], ["(p + d - 1)//d"]),
     (["where(p//d*d < p, 3, 0) + p//d*3 + i"], ["(p + d - 1)//d*3 + i"]),
+    # remainders by sums, which are multiplied out
+    (["(p%((d + 3)*e) + i)%(d + 3)"], ["(p + i)%(d + 3)"]),
+    (["(p%((d + e)*4) + i)%(d + e)"], ["(p + i)%(d + e)"]),
+    (["i - p//(d + 3)*(d + 3)*2 + p*2"], ["i + p%(d + 3)*2"]),
+    (["p - tdiv(p, d + 3)*(d + 3)"], ["p%(d + 3)"]),
+    (["n - tdiv(n, d)*d"], ["tmod(n, d)"]),
+    # a common factor is cancelled whatever the sign of the divisor
+    (["(n*3 + i*3)//((d - 9)*3)"], ["(n + i)//(d - 9)"]),
+    (["(n*d + i*d)//(d*(d - 9))"], ["(n + i)//(d - 9)"]),
+    (["n*d*6//((d - 9)*d*4)"], ["n*3//((d - 9)*2)"]),
+    (["tdiv(n*e*2, (d + 3)*e*4)"], ["tdiv(n, (d + 3)*2)"]),
+    (["n*3%((d - 9)*3)"], ["n%(d - 9)*3"]),
+    (["(n*3 + 1)//((d - 9)*3)"], ["(n*3 + 1)//(d*3 - 27)"]),
     # near misses: the quotient is there, the divisor may be negative, another multiple or another remainder
     (["i < p//d", "p//d"], ["i < p//d", "p//d"]),
     (["p//d*d", "p//d"], ["p//d*d", "p//d"]),
