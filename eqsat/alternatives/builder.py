@@ -178,6 +178,7 @@ class Builder:
         yield from self.quotients.of_symbolic_divisors(form)
         yield from self.quotients.rounded_up(form)
         yield from self.quotients.remainders_of_quotients(form)
+        yield from self.quotients.remainders_of_cases(form)
         yield from self.quotients.of_multiples(form)
         yield from self.quotients.absorbing(form)
         yield from self.products.factored(form)

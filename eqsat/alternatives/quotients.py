@@ -15,7 +15,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.traversal import may_divide_by_zero
-from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, scale_of
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
 
 
 class QuotientNodes(KindNodes):
@@ -152,6 +152,22 @@ class QuotientNodes(KindNodes):
                     self.classes.add_node(remainder, self.node("mod", opposite, number(n)))
                 if left.constant:
                     yield self.sum_node([(self.classes.form_of(remainder), 1)], number(n * left.constant))
+
+    def remainders_of_cases(self, form: LinearForm) -> Iterator[Node]:
+        """``k*x - k*n*min(y, x//n)`` where ``min(y, x//n)`` is the quotient of a minimum: ``k`` times its remainder."""
+        if not self.theory.quotients_of_cases:
+            return
+        for atom, coefficient in form.terms.items():
+            if (known := self.theory.quotients_of_cases.get(atom)) is None:
+                continue
+            dividend, n, quotient = known
+            remainder = dividend.plus(quotient, -n)
+            k, left = divmod(coefficient, remainder.terms.get(atom, 0) or coefficient + 1)
+            rest = form.plus(remainder, -k)
+            if not left and len(rest.terms) + len(remainder.terms) == len(form.terms):
+                self.classes.add_node(self.add_class(remainder), self.node("mod", dividend, number(n)))
+                if k != 1 or rest != ZERO:
+                    yield self.sum_node([(remainder, k)], rest)
 
     def _never_negative_opposite(self, form: LinearForm, n: int) -> LinearForm | None:
         """``7 - A//5`` plus the multiple of ``n`` by which it is never negative, so that its remainder costs less."""

@@ -249,6 +249,8 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
         self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         self._quotients: dict[tuple[LinearForm, int], LinearForm] = {}
+        # by minimum, a dividend and a divisor in whose quotient it is, and that quotient
+        self.quotients_of_cases: dict[Expr, tuple[LinearForm, int, LinearForm]] = {}
         self.bits: dict[LinearForm, KnownBits] = {}
         self.minima: dict[frozenset[LinearForm], LinearForm] = {}
         self.selections: dict[tuple[Expr, LinearForm, LinearForm], LinearForm] = {}

@@ -226,12 +226,23 @@ class Quotients(Arithmetic):
         atom = self.outer_minimum(x)
         if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, LIMITS.minimum_cases) > LIMITS.minimum_cases:
             return None
+        common = gcd(x.terms[atom], n)
+        if common > 1:
+            # what stays in one bucket of the common divisor is no operand
+            multiples, rest = partition(x, common)
+            low, high = self.bounds(rest)
+            if low // common == high // common:
+                return self.quotient_by(multiples.shifted(low // common), n // common)
         # their extreme may be rewritten as this very quotient, which then stays an atom
         self._quotients[x, n] = self._uninterpreted("floordiv", x, number(n))
         quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
         if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
             return None
-        return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
+        found = self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
+        for extreme in found.terms:
+            if extreme.op == "min":
+                self.quotients_of_cases.setdefault(extreme, (x, n, found))
+        return found
 
     def _quotient_in_digits(self, x: LinearForm, n: int) -> LinearForm | None:
         """``x // n`` with ``A`` written as ``m*(A//m) + A%m`` for quotients in ``x``.
@@ -324,6 +335,9 @@ class Quotients(Arithmetic):
             return self._monomial_quotient(x, monomial, scale)
         if (stepwise := self._quotient_by_parts(x, divisor)) is not None:
             return stepwise
+        reduced, smaller = self._reduced(x, divisor)
+        if smaller != divisor:
+            return self.quotient(reduced, smaller)
         # k*divisor + r with r in [0, divisor) is k
         for ratio in dict.fromkeys([scale_of(divisor, x), 0]):
             if self.is_proper_remainder(x.plus(divisor, -ratio), divisor):
@@ -335,9 +349,6 @@ class Quotients(Arithmetic):
         for atom, coefficient in x.sorted_terms():
             for lead, scale in divisor.sorted_terms():
                 left = without(factors(atom), factors(lead))
-        reduced, smaller = self._reduced(x, divisor)
-        if smaller != divisor:
-            return self.quotient(reduced, smaller)
                 if left is not None and coefficient % scale == 0:
                     multiple = product_form(left).times(coefficient // scale)
                     rest = x.plus(self.times(multiple, divisor), -1)

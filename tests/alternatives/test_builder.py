@@ -723,6 +723,29 @@ def test_divisions_by_what_is_no_literal(texts, wanted):
     assert result.cost <= cost_of([read(text, _SYMBOLIC) for text in wanted], Latency())
 
 
+#: Remainders of clamped values, whose quotients are clamped quotients.
+OF_CLAMPED = [
+    ("(min(max(n, 0), 17)*5 + p)%10", "min(max(n, 0), 17)%2*5 + p"),
+    ("(min(n, 17)*5 + p)%20", "min(n, 17)%4*5 + p"),
+    ("(max(n, 3)*5 + p)%10", "max(n, 3)%2*5 + p"),
+    ("(p - min(max(n, m), 17)*5)%10*3", "((-min(max(n, m), 17))%2*5 + p)*3"),
+    ("min(n, 17)*5 + p - min(n, 17)//4*20", "min(n, 17)%4*5 + p"),
+    ("(min(n, 17)*8 + p + 3)//16", "min(n, 17)//2"),
+    # near misses: another multiple, another clamp, a term that carries
+    ("min(n, 17)*5 + p - min(n, 17)//4*15", "min(n, 17)*5 + p - min(n, 17)//4*15"),
+    ("min(n, 17)*5 + p - min(n, 18)//4*20", "min(n, 17)*5 + p - min(n, 18)//4*20"),
+    ("(min(n, 17)*4 + p)%8", "(min(n, 17)*4 + p)%8"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), OF_CLAMPED)
+def test_remainders_of_clamped_values(text, wanted):
+    ranges = {"n": (-12, 30), "m": (-3, 5), "p": (0, 4)}
+    root, wanted = [read(t, ranges) for t in (text, wanted)]
+    assert check_equal([root], [wanted]).equal
+    assert checked([root]).cost <= cost_of([wanted], Latency())
+
+
 #: What quotients of multiples cost no more than, by the fact that says of what.
 OF_MULTIPLES = [
     ("(n + 1)//2", "n%4 == 0", "n//2"),
