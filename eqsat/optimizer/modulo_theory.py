@@ -179,8 +179,9 @@ class ModuloTheory(Optimisation):
             all_terms = (self.has_own_rules and self.with_rules) or any(
                 tree_size(conjecture.before) < tree_size(conjecture.after) for conjecture in self.conjectures
             )
-            # the input adds nothing to sums of variables
-            if all_terms or not all(map(_is_plain, values)):
+            # the input adds nothing to sums of variables; one comparison of a minimum is several of its operands
+            says_more = any(map(_is_junction, values)) and _has_extremes(written)
+            if all_terms or says_more or not all(map(_is_plain, values)):
                 builder.input.add(written, all_terms)
             builder.add_roots(_in_fixed_order(values))
             if self.has_own_rules and self.with_rules:
@@ -531,6 +532,15 @@ def _is_plain(value: Value) -> bool:
     return (
         value.is_affine() if isinstance(value, LinearForm) else _PLAIN.issuperset([t.op for t in topological([value])])
     )
+
+
+def _is_junction(value: Value) -> bool:
+    return value.op in ("and", "or") if isinstance(value, Expr) else False
+
+
+def _has_extremes(terms: Iterable[Expr]) -> bool:
+    """Whether some term is an extreme, or a reduction, whose closed form may be one."""
+    return any(term.op in ("min", "max") or term.op in REDUCTIONS for term in terms)
 
 
 def _length(value: Value) -> int:
