@@ -55,10 +55,16 @@ class ExtremeNodes(KindNodes):
             if apart != form and apart.addends() > 1:
                 yield self.sum_node([(apart, 1), (common, 1)])
                 # a maximum is a minimum that is subtracted, which needs no negation
-                is_negated = not is_crowded and any(_is_negated(case.plus(common, -1)) for case in cases)
-                for kept, other, turned in ((apart, common, False), (common, apart, is_negated)):
-                    if turned or all(k < 0 for k in other.terms.values()):
+                parts_of_apart = [case.plus(common, -1) for case in cases] if not is_crowded else []
+                parts_of_common = self._cases(common) if not is_crowded else []
+                for kept, other, parts in ((apart, common, parts_of_common), (common, apart, parts_of_apart)):
+                    if any(map(_is_negated, parts)) or all(k < 0 for k in other.terms.values()):
                         yield self.sum_node([(kept, 1), (other.times(-1), -1)])
+
+    def _cases(self, form: LinearForm) -> Sequence[LinearForm]:
+        """The values of which a form is the least or the greatest, none if it is a plain sum."""
+        atom = self.theory.outer_minimum(form)
+        return self.theory.cases(form, atom) if atom is not None else ()
 
     def _of_cases(self, op: str, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
         """An extreme of several values as that of two: of these, of its halves, or of one and the others."""

@@ -63,6 +63,9 @@ class ProductNodes(KindNodes):
             part = LinearForm({atom: form.terms[atom] for atom in atoms}, 0)
             if part == form:
                 yield self._product_with(factor, quotient)
+                if factor.op == "min" and max(quotient.terms.values(), default=0) < 0:
+                    # less a minimum is a maximum, as in `by_maximum`
+                    yield self.node("mul", atom_form(factor).times(-1), quotient.times(-1))
             else:
                 yield self.sum_node([(part, 1)], form.plus(part, -1))
             if self.classes.is_crowded():

@@ -580,6 +580,28 @@ def test_a_quotient_that_is_never_positive_is_subtracted(highest, most):
     assert result.check().equal
 
 
+#: Terms, and what costs no more: what subtracts minima is written with maxima, and comparisons of extremes as one.
+BY_MAXIMA = [
+    ("-min(0, max(c, y + 3) - min(n, y + 14))", "max(0, min(n, y + 14) - max(c, y + 3))"),
+    ("-min(0, max(c, y + 3) - min(n, y + 14))*z", "max(0, min(n, y + 14) - max(c, y + 3))*z"),
+    ("-(y//3 + z)*min(0, max(3 - m, 2 - n))", "(y//3 + z)*max(0, min(m - 3, n - 2))"),
+    ("z - (y//3 + z)*min(0, max(3 - m, 2 - n))", "z + (y//3 + z)*max(0, min(m - 3, n - 2))"),
+    ("sum(where(r + y >= c and r + y < n, z, 0), r, 3, 14)", "max(0, min(n, y + 14) - max(c, y + 3))*z"),
+    ("sum(where(r > n or r >= m, 0, y//3 + z), r, 3, 10)", "max(0, min(10, min(n + 1, m)) - 3)*(y//3 + z)"),
+    ("sum(where(r + y < c, 1, 0), r, 3, 9) < z", "max(0, min(9, c - y) - 3) < z"),
+    ("max(0, min(9, c - y) - 3) + 5 < z + 5", "max(0, min(9, c - y) - 3) < z + 5"),
+    ("max(min(c, n), min(c, z)) < y", "min(c, max(n, z)) < y"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), BY_MAXIMA)
+def test_what_subtracts_minima_is_written_with_maxima(text, wanted):
+    ranges = {"n": (-2, 11), "m": (0, 9), "c": (-3, 9), "y": (0, 5), "z": (0, 4)}
+    result = optimize(read(text, ranges))
+    assert result.cost <= cost_of([read(wanted, ranges)], Latency())
+    assert result.check().equal
+
+
 #: Terms, and what costs no more: with it divisors that are no literals, and dividends that must be seen to be positive.
 DIVIDENDS = [
     (["(x*5 + y//3*5)//10", "(x*5 + y//3*5)%10"], ["(x + y//3)//2", "(x + y//3)%2*5"]),
