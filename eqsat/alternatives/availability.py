@@ -82,9 +82,9 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         builder,
         _masked(builder, needed),
         _in_two_steps(builder, forms),
-        _shifted(builder),
         _of_shifted(builder, needed),
         _taken_in(builder, needed),
+        _shifted(builder),
         _negated(builder, needed),
         of_products(builder),
     )

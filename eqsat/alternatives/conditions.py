@@ -253,7 +253,10 @@ class ConditionNodes(KindNodes):
                 yield self.node(op, rest, greatest.shifted(limit + strict - 1))
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
-        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway, ``x + y == 7`` as ``x == 7 - y``."""
+        """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway, ``x + y == 7`` as ``x == 7 - y``.
+
+        And ``x < y + z`` as ``x - y < z`` where ``x - y`` is.
+        """
         form = self.theory.difference(self.theory.negate(term) if term.op == "ne" else term)
         if form is None or len(form.terms) < 2:
             return
@@ -273,6 +276,10 @@ class ConditionNodes(KindNodes):
                         yield self.node(op, rest.times(-1), part)
                     if (k != -1 or constant) and self._is_needed(part.times(-1), needed):
                         yield self.node(op, part.times(-1), rest)
+                    if len(rest.terms) > 1 and k < 0 and self._is_needed(rest, needed):
+                        yield self.node(op, part.times(-1), rest)
+                    if len(rest.terms) > 1 and k > 0 and self._is_needed(rest.times(-1), needed):
+                        yield self.node(op, rest.times(-1), part)
 
     def _is_needed(self, form: LinearForm, needed: Collection[int]) -> bool:
         return form in self.classes and self.add_class(form) in needed

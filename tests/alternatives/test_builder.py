@@ -668,6 +668,7 @@ TAKEN_IN = [
     ("(i + 3)//4*4 + j - 4", "(i - 1)//4*4 + j"),
     ("(k + 2)//3*11 + j - 11", "(k - 1)//3*11 + j"),
     ("(i + 3)//4*22 + j*13 + 44", "(i + 11)//4*22 + j*13"),
+    ("(i - j + 12)//18 + i - j + 1", "i - j + (i - j + 30)//18"),
     # near misses: no multiple, a dividend without a constant, one that would be negative
     ("(i + 3)//4*4 + j - 3", "(i + 3)//4*4 + j - 3"),
     ("i//4*4 + j - 4", "i//4*4 + j - 4"),
@@ -820,7 +821,11 @@ BY_NEEDED = [
     (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
     (["i*11 + 1", "2 <= n - i*11"], ["i*11 + 1", "i*11 + 1 < n"]),
     (["n - 3", "i + 3 < n"], ["n - 3", "i < n - 3"]),
+    # so has it two terms of three
+    (["n - i", "n < i + j"], ["n - i", "n - i < j"]),
+    (["n - i", "n != i + j"], ["n - i", "j != n - i"]),
     # near misses: another constant, another multiple, an equation
+    (["n - i", "n < i*11 + j"], ["n - i", "n < i*11 + j"]),
     (["i + 5", "n - i < 2"], ["i + 5", "-1 <= i - n"]),
     (["i*4 + 1", "2 <= n - i*11"], ["i*4 + 1", "2 <= n - i*11"]),
     (["i + 1", "n == i + 3"], ["i + 1", "i - n == -3"]),
