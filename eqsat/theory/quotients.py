@@ -335,9 +335,6 @@ class Quotients(Arithmetic):
             return self._monomial_quotient(x, monomial, scale)
         if (stepwise := self._quotient_by_parts(x, divisor)) is not None:
             return stepwise
-        reduced, smaller = self._reduced(x, divisor)
-        if smaller != divisor:
-            return self.quotient(reduced, smaller)
         # k*divisor + r with r in [0, divisor) is k
         for ratio in dict.fromkeys([scale_of(divisor, x), 0]):
             if self.is_proper_remainder(x.plus(divisor, -ratio), divisor):
@@ -409,7 +406,10 @@ class Quotients(Arithmetic):
         return self._uninterpreted("floordiv", x, divisor)
 
     def _quotient_by_parts(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
-        """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division."""
+        """``x // (f*m)`` as ``x // f // m`` for a positive ``m``, if the first quotient needs no new division.
+
+        For any ``m`` if ``x`` is a multiple of ``f``.
+        """
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
         scale = gcd(divisor.content(), divisor.constant)
         rest = divided_by(divisor, common, scale)
@@ -418,10 +418,10 @@ class Quotients(Arithmetic):
         parts = [part for part in parts if part.terms or part.constant != 1]
         for place, first in enumerate(parts) if len(parts) > 1 else ():
             others = parts[:place] + parts[place + 1 :]
-            if all(self.bounds(part)[0] > 0 for part in others):
-                quotient = self.quotient(x, first)
-                if not self._divides_anew(quotient, x):
-                    return self.quotient(quotient, reduce(self.times, others))
+            is_positive = all(self.bounds(part)[0] > 0 for part in others)
+            quotient = self.quotient(x, first)
+            if (is_positive or self.times(quotient, first) == x) and not self._divides_anew(quotient, x):
+                return self.quotient(quotient, reduce(self.times, others))
         return None
 
     @staticmethod

@@ -685,6 +685,7 @@ def test_a_quotient_takes_in_the_constant_of_a_sum(text, wanted):
 
 _BY_ANY_SIGN = "p//{0} + where(0 < p%{0}, 1, 0)"
 _SYMBOLIC = {"n": (-9, 20), "p": (0, 20), "d": (1, 6), "e": (1, 3), "z": (-1, 3), "f": (0, 3), "i": (-4, 7)}
+_SYMBOLIC["m"] = (-4, -1)
 #: What divisions by what is no literal cost no more than.
 SYMBOLIC = [
     # comparisons are those of products
@@ -721,6 +722,9 @@ SYMBOLIC = [
     (["(n*d + i*d)//(d*(d - 9))"], ["(n + i)//(d - 9)"]),
     (["n*d*6//((d - 9)*d*4)"], ["n*3//((d - 9)*2)"]),
     (["tdiv(n*e*2, (d + 3)*e*4)"], ["tdiv(n, (d + 3)*2)"]),
+    (["n*(d + 1)//(m*(d + 1))"], ["n//m"]),
+    (["n*min(max(i, 1), 7)//(m*min(max(i, 1), 7))"], ["n//m"]),
+    (["(n*(d + 1) + d)//(m*(d + 1))"], ["(n*(d + 1) + d)//(m*(d + 1))"]),
     (["n*3%((d - 9)*3)"], ["n%(d - 9)*3"]),
     (["(n*3 + 1)//((d - 9)*3)"], ["(n*3 + 1)//(d*3 - 27)"]),
     # near misses: the quotient is there, the divisor may be negative, another multiple or another remainder
