@@ -83,8 +83,8 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         _masked(builder, needed),
         _in_two_steps(builder, forms),
         _of_shifted(builder, needed),
-        _taken_in(builder, needed),
         _shifted(builder),
+        _taken_in(builder, needed),
         _negated(builder, needed),
         of_products(builder),
     )

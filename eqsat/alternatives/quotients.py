@@ -233,6 +233,9 @@ class QuotientNodes(KindNodes):
         dividend = self.theory.inner(atom.args[0]).shifted(n * by)
         if not is_power_of_two(n) and self.theory.plain_bounds(dividend)[0] < 0:
             return None
+        direction = LinearForm(dividend.terms, 0)
+        if len(direction.terms) > 1 and direction in self.classes:
+            self.classes.add_node(self.add_class(dividend), self.sum_node([(direction, 1)], number(dividend.constant)))
         # not as the old quotient and a constant, which would pay for both
         c = self.add_class(atom_form(atom).shifted(by), expand=False)
         self.classes.add_node(c, self.node("floordiv", dividend, number(n)))
