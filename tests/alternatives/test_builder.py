@@ -773,6 +773,27 @@ def test_remainders_of_clamped_values(text, wanted):
     assert checked([root]).cost <= cost_of([wanted], Latency())
 
 
+#: Remainders of what has a remainder among its terms, and what they cost no more than.
+OF_REMAINDERS = [
+    ("(n%32*7 + i)%5", "(n%32*2 + i)%5"),
+    ("(i - (n%32 - 100)%5)%5", "(i - n%32 + 35)%5"),
+    ("(i - (n%32 + m)%10)%5", "(i - n%32 - m + 40)%5"),
+    ("(n*2 + n//32 + i)%5", "(n%32*2 + i)%5"),
+    ("((n + m)%32*7 + i)%5 + j", "((n + m)%32*2 + i)%5 + j"),
+    # near misses: another multiple of the quotient, not all that is divided
+    ("(n*2 + n//32*2 + i)%5", "(n*2 + n//32*2 + i)%5"),
+    ("(n*2 + (n + m)//32 + i)%5", "(n*2 + (n + m)//32 + i)%5"),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), OF_REMAINDERS)
+def test_remainders_of_sums_with_remainders(text, wanted):
+    ranges = {"n": (0, 99), "m": (0, 5), "i": (0, 4), "j": (-2, 1)}
+    root, wanted = [read(t, ranges) for t in (text, wanted)]
+    assert check_equal([root], [wanted]).equal
+    assert checked([root]).cost <= cost_of([wanted], Latency())
+
+
 #: What quotients of multiples cost no more than, by the fact that says of what.
 OF_MULTIPLES = [
     ("(n + 1)//2", "n%4 == 0", "n//2"),
