@@ -61,8 +61,8 @@ FOLDING = [
     Rule("cancel-scaled-mod", "(x*z) % (z*c)", "(x % c)*z", why="z moves out", source="A44"),
     Rule("cancel-literal-div", "x // (y*c)", "(x // gcd(x, c)) // (y*(c // gcd(x, c)))", "1 < gcd(x, c)", "a common divisor cancels", source="A46 A47"),
     Rule("cancel-literal-mod", "x % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c)", "1 < gcd(x, c)", "a common divisor moves out", source="A46 A47", modulo_theory=True),
-    Rule("cancel-literal-mod-rest", "(x + k) % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c) + k", "0 < vmin(y) and 0 < c and 0 <= k and k < gcd(x, c)", "a common divisor moves out, and k never carries", source="A46 A47", modulo_theory=True),
-    Rule("cancel-literal-div-rest", "(x + k) // (y*c)", "(x//gcd(x, c) + k//gcd(x, c)) // (y*(c // gcd(x, c)))", "0 < vmin(y) and 0 < c and 1 < gcd(x, c)", "a common divisor cancels, and rounds k down", source="A46 A47"),
+    Rule("cancel-literal-mod-rest", "(x + k) % (y*c)", "(x // gcd(x, c)) % (y*(c // gcd(x, c))) * gcd(x, c) + k", "(0 < vmin(y) and 0 < c or vmax(y) < 0 and c < 0) and 0 <= k and k < gcd(x, c)", "a common divisor moves out, and k never carries", source="A46 A47", modulo_theory=True),
+    Rule("cancel-literal-div-rest", "(x + k) // (y*c)", "(x//gcd(x, c) + k//gcd(x, c)) // (y*(c // gcd(x, c)))", "(0 < vmin(y) and 0 < c or vmax(y) < 0 and c < 0) and 1 < gcd(x, c)", "a common divisor cancels, and rounds k down", source="A46 A47"),
     # 7 factor_remainder with a symbolic divisor (for literals: div-multiple and mod-multiple)
     Rule("symbolic-multiple-div", "(x*z + y) // z", "x + y//z", why="x*z/z is whole", source="A48 A49"),
     Rule("symbolic-multiple-mod", "(x*z + y) % z", "y % z", why="x*z is a multiple of z", source="A48 A49", modulo_theory=True),

@@ -414,7 +414,11 @@ class Quotients(Arithmetic):
         scale = gcd(divisor.content(), divisor.constant)
         rest = divided_by(divisor, common, scale)
         shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
-        parts = [number(shared), number(scale // shared), *map(atom_form, common), rest]
+        *several, last = [*map(atom_form, common), rest]
+        if several and last.constant == -1 and not last.terms:
+            # a negative factor may be the opposite of a positive one
+            last = several.pop().times(-1)
+        parts = [number(shared), number(scale // shared), *several, last]
         parts = [part for part in parts if part.terms or part.constant != 1]
         for place, first in enumerate(parts) if len(parts) > 1 else ():
             others = parts[:place] + parts[place + 1 :]
