@@ -55,22 +55,12 @@ class Rows:
             self._drop_idle()
             while self._substitute():
                 pass
-            rows, intervals = self._rows, dict(self._intervals)
-            if self._eliminate_all(exact_first=False):
-                return False
-            self._rows, self._intervals = rows, intervals
-            self._eliminate_all(exact_first=True)
+            while self._rows and len(self._rows) <= LIMITS.rows:
+                self._eliminate(self._cheapest())
+                self._drop_idle()
         except ClashError:
             return True
         return False
-
-    def _eliminate_all(self, exact_first: bool) -> bool:
-        """Eliminate one atom after the other; whether that shows that the rows have a solution in integers."""
-        exact = True
-        while self._rows and len(self._rows) <= LIMITS.rows:
-            exact = self._eliminate(self._cheapest(exact_first)) and exact
-            self._drop_idle()
-        return exact and not self._rows
 
     def _interval(self, atom: Expr) -> Bounds:
         found = self._intervals.get(atom)
@@ -132,23 +122,22 @@ class Rows:
                 return True
         return False
 
-    def _cheapest(self, exact_first: bool) -> Expr:
-        """The atom whose elimination leaves the fewest rows; if ``exact_first``, exact eliminations come first."""
+    def _cheapest(self) -> Expr:
+        """The atom whose elimination leaves the fewest rows, among those whose elimination is exact if there are any.
+
+        It is exact if all coefficients on one side are 1. Else the rows that are left may hold although there is no
+        integer between the bounds.
+        """
         signs: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         largest: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         for direction in self._rows:
             for atom, coefficient in direction.terms.items():
                 signs[atom][coefficient < 0] += 1
-                if exact_first:
-                    largest[atom][coefficient < 0] = max(largest[atom][coefficient < 0], abs(coefficient))
+                largest[atom][coefficient < 0] = max(largest[atom][coefficient < 0], abs(coefficient))
         return min(signs, key=lambda a: (min(largest[a]) > 1, signs[a][0] * signs[a][1] - sum(signs[a]), a.key))
 
-    def _eliminate(self, atom: Expr) -> bool:
-        """Combine every row that bounds ``atom`` from below with every one that bounds it from above.
-
-        Return whether this is exact, as it is if all coefficients on one side are 1. Else the rows that are left may
-        hold although there is no integer between the bounds.
-        """
+    def _eliminate(self, atom: Expr) -> None:
+        """Combine every row that bounds ``atom`` from below with every one that bounds it from above."""
         low, high = self._interval(atom)
         below = [LinearForm({atom: 1}, -low)] if is_finite(low) else []
         above = [LinearForm({atom: -1}, high)] if is_finite(high) else []
@@ -164,4 +153,3 @@ class Rows:
             up, down = lower.terms[atom], -upper.terms[atom]
             common = gcd(up, down)
             self._add(lower.times(down // common).plus(upper, up // common))
-        return all(row.terms[atom] == 1 for row in below) or all(row.terms[atom] == -1 for row in above)
