@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from functools import reduce
 
 from eqsat.lang.expr import Expr, const, make
-from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, OPS
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
@@ -142,9 +141,10 @@ def digits_of(theory: Arithmetic, x: LinearForm, start: int, end: int | None) ->
 def _split(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> LinearForm:
     """A bit operator of the digits in which both operands may have ones; elsewhere it is a sum, or zero."""
     separate = ZERO if op == "bitand" else x.plus(y)
-    if not one & other:
+    if not (both := one & other):
         return separate
-    start, end = _places(theory, op, x, y, one, other)
+    start = _lowest(one) if not y.terms and op == "bitxor" else _lowest(both)
+    end = both.bit_length() if both > 0 else None
     digits = digits_of(theory, x, start, end), digits_of(theory, y, start, end)
     joined = _joined(theory, op, digits, None if end is None else (1 << (end - start)) - 1)
     if op != "bitand":
@@ -152,42 +152,12 @@ def _split(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, 
     return separate.plus(joined, 1 << start)
 
 
-def _places(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> tuple[int, int | None]:
-    """The places from which, and up to which, both operands may have ones; not inside atoms of the same operator."""
-    both = one & other
-    start = _lowest(one) if not y.terms and op == "bitxor" else _lowest(both)
-    end = both.bit_length() if both > 0 else None
-    if edges := _edges(theory, op, x, y):
-        starts = [start, *sorted([place for place in edges if place < start], reverse=True)]
-        start = next((place for place in starts if _is_whole(theory, x, y, place, None)), 0)
-    if edges and end is not None:
-        ends = [end, *sorted([place for place in edges if place > end])]
-        end = next((place for place in ends if _is_whole(theory, x, y, start, place)), None)
-    return start, end
-
-
-def _edges(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> set[int]:
-    """The places at which atoms of an operator in two forms begin and end."""
-    found: set[int] = set()
-    for form in (x, y):
-        for atom, coefficient in form.terms.items() if len(form.terms) <= LIMITS.bit_terms else ():
-            if atom.op == op:
-                place, (low, high) = _lowest(coefficient), theory.range(atom)
-                found |= {place, place + high.bit_length()} if low >= 0 and is_finite(high) else {place}
-    return found
-
-
-def _is_whole(theory: Arithmetic, x: LinearForm, y: LinearForm, start: int, end: int | None) -> bool:
-    """Whether the digits of two forms have no atoms that the forms do not have."""
-    return all(digits_of(theory, form, start, end).terms.keys() <= form.terms.keys() for form in (x, y))
-
-
 def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: int | None) -> LinearForm:
     """A bit operator of operands in ``[0, most]``, or any if ``most`` is ``None``, as an atom with nested ones flat."""
     stack = [*operands]
     if sum([len(chain_members(to_expr(form), op)) for form in stack]) > LIMITS.bit_operands:
         return theory.atom(chained(op, map(to_expr, stack)))
-    counts, literal = _operands(theory, op, stack, most)
+    counts, literal = _operands(theory, op, stack)
     if not (members := [form for form, count in counts.items() if op != "bitxor" or count % 2]):
         return number(literal or 0)
     if op == "bitxor" and literal is not None:
@@ -204,36 +174,20 @@ def _joined(theory: Arithmetic, op: str, operands: Iterable[LinearForm], most: i
     return theory.atom(reduce(lambda x, y: make(op, x, y), terms))
 
 
-def _operands(
-    theory: Arithmetic, op: str, stack: list[LinearForm], most: int | None
-) -> tuple[Counter[LinearForm], int | None]:
+def _operands(theory: Arithmetic, op: str, stack: list[LinearForm]) -> tuple[Counter[LinearForm], int | None]:
     """The operands of nested operators, each with its number of occurrences, and the literals among them as one."""
     counts = Counter[LinearForm]()
     literals: list[int] = []
     while stack:
         form = stack.pop()
         single = form.single()
-        inverse = _inverse_within(theory, form, most) if op == "bitxor" and form.terms else None
         if single is not None and single.op == op:
             stack += map(theory.inner, single.args)
-        elif inverse is not None:
-            stack += [inverse, number(-1 if most is None else most)]
         elif form.terms:
             counts[form] += 1
         else:
             literals.append(form.constant)
     return counts, reduce(lambda x, y: int(OPS[op].evaluate(x, y)), literals) if literals else None
-
-
-def _inverse_within(theory: Arithmetic, form: LinearForm, most: int | None) -> LinearForm | None:
-    """The form whose bits, up to ``most``, or all, a form has inverted; ``None`` if there is none."""
-    if most is None:
-        return _inverse(form)
-    if form.constant != most or list(form.terms.values()) != [-1]:
-        return None
-    inverse = form.times(-1).shifted(most)
-    low, high = theory.bounds(inverse)
-    return inverse if low >= 0 and high <= most else None
 
 
 def _inverse(form: LinearForm) -> LinearForm | None:
