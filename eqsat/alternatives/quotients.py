@@ -162,9 +162,12 @@ class QuotientNodes(KindNodes):
                 continue
             dividend, n, quotient = known
             remainder = dividend.plus(quotient, -n)
-            k, left = divmod(coefficient, remainder.terms.get(atom, 0) or coefficient + 1)
+            by = remainder.terms.get(atom, 0)
+            if not by or coefficient % by:
+                continue
+            k = coefficient // by
             rest = form.plus(remainder, -k)
-            if not left and len(rest.terms) + len(remainder.terms) == len(form.terms):
+            if len(rest.terms) + len(remainder.terms) == len(form.terms):
                 self.classes.add_node(self.add_class(remainder), self.node("mod", dividend, number(n)))
                 if k != 1 or rest != ZERO:
                     yield self.sum_node([(remainder, k)], rest)
