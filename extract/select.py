@@ -79,13 +79,13 @@ class Priced:
         pricer = kind(self.graph, of_products)
         known = self.prices
         graph = self.graph
-        # the theory splits sums without regard to overflow: prefer those that a machine integer holds, if any can
-        prefers = bool(graph.weights) and all(any(map(self._fits, graph.equal_classes(c))) for c in graph.roots)
+        # the theory splits sums without regard to overflow: prefer those that a machine integer holds, where any can
+        within = self._below_what_fits() if graph.weights else ()
         too_wide = _TOO_WIDE * of_products.addition
         for c, nodes in graph.classes.items():
             prices = known.setdefault(c, [])
             if len(prices) < len(nodes):
-                beside = too_wide if prefers and not self._fits(c) else 0
+                beside = too_wide if c in within and not self._fits(c) else 0
                 times = graph.weights.get(c, 1)
                 new = nodes[len(prices) :]
                 prices += [(pricer.price(c, node) + beside) * times if node[2] else 0 for node in new]
@@ -93,6 +93,19 @@ class Priced:
     def price(self, c: int, node: Node) -> int:
         """The price of a node of a class, operands not counted."""
         return self.prices[c][self.graph.classes[c].index(node)]
+
+    def _below_what_fits(self) -> Collection[int]:
+        """The classes that may be needed for a root of which 64 bits hold a form."""
+        graph = self.graph
+        waiting = [c for c in dict.fromkeys(graph.roots) if any(map(self._fits, graph.equal_classes(c)))]
+        if len(waiting) == len({*graph.roots}):
+            return graph.classes
+        found = set(waiting)
+        for c in waiting:
+            new = {a for _, _, operands in graph.classes[c] for a in operands} - found
+            found |= new
+            waiting += new
+        return found
 
     def _fits(self, c: int) -> bool:
         """Whether 64 bits hold the values of a class, as far as they have bounds."""

@@ -491,3 +491,12 @@ def test_forms_that_machine_integers_hold_are_preferred_where_there_are_any():
     names = {"A": buffer("A", "i64")}
     found = optimize(parse("sum(A[r]%3*5 + A[r]%3*2, r, 0, 64)", names))
     assert str(found.expr) == "sum(A[r1]%3, r1, 0, 64)*8 - sum(A[r1]%3, r1, 0, 64)"
+
+
+@pytest.mark.parametrize("extract", ["tree", "dag", "exact"])
+def test_forms_that_machine_integers_hold_are_preferred_beside_a_root_that_has_none(extract):
+    # of a root that needs more bits than its input, the input is kept
+    names = {name: buffer(name, "i64") for name in "ABCD"}
+    texts = ["sum(A[r]%3*5 + A[r]%3*2, r, 0, 64)", "sum(B[r]*C[r] + B[r]*D[r], r, 0, 64)"]
+    terms = [parse(text, names) for text in texts]
+    assert optimize(terms, extract=extract).cost == sum(optimize(term, extract=extract).cost for term in terms)
