@@ -136,12 +136,25 @@ class ReductionRules:
         """
         kind, reduction = _container_of(match.rule.pattern.right), match.rule.pattern.left.op
         for one, rest in (letters, letters[::-1]):
-            nodes = self.builder.graph.classes[match.letters[rest]]
-            has_members = any(op == kind and len(members) > 1 for op, _, members in nodes)
-            is_that = all(op in (kind, reduction) or (op == "sum" and len(over) == 1) for op, _, over in nodes)
-            if has_members and is_that and not self.builder.classes.may_be_undefined(match.letters[rest]):
+            if self._is_combined(match.letters[rest], kind, reduction):
                 return one, rest
         return None
+
+    def _is_combined(self, c: int, kind: str, reduction: str) -> bool:
+        """Whether a class has members of this kind, and is nothing besides but a reduction."""
+        nodes = self.builder.graph.classes[c]
+        has_members = any(op == kind and len(members) > 1 for op, _, members in nodes)
+        is_that = all(op in (kind, reduction) or (op == "sum" and len(over) == 1) for op, _, over in nodes)
+        return has_members and is_that and not self.builder.classes.may_be_undefined(c)
+
+    def _members(self, c: int, kind: str, reduction: str, above: tuple[int, ...] = ()) -> Iterator[int]:
+        """The members of a container in a class, and of those in it: a node has two of them."""
+        nodes = self.builder.graph.classes[c] if self._is_combined(c, kind, reduction) else ()
+        inner = [members for op, _, members in nodes if op == kind and not {c, *above} & {*members}]
+        if not inner:
+            yield c
+        for member in inner[0] if inner else ():
+            yield from self._members(member, kind, reduction, (c, *above))
 
     def _taken_apart(
         self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], one: str, rest: str
@@ -154,8 +167,13 @@ class ReductionRules:
         kind = _container_of(match.rule.pattern.right)
         indices = reduce(or_, map(self.sets.of, bound.values()))
         first = match.letters[one]
-        for op, payload, others in [*self.builder.graph.classes[match.letters[rest]]]:
-            if op != kind or any(self._order(c) <= self._order(first) for c in others):
+        nodes = [*self.builder.graph.classes[match.letters[rest]]]
+        if kind != "sum":
+            members_of_rest = tuple(self._members(match.letters[rest], kind, match.rule.pattern.left.op))
+            nodes = [(kind, None, members_of_rest)]
+        for op, payload, others in nodes:
+            # a product may have one member twice
+            if op != kind or any(self._order(c) < self._order(first) for c in others):
                 continue
             constant, coefficients = sum_payload(payload) if kind == "sum" else (0, (1,) * len(others))
             members = [(first, 1), *zip(others, coefficients, strict=True)]

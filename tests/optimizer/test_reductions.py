@@ -500,3 +500,15 @@ def test_forms_that_machine_integers_hold_are_preferred_beside_a_root_that_has_n
     texts = ["sum(A[r]%3*5 + A[r]%3*2, r, 0, 64)", "sum(B[r]*C[r] + B[r]*D[r], r, 0, 64)"]
     terms = [parse(text, names) for text in texts]
     assert optimize(terms, extract=extract).cost == sum(optimize(term, extract=extract).cost for term in terms)
+
+
+@pytest.mark.parametrize("factors", ["AAB", "BBA", "ABCD", "GDBI", "AADG", "DDAG", "AABB"])
+def test_a_product_is_taken_apart_in_whatever_order_its_factors_are(factors):
+    names = {name: buffer(name) for name in factors}
+    parts = [f"prod({name}[r], r, 0, 9)" for name in names]
+    whole = f"prod({'*'.join(f'{name}[r]' for name in factors)}, r, 0, 9)"
+    terms = [parse(text, names) for text in (whole, *parts)]
+    found = optimize(terms, budget=PATIENT)
+    apart = [parse("*".join(f"prod({name}[r], r, 0, 9)" for name in factors), names), *terms[1:]]
+    assert found.cost <= cost_of(apart, LATENCY) < found.cost_before
+    assert unequal(terms[0]) == []
