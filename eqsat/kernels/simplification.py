@@ -40,7 +40,16 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import array_of, extent, index_level, indices_around, is_index, mentions, topological
+from eqsat.lang.traversal import (
+    array_of,
+    extent,
+    index_level,
+    indices_around,
+    is_index,
+    mentions,
+    topological,
+    with_users,
+)
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after
@@ -142,7 +151,7 @@ def simplified(
         loops = pieces.loops()
         model = LoopAware(loops, cost) if loops else cost
         result = optimize(pieces.terms, gates=pieces.gates, cost=model, budget=budget.until(end))
-    return Kernel(kernel.name, pieces.joined(result.exprs))
+    return Kernel(kernel.name, pieces.joined_safely(result.exprs))
 
 
 @contextmanager
@@ -151,10 +160,9 @@ def _naming_zero_divisors(kernel: Kernel) -> Iterator[None]:
     try:
         yield
     except ValueError:
-        pieces, theory = _Pieces(flattened(kernel).stores), LinearArithmetic()
-        contexts = [theory if gate is None else theory.assuming(theory.condition(gate)) for gate in pieces.gates]
+        pieces = _Pieces(flattened(kernel).stores)
         given = {image: term for term, image in pieces.images.items()}
-        for division, _ in unsafe_divisions(pieces.terms, suspects(topological(pieces.terms)), contexts):
+        for division in pieces.unsafe():
             (division,) = replaced([division], given)
             divisor = division.args[1]
             raise ValueError(
@@ -208,7 +216,7 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
         return in_cheapest_ranges(term, model, LIMITS.least_gain, seconds) if seconds else term
 
     def fits(new: Expr, old: Expr) -> bool:
-        return not misfits([new]) or bool(misfits([old]))
+        return (not misfits([new]) or bool(misfits([old]))) and _unsafe(new) <= _unsafe(old)
 
     def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op not in REDUCTIONS:
@@ -313,6 +321,11 @@ def _is_literal(term: Expr, value: float) -> bool:
     return term.op == "float" and term.value == value
 
 
+def _unsafe(term: Expr) -> set[Expr]:
+    """The divisions whose divisors nothing in ``term`` keeps from zero."""
+    return {division for division, _ in unsafe_divisions([term], suspects(topological([term])), [LinearArithmetic()])}
+
+
 def _operands_in_context(term: Expr, context: dict[Expr, None]) -> list[tuple[Expr, dict[Expr, None]]]:
     """The operands of a term that is evaluated where the conditions of ``context`` hold, each with those around it."""
     if term.op in ("where", "fwhere"):
@@ -400,6 +413,24 @@ class _Pieces:
             name = f"#{len(self.hidden)}"
             self.hidden[name] = (comparison, free)
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
+
+    def unsafe(self) -> Iterator[Expr]:
+        """The divisions of ``terms`` whose divisors nothing keeps from zero."""
+        theory = LinearArithmetic()
+        contexts = [theory if gate is None else theory.assuming(theory.condition(gate)) for gate in self.gates]
+        for division, _ in unsafe_divisions(self.terms, suspects(topological(self.terms)), contexts):
+            yield division
+
+    def joined_safely(self, terms: Sequence[Expr]) -> list[Store]:
+        """:meth:`joined`, with pieces with comparisons as they were if a comparison is where its divisor may be zero.
+
+        What stands for a comparison does not divide, so it may have left the branch that keeps its divisor from zero.
+        """
+        stores = self.joined(terms)
+        if not self.hidden or all(False for _ in _Pieces(stores).unsafe()):
+            return stores
+        hiding = with_users({t for t in self.images.values() if t.op == "load"}, topological(self.terms))
+        return self.joined([old if old in hiding else new for old, new in zip(self.terms, terms, strict=True)])
 
     def joined(self, terms: Sequence[Expr]) -> list[Store]:
         """The stores, with each piece replaced by that of ``terms``, in the same order."""

@@ -454,16 +454,25 @@ def test_the_reference_divides_only_in_the_branch_that_is_chosen():
         # the same for what a comparison loads
         where(SMALL > 0, where(A[12 // SMALL, 0] < 99.5, 1, 0), 0),
         sum_over(where(A[12 // (SMALL - R) % 16, 0] < 99.5, R, 0), R, 0, SMALL),
+        # neither does a comparison leave its branch or its reduction, nor a condition on the index that divides
+        where(SMALL > 0, where(ROW[12 // SMALL] < 0.5, 1, 0), 0),
+        sum_over(where(ROW[12 // SMALL] < 99.5, R, 0), R, 0, SMALL),
+        sum_over(where(R < 12 // SMALL, ROW[R], 0.0), R, 0, SMALL),
+        sum_over(where(R.eq(12 // SMALL - 2), ROW[R], 0.0), R, 0, SMALL),
     ],
 )
 @pytest.mark.parametrize("reassociate", [False, True])
 def test_what_is_around_a_division_keeps_its_divisor_from_zero(value: Expr, reassociate: bool):
     kernel = Kernel("guarded", [Store(buffer("Y", "f64", (1,))[0], value)])
     contents = {"A": np.arange(512, dtype="f4").reshape(16, 32), "N": np.arange(16, dtype="i4")}
+    contents["ROW"] = np.arange(32, dtype="f4")
     given = {b.name: contents[b.name] for b in kernel.inputs}
     run = eqsat.compile(kernel, reassociate=reassociate)
+    found = optimized(flattened(kernel), reassociate=reassociate)
+    flat = {name: array.ravel() for name, array in given.items()}
     for s in (0, 1, 5, 9):
-        assert run(**given, s=s)["Y"] == kernel.reference(given, s=s)["Y"]
+        want = kernel.reference(given, s=s)["Y"]
+        assert run(**given, s=s)["Y"] == found.reference(flat, s=s)["Y"] == want
 
 
 def test_loops_at_the_ends_of_64_bits():
