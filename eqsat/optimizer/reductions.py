@@ -212,6 +212,8 @@ class ReductionRules:
 
         Two by two, each part of a sum would become a reduction. The match of the two that come first does it.
         """
+        if _captures(match, letters, bound):
+            return
         pattern = match.rule.pattern
         letters_of_bodies = cast(tuple[str, str], pattern.puts_together)
         kind, op = _container_of(pattern.left), pattern.right.op
