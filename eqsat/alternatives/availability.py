@@ -134,9 +134,8 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
             if divisor is None or divisor.terms:
                 continue
             dividend, (low, _) = builder.form_of(args[0]), builder.classes.narrowed_sum(args[0])
-            if low < 0 and builder.theory.touched:
-                # the answer is priced by the ranges of its variables, whatever facts say of them
-                low = min(low, to_expr(dividend).vmin)
+            if low < 0:
+                low = _least_as_priced(builder, dividend, low)
             shift = shift_to_non_negative(low, divisor.constant)
             if shift:
                 shifted = builder.add_class(dividend.shifted(shift), expand=False)
@@ -146,6 +145,11 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
                         builder.add_node(shifted, ("sum", (constant + shift, coefficients), operands))
                 builder.add_node(shifted, ("sum", (shift, (1,)), args[:1]))
                 yield c, ("mod", None, (shifted, args[1]))
+
+
+def _least_as_priced(builder: Builder, form: LinearForm, low: int) -> int:
+    """The least value of a form, by facts ``low``; if facts were used, by the ranges of variables: these price it."""
+    return min(low, to_expr(form).vmin) if builder.theory.touched else low
 
 
 def _of_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
@@ -168,9 +172,7 @@ def _of_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) ->
                 r = builder.add_class(remainder)
                 builder.add_node(r, builder.node("mod", of, number(m)))
                 builder.graph.bounds[r] = builder.theory.bounds(remainder)
-                least = builder.theory.plain_bounds(rest)[0]
-                if builder.theory.touched:
-                    least = min(least, to_expr(rest).vmin)
+                least = _least_as_priced(builder, rest, builder.theory.plain_bounds(rest)[0])
                 for scale in (k, k - n if k > 0 else k + n):
                     low = least + min(0, scale * (m - 1))
                     others = rest.shifted(shift_to_non_negative(low, n))

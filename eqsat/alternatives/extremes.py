@@ -55,9 +55,10 @@ class ExtremeNodes(KindNodes):
             if apart != form and apart.addends() > 1:
                 yield self.sum_node([(apart, 1), (common, 1)])
                 # a maximum is a minimum that is subtracted, which needs no negation
-                parts_of_apart = [case.plus(common, -1) for case in cases] if not is_crowded else []
-                parts_of_common = self._cases(common) if not is_crowded else []
-                for kept, other, parts in ((apart, common, parts_of_common), (common, apart, parts_of_apart)):
+                of_common, of_apart = (
+                    ((), ()) if is_crowded else (self._cases(common), [case.plus(common, -1) for case in cases])
+                )
+                for kept, other, parts in ((apart, common, of_common), (common, apart, of_apart)):
                     if any(map(_is_negated, parts)) or all(k < 0 for k in other.terms.values()):
                         yield self.sum_node([(kept, 1), (other.times(-1), -1)])
 

@@ -408,12 +408,19 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
     roots = dict.fromkeys(parts) if rounded else [body]
     # the indices of reductions around are free variables in the nest
     nest = Nest(axes, [substitute([t], {index: as_free(index) for index in indices_around(t)})[0] for t in roots])
-    suspected = suspects(topological(nest.roots))
-    if any(unsafe_divisions(nest.roots, suspected, [LinearArithmetic()] * len(nest.roots))):
+    if unguarded_divisions(nest.roots):
         # only what is around the term keeps a divisor from zero, which the nest does not know
         return term
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
     return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
+
+
+def unguarded_divisions(terms: Sequence[Expr], gates: Sequence[Expr | None] = ()) -> list[Expr]:
+    """The divisions below ``terms`` whose divisors may be zero, as far as their branches, ranges and ``gates`` tell."""
+    theory = LinearArithmetic()
+    around = gates or [None] * len(terms)
+    known = [theory if gate is None else theory.assuming(theory.condition(gate)) for gate in around]
+    return [division for division, _ in unsafe_divisions(terms, suspects(topological(terms)), known)]
 
 
 def with_floats(terms: Iterable[Expr]) -> set[Expr]:

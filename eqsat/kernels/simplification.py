@@ -17,7 +17,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, with_floats
+from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, unguarded_divisions, with_floats
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.dtypes import misfits
@@ -53,7 +53,6 @@ from eqsat.lang.traversal import (
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after
-from eqsat.theory.definedness import suspects, unsafe_divisions
 from eqsat.theory.forms import to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import equated, solved_for
@@ -162,7 +161,7 @@ def _naming_zero_divisors(kernel: Kernel) -> Iterator[None]:
     except ValueError:
         pieces = _Pieces(flattened(kernel).stores)
         given = {image: term for term, image in pieces.images.items()}
-        for division in pieces.unsafe():
+        for division in unguarded_divisions(pieces.terms, pieces.gates):
             (division,) = replaced([division], given)
             divisor = division.args[1]
             raise ValueError(
@@ -216,7 +215,9 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
         return in_cheapest_ranges(term, model, LIMITS.least_gain, seconds) if seconds else term
 
     def fits(new: Expr, old: Expr) -> bool:
-        return (not misfits([new]) or bool(misfits([old]))) and _unsafe(new) <= _unsafe(old)
+        if misfits([new]) and not misfits([old]):
+            return False
+        return {*unguarded_divisions([new])} <= {*unguarded_divisions([old])}
 
     def shorter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op not in REDUCTIONS:
@@ -321,11 +322,6 @@ def _is_literal(term: Expr, value: float) -> bool:
     return term.op == "float" and term.value == value
 
 
-def _unsafe(term: Expr) -> set[Expr]:
-    """The divisions whose divisors nothing in ``term`` keeps from zero."""
-    return {division for division, _ in unsafe_divisions([term], suspects(topological([term])), [LinearArithmetic()])}
-
-
 def _operands_in_context(term: Expr, context: dict[Expr, None]) -> list[tuple[Expr, dict[Expr, None]]]:
     """The operands of a term that is evaluated where the conditions of ``context`` hold, each with those around it."""
     if term.op in ("where", "fwhere"):
@@ -414,20 +410,14 @@ class _Pieces:
             self.hidden[name] = (comparison, free)
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
 
-    def unsafe(self) -> Iterator[Expr]:
-        """The divisions of ``terms`` whose divisors nothing keeps from zero."""
-        theory = LinearArithmetic()
-        contexts = [theory if gate is None else theory.assuming(theory.condition(gate)) for gate in self.gates]
-        for division, _ in unsafe_divisions(self.terms, suspects(topological(self.terms)), contexts):
-            yield division
-
     def joined_safely(self, terms: Sequence[Expr]) -> list[Store]:
         """:meth:`joined`, with pieces with comparisons as they were if a comparison is where its divisor may be zero.
 
         What stands for a comparison does not divide, so it may have left the branch that keeps its divisor from zero.
         """
         stores = self.joined(terms)
-        if not self.hidden or all(False for _ in _Pieces(stores).unsafe()):
+        found = _Pieces(stores) if self.hidden else None
+        if found is None or not unguarded_divisions(found.terms, found.gates):
             return stores
         hiding = with_users({t for t in self.images.values() if t.op == "load"}, topological(self.terms))
         return self.joined([old if old in hiding else new for old, new in zip(self.terms, terms, strict=True)])

@@ -535,7 +535,7 @@ def _is_plain(value: Value) -> bool:
 
 
 def _is_junction(value: Value) -> bool:
-    return value.op in ("and", "or") if isinstance(value, Expr) else False
+    return isinstance(value, Expr) and value.op in ("and", "or")
 
 
 def _has_extremes(terms: Iterable[Expr]) -> bool:

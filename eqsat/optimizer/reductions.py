@@ -81,7 +81,7 @@ class ReductionRules:
         if bound is None:
             return
         if not match.rule.is_own and pattern.puts_together:
-            yield from self._put_together(match, add, letters, bound)
+            yield from self._put_together(match, add, letters, bound, pattern.puts_together)
             return
         if not match.rule.is_own and pattern.takes_apart and (alone := self._one_member(match, pattern.takes_apart)):
             for c in self._taken_apart(match, add, letters, bound, *alone):
@@ -173,7 +173,7 @@ class ReductionRules:
             nodes = [(kind, None, members_of_rest)]
         for op, payload, others in nodes:
             # a product may have one member twice
-            if op != kind or any(self._order(c) < self._order(first) for c in others):
+            if op != kind or any(self.builder.form_of(c).order() < self.builder.form_of(first).order() for c in others):
                 continue
             constant, coefficients = sum_payload(payload) if kind == "sum" else (0, (1,) * len(others))
             members = [(first, 1), *zip(others, coefficients, strict=True)]
@@ -206,7 +206,7 @@ class ReductionRules:
         return _OverClasses(self, match, side, add).of(part, frozenset())
 
     def _put_together(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: Mapping[int, Expr]
+        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: Mapping[int, Expr], halves: tuple[str, str]
     ) -> Iterator[tuple[Match, int]]:
         """All reductions over one range that a match has, in it and beside it, as one, unless they are known as one.
 
@@ -215,29 +215,28 @@ class ReductionRules:
         if _captures(match, letters, bound):
             return
         pattern = match.rule.pattern
-        letters_of_bodies = cast(tuple[str, str], pattern.puts_together)
         kind, op = _container_of(pattern.left), pattern.right.op
         around = [f"i{index_level(a)}" if is_index(a) else str(letter_of(a)) for a in pattern.right.args[1:]]
         ends = tuple([match.letters[name] for name in around])
-        value = self.builder.value_of(RightSide(pattern, letters, bound, self.sets).built(pattern.left, bound))
-        bodies = [(match.letters[x], 1) for x in letters_of_bodies]
-        last = max(self._order(c) for c, _ in bodies)
+        form = self.builder.theory.form(RightSide(pattern, letters, bound, self.sets).built(pattern.left, bound))
+        bodies = [(match.letters[x], 1) for x in halves]
+        last = max(self.builder.form_of(c).order() for c, _ in bodies)
         rest = []
         for c, k in match.rest:
             body = self._body(c, op, ends) if k % match.factor == 0 else None
             if body is None:
                 rest.append((c, k))
                 continue
-            if self._order(body) < last and body not in match.letters.values():
+            if self.builder.form_of(body).order() < last and body not in match.letters.values():
                 return
             bodies.append((body, k // match.factor))
-            if isinstance(value, LinearForm) and kind == "sum":
-                value = value.plus(cast(LinearForm, self.builder.values[c]), k // match.factor)
+            if kind == "sum":
+                form = form.plus(self.builder.form_of(c), k // match.factor)
             else:
-                value = self.builder.value_of(make(kind, as_term(value), self._term(c)))
+                form = self.builder.theory.form(make(kind, to_expr(form), self._term(c)))
         is_whole = not rest and not match.constant and match.factor == 1
-        if is_whole or value in self.builder.classes:
-            known = match.whole if is_whole else self.builder.add_class(value)
+        if is_whole or form in self.builder.classes:
+            known = match.whole if is_whole else self.builder.add_class(form)
             if self._body(known, op, ends) is not None:
                 return
         inside = self._combined(add, kind, bodies)
@@ -261,11 +260,6 @@ class ReductionRules:
         if op == "const":
             return self.builder.add_class(number(cast(int, payload)))
         return operands[0] if (op, payload) == EQUALITY else add(op, payload, operands)
-
-    def _order(self, c: int) -> tuple[int, int, list[int]]:
-        """A key for a fixed order on classes that does not depend on how the input was written."""
-        value = self.builder.values[c]
-        return value.order() if isinstance(value, LinearForm) else (hash(value), 0, [])
 
     def _term(self, c: int) -> Expr:
         return as_term(self.builder.values[c])
