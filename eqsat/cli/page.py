@@ -85,7 +85,7 @@ def _graph(result: Result) -> dict[str, Any]:
     """The e-graph: by class its bounds, and its nodes with their texts, prices, and whether the answer has them."""
     if result.snapshot is None:
         return {"roots": [], "classes": {}}
-    graph, choice = result.built().graph, result.built().choice
+    graph, choice = result.built.graph, result.built.choice
     priced = Priced.of(graph, result.model)
     cheapest, _ = trees(priced)
     classes = {}
@@ -108,7 +108,7 @@ def _places(result: Result) -> dict[str, list[tuple[int, str, str]]]:
     found: dict[str, list[tuple[int, str, str]]] = {name: [] for name in result.trace.rules}
     if result.snapshot is None or not found:
         return found
-    built = result.built()
+    built = result.built
     cheapest = tree(Priced.of(built.graph, result.model))
     terms = terms_of(cheapest, cheapest, built.leaves, built.narrower.get)
     matcher = Matcher([rule for rule in result.rule_set if rule.name in found])

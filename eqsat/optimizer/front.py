@@ -161,7 +161,8 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
         else with_hidden_divisions(given, unknown_divisors == "assume", began + budget.seconds / 2)
     )
     priced = strength_reduced(model)
-    run = kind(hidden.roots, hidden.facts, hidden.gates, rules, priced, budget, extract, pareto, branches == "lazy")
+    known = hidden.roots, hidden.facts, hidden.gates, rules
+    run = kind(*known, priced, budget, engine, extract, pareto, branches == "lazy")
     # reading text takes time of the budget
     run.spent.started = began
     with collection_paused():
@@ -173,7 +174,7 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
             raise ValueError(
                 f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"
             )
-        result = run.run(engine)
+        result = run.run()
     return result if hidden is given else with_divisions(result, given, hidden, extract == "tree")
 
 

@@ -73,17 +73,18 @@ class _Found:
 class ModuloTheory(Optimisation):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
-    #: Whether the rules run, not the theory alone.
-    with_rules: bool = field(default=True, init=False)
+    @property
+    def with_rules(self) -> bool:
+        """Whether the rules run, not the theory alone."""
+        return self.engine == "egraph"
 
-    def run(self, engine: str, limit: float = inf) -> Result:
+    def run(self, limit: float = inf) -> Result:
         """The answer of the theory, for the engine ``"egraph"`` with the rules.
 
         A run within another has a ``limit``: an answer that costs more is not improved further, and no flat index is
         looked for.
         """
-        self.with_rules = engine == "egraph"
-        if engine == "theory" and limit == inf:
+        if not self.with_rules and limit == inf:
             self.spent.skip(WITHOUT_RULES)
         found = _Found([*self.roots], [None] * len(self.roots))
         try:
@@ -110,12 +111,12 @@ class ModuloTheory(Optimisation):
         if builder is None:
             # the snapshot makes an e-graph of leaves when it is asked for
             nodes, snapshot = (len({*found.terms}), Snapshot((), self.lazy)) if found.is_free else (0, None)
-            result = self._result(found.terms, nodes, found.contexts, engine, snapshot)
+            result = self._result(found.terms, nodes, found.contexts, snapshot)
             return result if self.pareto is None else self._with_answers(result, [])
         part = Part(builder.graph, (*enumerate(found.wanted),), found.choice, builder.input.narrowed())
         snapshot = Snapshot((part,), self.lazy)
         inside = partial(self._chosen_inside, builder, found.wanted)
-        result = self._result(found.terms, len(builder.graph), found.contexts, engine, snapshot, inside)
+        result = self._result(found.terms, len(builder.graph), found.contexts, snapshot, inside)
         if self.pareto is None:
             return result
         return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
@@ -311,7 +312,7 @@ class ModuloTheory(Optimisation):
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
-        found = inner.run("egraph" if self.with_rules else "theory", limit=cost_of(terms, self.model))
+        found = inner.run(limit=cost_of(terms, self.model))
         return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
 
     def _under_gates(self, found: _Found) -> list[Expr]:
@@ -330,7 +331,7 @@ class ModuloTheory(Optimisation):
             members = [place for place, other in enumerate(self.gates) if other is gate]
             under = replace(self, facts=(*self.facts, gate), gates=(None,) * len(self.gates), conjectures=[])
             try:
-                answers = under._alone(members, "egraph")
+                answers = under._alone(members)
             except ContradictionError:
                 # the gate never holds
                 continue

@@ -49,6 +49,7 @@ class Optimisation(ABC):
     rules: tuple[Rule, ...]
     model: CostModel
     budget: Budget
+    engine: str
     extract: str
     pareto: str | None
     #: Whether a branch of an answer is evaluated only where it is chosen, and a gated root only where its gate holds.
@@ -223,8 +224,8 @@ class Optimisation(ABC):
         return cheapest(one, other, model or self.model, alone=self.extract == "tree")
 
     @abstractmethod
-    def run(self, engine: str) -> Result:
-        """The answer, by the engine of that name."""
+    def run(self) -> Result:
+        """The answer."""
 
     def _escaping(self, found: Sequence[Expr]) -> list[list[int]]:
         """The roots whose answer has a variable that only other roots have, grouped by the variables of the root.
@@ -243,26 +244,24 @@ class Optimisation(ABC):
                 escaping.setdefault(sets.of(root), []).append(place)
         return [*escaping.values()]
 
-    def _without_escaping(
-        self, found: Sequence[Expr], engine: str, inside: Callable[[], list[Expr]] | None
-    ) -> list[Expr]:
+    def _without_escaping(self, found: Sequence[Expr], inside: Callable[[], list[Expr]] | None) -> list[Expr]:
         """The answer without escaping variables: roots that have some are optimised alone.
 
         If the answer that ``inside`` chooses has none and costs less, it is that one.
         """
         kept, escaping = [*found], self._escaping(found)
         for places in escaping:
-            for place, term in self._alone(places, engine).items():
+            for place, term in self._alone(places).items():
                 kept[place] = term
         if not escaping or inside is None or not self._has_time():
             return kept
         chosen = inside()
         return kept if self._escaping(chosen) else self._cheapest(kept, chosen)
 
-    def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
+    def _alone(self, places: Sequence[int]) -> dict[int, Expr]:
         """The answers for the roots at these places as if there were no others, in the time that is left."""
         roots, gates = zip(*[(self.roots[i], self.gates[i]) for i in places], strict=True)
-        result = replace(self, roots=roots, gates=gates, pareto=None).run(engine)
+        result = replace(self, roots=roots, gates=gates, pareto=None).run()
         if result.stop != "saturated":
             self.stop = result.stop
         return dict(zip(places, result.exprs, strict=True))
@@ -314,12 +313,11 @@ class Optimisation(ABC):
         found: Sequence[Expr],
         nodes: int,
         contexts: Sequence[LinearArithmetic | None],
-        engine: str,
         snapshot: Snapshot | None = None,
         inside: Callable[[], list[Expr]] | None = None,
     ) -> Result:
         self.spent.enter("finish")
-        exprs = found = self._without_escaping(found, engine, inside)
+        exprs = found = self._without_escaping(found, inside)
         if tuple(found) != self.roots:
             exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
         if isinstance(self.model, LoopAware):
@@ -336,7 +334,7 @@ class Optimisation(ABC):
         ):
             exprs, cost = list(self.roots), cost_before
         spent = self.spent
-        own = self.rules if self.has_own_rules and engine != "theory" else ()
+        own = self.rules if self.has_own_rules and self.engine != "theory" else ()
         trace = spent.trace(len(self.conjectures), [rule.name for rule in own if not is_shipped(rule)])
         return Result(
             before=self.roots,

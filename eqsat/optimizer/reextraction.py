@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
-from typing import cast
 
 from eqsat.alternatives.choosing import BRACKETED, Improver
 from eqsat.alternatives.partial_sums import hoisted_sums, programs_by, share_junctions, share_sums
@@ -30,7 +29,7 @@ from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import topological
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
-from eqsat.optimizer.snapshot import Built, Snapshot
+from eqsat.optimizer.snapshot import Built
 from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.definedness import suspects
 from eqsat.theory.linear import LinearArithmetic
@@ -51,32 +50,31 @@ def extracted(result: Result, cost: CostModel | str, extract: str | Extractor, s
     name = extract if isinstance(extract, str) else "dag"
     lazy = result.snapshot is not None and result.snapshot.lazy
     known = (result.before, result.constraints, result.gates, result.rule_set)
-    extraction = Extraction(*known, strength_reduced(model), Budget(seconds=seconds), name, None, lazy)
+    budget = Budget(seconds=seconds)
     with collection_paused():
-        return extraction.of(result, own)
+        priced = strength_reduced(model)
+        return Extraction(*known, priced, budget, "egraph", name, None, lazy, result=result, own=own).run()
 
 
 @dataclass
 class Extraction(Optimisation):
     """One extraction from the e-graph of a result."""
 
-    result: Result = field(init=False)
-    own: Extractor | None = field(init=False)
+    result: Result = field(kw_only=True)
+    #: The user's own extractor, if there is one.
+    own: Extractor | None = field(kw_only=True)
 
-    def of(self, result: Result, own: Extractor | None) -> Result:
-        """The answer from the graph of ``result``, by the user's ``own`` extractor if there is one."""
-        self.result, self.own = result, own
-        self.stop, self.conjectures = result.stop, [*result.conjectures]
-        self.spent.rounds = result.rounds
-        self.spent.matches.update(result.rules)
+    def __post_init__(self) -> None:
+        self.stop, self.conjectures = self.result.stop, [*self.result.conjectures]
+        self.spent.rounds = self.result.rounds
+        self.spent.matches.update(self.result.rules)
         self.spent.skip(FROM_RESULT)
-        return self.run("egraph")
 
-    def run(self, engine: str) -> Result:
+    def run(self) -> Result:
         """The answer chosen from the graph, or that of the result if it costs no more."""
         before = reduced(self.result.exprs, self.model)
         self.spent.enter("build")
-        built = self.result.built()
+        built = self.result.built
         self.sets.read(chain(self.order, self.known))
         contexts: Sequence[LinearArithmetic | None] = [None] * len(before)
         try:
@@ -91,8 +89,7 @@ class Extraction(Optimisation):
         except TooWideError:
             # a product that the run did not choose either
             found = before
-        snapshot = cast(Snapshot, self.result.snapshot).for_other_answer()
-        result = self._result(found, len(built.graph), contexts, engine, snapshot)
+        result = self._result(found, len(built.graph), contexts, self.result.snapshot)
         # what the checks change may cost more
         exprs = self._cheapest([*result.exprs], before, result.model)
         if isinstance(self.model, LoopAware):
@@ -164,10 +161,10 @@ class Extraction(Optimisation):
             return self._theories()[1]
         return [None] * len(found)
 
-    def _alone(self, places: Sequence[int], engine: str) -> dict[int, Expr]:
+    def _alone(self, places: Sequence[int]) -> dict[int, Expr]:
         """The answers for roots of the same variables by nodes without other variables, or else the result's."""
         names = named_leaves(topological([*(self.roots[i] for i in places), *self.facts]))
-        built = self.result.built()
+        built = self.result.built
         classes = {
             c: [n for n in nodes if n[0] not in ("var", "buffer") or n[1] in names or str(n[1])[0] == "$"]
             for c, nodes in built.graph.classes.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -174,17 +175,17 @@ class Result(Displayed):
         >>> [[op for op, _, _ in graph.classes[root]] for root in graph.roots]
         [['floordiv'], ['mod', 'sum', 'sub']]
         """
-        return None if self.snapshot is None else self.built().graph
+        return None if self.snapshot is None else self.built.graph
 
     @property
     def leaves(self) -> dict[str, Expr]:
         """The variables and buffers of :attr:`graph` by name; a buffer's name ends in ``[]``."""
-        return self.built().leaves
+        return self.built.leaves
 
     @property
     def choice(self) -> Choice:
         """The nodes of :attr:`graph` that write the answer, by class."""
-        return self.built().choice
+        return self.built.choice
 
     def terms(self, choice: Choice) -> tuple[Expr, ...]:
         """The terms that a choice over :attr:`graph` writes for the roots.
@@ -203,7 +204,7 @@ class Result(Displayed):
         >>> result.terms(result.choice)
         (Expr('i'),)
         """
-        return tuple(self.built().terms(choice))
+        return tuple(self.built.terms(choice))
 
     def extract(
         self, cost: CostModel | str, extract: str | Extractor = "dag", seconds: float = DEFAULT_SECONDS
@@ -235,8 +236,9 @@ class Result(Displayed):
         """
         return EXTRACTED.call(self, cost, extract, seconds)
 
+    @cached_property
     def built(self) -> Built:
-        """:attr:`graph` with all that is needed to read it.
+        """:attr:`graph` with all that is needed to read it, made when it is first asked for.
 
         Raises
         ------

@@ -44,14 +44,14 @@ class _Group:
 class RulesAlone(Optimisation):
     """Optimisation by rules alone."""
 
-    def run(self, engine: str) -> Result:
+    def run(self) -> Result:
         """The answer of the rules: for the engine ``"greedy"`` applied one after the other, else in an e-graph."""
         try:
-            return self._greedily() if engine == "greedy" else self._saturated()
+            return self._greedily() if self.engine == "greedy" else self._saturated()
         except OverdueError:
             # reading what is known took all the time
             self.stop = "time"
-            return self._result(list(self.roots), 0, [None] * len(self.roots), engine)
+            return self._result(list(self.roots), 0, [None] * len(self.roots))
 
     def _saturated(self) -> Result:
         base, contexts = self._checked_theories()
@@ -78,7 +78,7 @@ class RulesAlone(Optimisation):
         parts = tuple([group.part for group in groups if group.part is not None])
         # roots that never matter are in no part
         snapshot = Snapshot(parts, self.lazy) if parts or self.stop == "saturated" else None
-        return self._result(found, sum(len(part.graph) for part in parts), contexts, "egraph", snapshot)
+        return self._result(found, sum(len(part.graph) for part in parts), contexts, snapshot)
 
     def _groups(self, contexts: Sequence[LinearArithmetic | None]) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
@@ -205,7 +205,7 @@ class RulesAlone(Optimisation):
             found = _replaced(found, group.members, left)
             if rewritten is not None and rewritten.stop != "saturated":
                 self.stop = rewritten.stop
-        return self._result(found, term_count(found), contexts, "greedy")
+        return self._result(found, term_count(found), contexts)
 
 
 def _is_last(group: _Group, given: Sequence[Expr], best: Sequence[Expr]) -> bool:

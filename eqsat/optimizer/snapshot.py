@@ -1,7 +1,7 @@
 """The e-graph that an answer was chosen from, kept so that one may choose from it again.
 
 A run leaves a :class:`Snapshot`: its e-graphs and what is needed to read them. :meth:`Snapshot.built` makes
-one :class:`~eqsat.extract.graph.EGraph` of it when first asked: the part that the roots can reach, in which every class
+one :class:`~eqsat.extract.graph.EGraph` of it: the part that the roots can reach, in which every class
 has a finite term, with the answer's own nodes where those are not in it (a division kept from zero, a root that was
 found in another way). All nodes of a class are equal where the constraints hold, and the class of a root equals that
 root where its gate holds; by rules alone all classes of the roots with a gate are equal only where that holds.
@@ -54,8 +54,6 @@ class Built:
     ----------
     graph : EGraph
         Its roots are the classes of the result's roots, in their order.
-    exprs : tuple of Expr
-        The answer.
     choice : dict of int to Node
         The e-nodes of the answer.
     narrower : dict of int to Expr
@@ -65,7 +63,6 @@ class Built:
     """
 
     graph: EGraph
-    exprs: tuple[Expr, ...]
     choice: Choice
     narrower: dict[int, Expr]
     leaves: dict[str, Expr]
@@ -78,7 +75,7 @@ class Built:
         return [terms[root] for root in graph.roots]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Snapshot:
     """What a run leaves of its e-graphs.
 
@@ -92,11 +89,6 @@ class Snapshot:
 
     parts: tuple[Part, ...]
     lazy: bool
-    _built: Built | None = field(default=None, init=False, repr=False, compare=False)
-
-    def for_other_answer(self) -> Snapshot:
-        """The same e-graphs for another answer."""
-        return Snapshot(self.parts, self.lazy)
 
     def built(self, exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]) -> Built:
         """The e-graph with the answer ``exprs`` in it.
@@ -106,9 +98,7 @@ class Snapshot:
         known : iterable of Expr
             The input and the facts: their leaves may occur.
         """
-        if self._built is None or self._built.exprs != exprs:
-            self._built = _Building(self.parts, exprs, gates, known).built
-        return self._built
+        return _Building(self.parts, exprs, gates, known).built
 
 
 class _Building:
@@ -153,7 +143,7 @@ class _Building:
         graph = reachable_part(self.graph)
         narrower = {c: term for c, term in self.narrower.items() if c in graph.classes}
         choice = {c: self.choice[c] for c in reachable(self.choice, graph.roots)}
-        self.built = Built(graph, exprs, choice, narrower, self.leaves)
+        self.built = Built(graph, choice, narrower, self.leaves)
 
     def _add(self, part: Part, wanted: dict[int, list[int]], number: int) -> None:
         """Copy a part, its classes numbered from where those before end."""
