@@ -165,7 +165,7 @@ def _of_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) ->
                     continue
                 of = builder.theory.inner(quotient.args[0])
                 k = scale_of(of, dividend)
-                rest = dividend.plus(of, -k).plus(atom_form(quotient), -j)
+                rest = dividend.plus(of, -k).without(quotient)
                 if (j + k * m) % n or len(rest.terms) + len(of.terms) + 1 > len(dividend.terms):
                     continue
                 remainder = builder.classes.remainder_of(quotient)
@@ -245,7 +245,7 @@ def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
         for n in divisors:
             if 1 < n < m and not m % n and is_power_of_two(m // n) and not is_power_of_two(n):
                 quotient = theory.quotient_by(dividend, n)
-                if quotient in builder.classes or LinearForm(quotient.terms, 0) in builder.classes:
+                if quotient in builder.classes or quotient.direction() in builder.classes:
                     yield c, builder.node("floordiv", quotient, number(m // n))
 
 
@@ -263,7 +263,7 @@ def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
     directions: dict[LinearForm, dict[int, int]] = defaultdict(dict)
     for c, form in enumerate(builder.values):
         if isinstance(form, LinearForm) and form.constant and form.terms:
-            directions[form.shifted(-form.constant)][c] = form.constant
+            directions[form.direction()][c] = form.constant
     for direction, constants in directions.items():
         if direction in builder.classes and direction.single() is None:
             constants[builder.add_class(direction)] = 0

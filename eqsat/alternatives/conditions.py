@@ -108,7 +108,7 @@ class ConditionNodes(KindNodes):
         both = self.theory.extreme("min" if op == "and" else "max", merged.values())
         yield from self._never_negative(both)
         if all(form.sign() < 0 for form in merged.values()):
-            yield self._at_most(LinearForm(both.terms, 0).times(-1), both.constant)
+            yield self._at_most(both.direction().times(-1), both.constant)
 
     def _all_below(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
         """``x < z and x < w and y < z and y < w`` is ``max(x, y) < min(z, w)``; so for ``or``."""
@@ -135,7 +135,7 @@ class ConditionNodes(KindNodes):
 
     def _sides(self, form: LinearForm) -> tuple[LinearForm, LinearForm]:
         """What a sum subtracts and what it adds besides its constant; remainders stay whole."""
-        left, sides = LinearForm(form.terms, 0), [ZERO, ZERO]
+        left, sides = form.direction(), [ZERO, ZERO]
         for atom, coefficient in form.terms.items():
             n = literal_divisor(atom)
             k, uneven = divmod(-coefficient, n) if n else (0, 0)
@@ -183,7 +183,7 @@ class ConditionNodes(KindNodes):
 
     def _never_negative(self, form: LinearForm) -> Iterator[Node]:
         """The comparison that says that a form is at least zero, as it is and with terms moved across."""
-        comparison = make("le", const(-form.constant), to_expr(LinearForm(form.terms, 0)))
+        comparison = make("le", const(-form.constant), to_expr(form.direction()))
         yield "le", None, self.operands(comparison)
         yield from self.moved(comparison)
 
@@ -307,4 +307,4 @@ def _is_at_end(member: Expr, above: bool) -> bool:
 def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
     """What a sum adds and what it subtracts, besides its constant."""
     above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
-    return above, above.plus(LinearForm(form.terms, 0), -1)
+    return above, above.plus(form.direction(), -1)

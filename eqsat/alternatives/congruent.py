@@ -125,4 +125,4 @@ def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[Linea
         if k > 1 and not left:
             low, high = builder.theory.bounds(form.plus(builder.classes.remainder_of(quotient), -k))
             if low >= 0 and high < k:
-                yield form.plus(atom_form(quotient), -coefficient), -coefficient
+                yield form.without(quotient), -coefficient

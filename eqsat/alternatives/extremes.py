@@ -29,7 +29,7 @@ class ExtremeNodes(KindNodes):
         yield from self._clamp(form)
         if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
             # a maximum from which the others are subtracted, in place of a negation
-            others = form.plus(atom_form(atom), 1).times(-1)
+            others = form.without(atom).times(-1)
             yield self.sum_node([(atom_form(atom).times(-1), 1), (others, -1)])
         step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
         for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
@@ -88,7 +88,7 @@ class ExtremeNodes(KindNodes):
             gap = self.theory.gap(atom) if atom.op == "min" else None
             if gap is None or not gap.constant or [abs(c) for c in gap.terms.values()] != [1]:
                 continue
-            minimum, compared = atom_form(atom), gap.shifted(-gap.constant)
+            minimum, compared = atom_form(atom), gap.direction()
             rest = rest.plus(minimum, -k)
             if rest.plus(compared, k).addends() < rest.addends():
                 # the minimum less the variable is minus the maximum
@@ -114,7 +114,7 @@ class ExtremeNodes(KindNodes):
         width = other.plus(one, -1)
         if not width.terms:
             first = width.constant >= 0
-            kept = form.plus(atom_form(minus), 1) if first else form.plus(atom_form(plus), -1)
+            kept = form.without(minus if first else plus)
             end = self.add_class(number(form.constant - width.constant))
             yield "max" if first else "min", None, (self.add_class(kept), end)
 

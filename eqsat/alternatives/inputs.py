@@ -354,7 +354,7 @@ class BitNodes(KindNodes):
             if rest.is_affine() or len(rest.terms) == 1:
                 others = [(self.theory.inner(atom), k) for atom, k in rest.terms.items()]
             else:
-                others = [(rest.shifted(-rest.constant), 1)]
+                others = [(rest.direction(), 1)]
             yield self.sum_node([(value, scale), *others], number(rest.constant))
 
     def by_one_operator(self, form: LinearForm) -> Iterator[Node]:

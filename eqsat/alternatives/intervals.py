@@ -45,7 +45,7 @@ def _compared(
         value = builder.values[c]
         if isinstance(value, LinearForm) and value.terms and value.is_affine():
             of_direction = sums[frozenset(value.terms)]
-            direction = LinearForm(value.terms, 0)
+            direction = value.direction()
             if direction not in of_direction or not value.constant:
                 of_direction[direction] = value
     pairs = 0

@@ -237,7 +237,7 @@ def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
         # (x//b + r)//n is (x + b*r)//(b*n), and -(x//b) is (b - 1 - x)//b
         if abs(k) == 1 and (b := literal_divisor(inside)) > 1:
             below = builder.theory.inner(inside.args[0])
-            rest = dividend.plus(atom_form(inside), -k)
+            rest = dividend.without(inside)
             yield rest.times(b).plus(below, k).shifted(b - 1 if k < 0 else 0), b * n
 
 
@@ -245,7 +245,7 @@ def _dividends(
     builder: Builder, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
 ) -> Iterator[tuple[LinearForm, LinearForm, int]]:
     """Dividends of a quotient in a sum, with what is left of that beside a multiple of them and of the quotient."""
-    rest = form.plus(atom_form(atom), -coefficient)
+    rest = form.without(atom)
     scales = {rest.terms[x] // k: None for x, k in dividend.terms.items() if x in rest.terms and not rest.terms[x] % k}
     for near in (1, -1):
         if not (near - coefficient) % n:

@@ -69,7 +69,7 @@ class QuotientNodes(KindNodes):
                 continue
             for scale in dict.fromkeys([k, abs(k)]):
                 if scale != 1:
-                    yield self.sum_node([(LinearForm(form.terms, 0).divided(scale), scale)], number(form.constant))
+                    yield self.sum_node([(form.direction().divided(scale), scale)], number(form.constant))
             if abs(k) != 1:
                 continue
             remainder = self.classes.remainder_of(quotient)
@@ -138,7 +138,7 @@ class QuotientNodes(KindNodes):
             n = abs(k)
             if n == 1 or not literal_divisor(quotient):
                 continue
-            rest = form.plus(atom_form(quotient), -k)
+            rest = form.without(quotient)
             own, others = variables.of(quotient), reduce(or_, map(variables.of, rest.terms))
             # rest // n is not that quotient if it lacks variables of it; a plain remainder has its node already
             is_plain = literal_divisor(quotient) == n and self.theory.inner(quotient.args[0]) == rest
@@ -211,7 +211,7 @@ class QuotientNodes(KindNodes):
             if len(form.terms) > 2 * len(inner.terms) + 2:
                 # more is left than can cancel
                 continue
-            rest = form.plus(atom_form(atom), -coefficient).times(n)
+            rest = form.without(atom).times(n)
             dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
             # the rest may cancel terms of one operand of a minimum
             if len(dividend.terms) <= len(inner.terms) + dividend.has_minimum():
@@ -236,7 +236,7 @@ class QuotientNodes(KindNodes):
         dividend = self.theory.inner(atom.args[0]).shifted(n * by)
         if not is_power_of_two(n) and self.theory.plain_bounds(dividend)[0] < 0:
             return None
-        direction = LinearForm(dividend.terms, 0)
+        direction = dividend.direction()
         if len(direction.terms) > 1 and direction in self.classes:
             self.classes.add_node(self.add_class(dividend), self.sum_node([(direction, 1)], number(dividend.constant)))
         # not as the old quotient and a constant, which would pay for both

@@ -32,6 +32,6 @@ class RangeNodes(KindNodes):
             # the larger range may be the one that is subtracted
             for first, second, times in ((one, other, scale), (other, one, k)):
                 if (found := join(self.theory, first, second)) is not None:
-                    rest = LinearForm({a: c for a, c in form.terms.items() if a not in (one, other)}, form.constant)
+                    rest = form.without(one).without(other)
                     yield self.sum_node([(rest.plus(self.theory.form(found), times), 1)])
                     break

@@ -80,8 +80,8 @@ class SelectionNodes(KindNodes):
         for c in classes:
             form = self.classes.values[c]
             if isinstance(form, LinearForm) and form.constant:
-                for atom, k in form.terms.items() if len(form.terms) > 1 else ():
-                    rest = LinearForm(form.terms, 0).plus(atom_form(atom), -k) if self._has_two_values(atom) else None
+                for atom in form.terms if len(form.terms) > 1 else ():
+                    rest = form.direction().without(atom) if self._has_two_values(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))
                 self._absorb_constant(c, choice, uses)

@@ -577,7 +577,7 @@ def _flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:
         if term.op in FLOORS and term.args[1].op == "const":
             dividend = theory.form(term.args[0])
             if dividend.is_affine():
-                ways = divided.setdefault(LinearForm(dividend.terms, 0), set())
+                ways = divided.setdefault(dividend.direction(), set())
                 ways.add((term.op, term.args[1].vmin, dividend.constant))
     if not 1 <= len(divided) <= 2:
         return None

@@ -26,7 +26,7 @@ from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.infinity import finite_part
 from eqsat.lang.ops import FLOATS, REDUCTIONS, Bounds
 from eqsat.lang.traversal import Simplicity, VariableSets, chain_members, topological_until
-from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, atom_form, read
+from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 
@@ -308,7 +308,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
 
     def cases(self, form: LinearForm, atom: Expr) -> list[LinearForm]:
         """``form`` with a minimum in it replaced by each of its operands."""
-        rest = form.plus(atom_form(atom), -form.terms[atom])
+        rest = form.without(atom)
         return [rest.plus(gap, form.terms[atom]) for gap in self.gaps(atom)]
 
     def outer_minimum(self, form: LinearForm) -> Expr | None:

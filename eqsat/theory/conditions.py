@@ -104,7 +104,7 @@ class Conditions(Arithmetic):
         if len(selections) != 1:
             return None
         (atom,) = selections
-        rest = form.plus(atom_form(atom), -form.terms[atom])
+        rest = form.without(atom)
         branches = [rest.plus(self.inner(arg), form.terms[atom]) for arg in atom.args[1:]]
         # a selection alone may select between further ones: each is split in turn
         nested = () if rest.terms or self.simplicity.size(atom) > LIMITS.repeated_terms else ("where",)
@@ -181,7 +181,7 @@ class Conditions(Arithmetic):
         for atom, coefficient in form.sorted_terms():
             if abs(coefficient) == 1 and (n := literal_divisor(atom)):
                 inner = self.inner(atom.args[0])
-                rest = form.plus(atom_form(atom), -coefficient)
+                rest = form.without(atom)
                 if coefficient == 1:
                     return inner.plus(rest, n)
                 return rest.times(n).shifted(n - 1).plus(inner, -1)
@@ -286,7 +286,7 @@ class Conditions(Arithmetic):
             return found
         if self._never_zero(form):
             return FALSE
-        equation = make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        equation = make("eq", to_expr(form.direction()), const(-form.constant))
         split = self._split_selection(form, equation, self.equal_zero)
         return equation if split is None else split
 
@@ -311,7 +311,7 @@ class Conditions(Arithmetic):
         found = self.equal_zero(rest)
         for op, condition in reversed(outer):
             found = self.junction(op, [condition, found])
-        whole = make("eq", to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+        whole = make("eq", to_expr(form.direction()), const(-form.constant))
         return found if self.simplicity.size(found) < self.simplicity.size(whole) else None
 
     def _equal_by_parts(self, form: LinearForm) -> Expr | None:
@@ -358,7 +358,7 @@ class Conditions(Arithmetic):
             value = -rest.constant // scale
             if not 0 <= value < n:
                 return number(1)
-            plain = dividend.shifted(-dividend.constant)
+            plain = dividend.direction()
             moved = plain.plus(self.quotient_by(plain, n), -n).shifted(-((value - dividend.constant) % n))
             return None if moved in (form, form.times(-1)) else moved
         return None

@@ -226,7 +226,7 @@ def _period(form: LinearForm) -> int:
     dividend, step = read(others[0].args[0]), form.terms[others[0]]
     if any(abs(k) == 1 for k in dividend.terms.values()):
         return 0
-    rest = form.plus(atom_form(others[0]), -step)
+    rest = form.without(others[0])
     scale = scale_of(dividend, rest)
     return abs(step) if rest.terms and not (scale and dividend.times(scale).terms == rest.terms) else 0
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eqsat.lang.expr import Expr, const, make
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
+from eqsat.theory.forms import LinearForm, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import cannot_hold
 
@@ -135,7 +135,7 @@ def _outside_quotients(theory: Arithmetic, kept: Sequence[LinearForm]) -> Linear
         if k != sign:
             # a quotient with the other sign: minus a floor is a ceiling
             inner = inner.times(-1).shifted(d - 1)
-        dividends.append(form.plus(atom_form(quotient), -k).times(sign * n).plus(inner, n // d))
+        dividends.append(form.without(quotient).times(sign * n).plus(inner, n // d))
     return theory.quotient_by(extreme_of(theory, "min" if sign > 0 else "max", dividends), n).times(sign)
 
 
@@ -179,7 +179,7 @@ def _through_selection(theory: Arithmetic, kept: Sequence[LinearForm], plain: Li
             for atom in selections.intersection(form.terms):
                 if atom.args[0] is condition:
                     scale = form.terms[atom]
-                    form = form.plus(atom_form(atom), -scale).plus(theory.inner(atom.args[branch]), scale)
+                    form = form.without(atom).plus(theory.inner(atom.args[branch]), scale)
             chosen.append(inside.form(to_expr(form)))
         found.append(inside.extreme("min", chosen))
     pushed = theory.selection(condition, *found)

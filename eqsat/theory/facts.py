@@ -176,7 +176,7 @@ class Facts(Arithmetic):
             return
         content = form.content()
         low = -((form.constant - least) // content)
-        direction = LinearForm(form.terms, 0).divided(content)
+        direction = form.direction().divided(content)
         sign = 1
         if direction.sign() < 0:
             direction, sign = direction.times(-1), -1
@@ -228,7 +228,7 @@ class Facts(Arithmetic):
     def _propagate(self, direction: LinearForm, low: int, high: int) -> None:
         """Narrow each atom of a bounded sum by the bounds of the others."""
         for atom, coefficient in direction.terms.items():
-            rest_low, rest_high = self.plain_bounds(direction.plus(atom_form(atom), -coefficient))
+            rest_low, rest_high = self.plain_bounds(direction.without(atom))
             if coefficient > 0:
                 least, most = -((rest_high - low) // coefficient), (high - rest_low) // coefficient
             else:
@@ -251,7 +251,7 @@ class Facts(Arithmetic):
         """
         for atom, coefficient in sorted(form.sorted_terms(), key=lambda pair: pair[0].op != "var"):
             if atom.op in ("var", "load") and abs(coefficient) == 1 and atom not in self.solved:
-                rest = form.plus(atom_form(atom), -coefficient).times(-coefficient)
+                rest = form.without(atom).times(-coefficient)
                 with_itself = [a for a in rest.terms if mentions(a, atom)]
                 is_solved = all(self._is_quotient_of(a, atom) for a in with_itself)
                 if rest.terms and (is_solved or self._is_multiple(rest, atom, with_itself)):
@@ -299,7 +299,7 @@ class Facts(Arithmetic):
         dividend, divisor = map(self.inner, quotient.args)
         if dividend.terms.get(variable) not in (1, -1) or any(mentions(a, variable) for a in divisor.terms):
             return False
-        rest = dividend.plus(atom_form(variable), -dividend.terms[variable])
+        rest = dividend.without(variable)
         product = self.times(divisor, atom_form(quotient)).times(dividend.terms[variable])
         return not any(mentions(a, variable) for a in (*rest.terms, *form.plus(product, -1).terms))
 

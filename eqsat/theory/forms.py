@@ -78,6 +78,16 @@ class LinearForm:
         """``self // n`` where ``n`` divides every coefficient; the constant is rounded down."""
         return LinearForm({a: c // n for a, c in self.terms.items()}, self.constant // n)
 
+    def direction(self) -> LinearForm:
+        """The form without its constant."""
+        return LinearForm(self.terms, 0) if self.constant else self
+
+    def without(self, atom: Expr) -> LinearForm:
+        """The form without the term of an atom."""
+        terms = self.terms.copy()
+        terms.pop(atom, None)
+        return LinearForm(terms, self.constant)
+
     def sorted_terms(self) -> list[tuple[Expr, int]]:
         """The terms in the fixed order on atoms."""
         return sorted(self.terms.items(), key=lambda item: (item[0].key, item[1]))
@@ -320,7 +330,7 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
 
 def literal_comparison(form: LinearForm) -> Expr:
     """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
-    terms = LinearForm(form.terms, 0)
+    terms = form.direction()
     if form.sign() > 0:
         return make("le", const(-form.constant), to_expr(terms))
     return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))
@@ -333,7 +343,7 @@ def _compared(op: str, form: LinearForm) -> Expr:
     if op in ("lt", "le"):
         return literal_comparison(form.shifted(-1) if op == "lt" else form)
     form = form.times(form.sign())
-    return make(op, to_expr(LinearForm(form.terms, 0)), const(-form.constant))
+    return make(op, to_expr(form.direction()), const(-form.constant))
 
 
 def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> LinearForm:

@@ -51,7 +51,7 @@ class Quotients(Arithmetic):
         if x.addends() * y.addends() > LIMITS.product_terms:
             literal, whole = undistributed(x, y)
             return self.atom(whole).times(literal)
-        total = y.shifted(-y.constant).times(x.constant).plus(x, y.constant)
+        total = y.direction().times(x.constant).plus(x, y.constant)
         for (atom, coefficient), (other, scale) in cartesian(x.terms.items(), y.terms.items()):
             gap = self.gap(atom) if atom is other and atom.op == "min" else None
             if gap is not None:
@@ -200,7 +200,7 @@ class Quotients(Arithmetic):
         floors = [(atom, k) for atom, k in x.sorted_terms() if atom.op == "floordiv" and k in (1, -1)]
         for atom, sign in sorted(floors, key=lambda item: -item[1]) if len(floors) > 1 else floors:
             dividend, b = map(self.inner, atom.args)
-            rest = x.plus(atom_form(atom), -sign)
+            rest = x.without(atom)
             # a negative one adds no term to a sum, nor hides in it what a literal's floor would drop
             few = divisor.terms or (len(dividend.terms) == 1 and rest.terms.keys() <= dividend.terms.keys())
             if (sign > 0 or few) and (self.bounds(b)[0] > 0 or rest == ZERO):
@@ -216,7 +216,7 @@ class Quotients(Arithmetic):
         low, high = self.range(atom)
         if high - low >= LIMITS.enumerated_values:
             return None
-        least, most = self.bounds(x.plus(atom_form(atom), -coefficient))
+        least, most = self.bounds(x.without(atom))
         if any((coefficient * v + least) // n != (coefficient * v + most) // n for v in range(low, high + 1)):
             return None
         return LinearForm({atom: coefficient}, least)

@@ -129,7 +129,7 @@ def equated(theory: Arithmetic, variable: Expr, condition: Expr) -> LinearForm |
             moving = [atom for atom in left.terms if not is_free_of(theory, variable, atom)]
             if len(moving) == 1 and (moving[0] is variable or abs(left.terms[moving[0]]) == 1):
                 scale = left.terms[moving[0]]
-                rest = left.plus(atom_form(moving[0]), -scale)
+                rest = left.without(moving[0])
                 values[moving[0]] = theory.quotient_by(rest.times(-1 if scale > 0 else 1), abs(scale))
         if variable in values:
             return values[variable]
@@ -168,7 +168,7 @@ def _bounds_on(
         least, limit = [next((b[end] for b in bounds if b[end] is not None), None) for end in (0, 1)]
         return None if least is None or limit is None else (least, limit)
     scale = gap.terms.get(variable, 0)
-    rest = gap.plus(atom_form(variable), -scale)
+    rest = gap.without(variable)
     if not scale or not is_free_of(theory, variable, rest):
         return None
     if scale > 0:

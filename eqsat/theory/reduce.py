@@ -134,7 +134,7 @@ def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, exten
     if term.op == "mod" and last.op == "const" and last.vmin == extent:
         form = theory.form(term.args[0])
         scale = form.terms.get(index, 0)
-        rest = form.plus(atom_form(index), -scale)
+        rest = form.without(index)
         return 0 if gcd(scale, extent) == 1 and is_free_of(theory, index, rest) else None
     if term.op == "bitxor" and index in term.args and extent & (extent - 1) == low == 0:
         mask = theory.form(last if term.args[0] is index else term.args[0])
@@ -171,7 +171,7 @@ def _permuted(theory: Arithmetic, body: LinearForm, over: Range) -> LinearForm:
             continue
         dividend = theory.inner(term.args[0])
         scale = dividend.terms.get(index, 0)
-        rest = dividend.plus(atom_form(index), -scale)
+        rest = dividend.without(index)
         if gcd(scale, extent) > 1 or not is_free_of(theory, index, rest):
             continue
         # the index at which k*index + rest has the remainder of the new index

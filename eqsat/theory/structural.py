@@ -176,7 +176,7 @@ class StructuralArithmetic(LinearArithmetic):
         for atom, scale in form.terms.items() if len(form.terms) == 1 else ():
             if atom.op == "mod" and abs(scale) == 1 and atom.args[1].op == "const":
                 dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
-                known = dividend.shifted(-dividend.constant)
+                known = dividend.direction()
                 self.residues[to_expr(known)] = n, (-form.constant * scale - dividend.constant) % n
                 self._alignments.clear()
 

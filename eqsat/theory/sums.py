@@ -217,7 +217,7 @@ class SumOver(Reducer):
         """A sum of ``where(dividend % n == residue, x, y)``."""
         theory = self.theory
         k = dividend.terms.get(self.index, 0)
-        shift = dividend.plus(atom_form(self.index), -k)
+        shift = dividend.without(self.index)
         if gcd(k, n) > 1 or not self.is_free(shift, y):
             return None
         low, high = theory.bounds(residue)
@@ -298,7 +298,7 @@ class SumOver(Reducer):
         if len(inner) != 1:
             return None
         # x - min(y, 0) is the larger one of x and x - y
-        one = whole.plus(atom_form(inner[0]))
+        one = whole.without(inner[0])
         other = one.plus(self.theory.inner(inner[0].args[0]), -1)
         for x, end in ((one, other), (other, one)):
             if not end.terms and end.constant <= 0:
@@ -314,7 +314,7 @@ class SumOver(Reducer):
             return None
         x, end = found
         slope = x.terms.get(self.index, 0)
-        rest = x.plus(atom_form(self.index), -slope)
+        rest = x.without(self.index)
         if not end.constant or abs(slope) != -end.constant or not self.is_free(rest):
             return None
         over, extreme = self.ordered().over, self.theory.extreme
@@ -361,7 +361,7 @@ class SumOver(Reducer):
             return None
         dividend = self.theory.inner(inside[0].args[0])
         k = dividend.terms.get(self.index, 0)
-        rest = dividend.plus(atom_form(self.index), -k)
+        rest = dividend.without(self.index)
         if not k or not self.is_free(rest):
             return None
         return self.ordered()._of_affine_quotient(k, rest, n)
