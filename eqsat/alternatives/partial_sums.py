@@ -218,13 +218,8 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
 def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set[int]]) -> None:
     """Replace the pair of members that most chains have by its class, until no two chains have one in common."""
     is_late = _looks(builder)
-    pairs: Counter[tuple[int, int]] = Counter()
-    for members in chains.values():
-        ordered = sorted(members)
-        for place, one in enumerate(ordered):
-            if is_late(len(ordered) - place):
-                return
-            pairs.update([(one, other) for other in ordered[place + 1 :]])
+    if (pairs := _pairs_in(chains.values(), is_late)) is None:
+        return
     # of the most frequent pairs, the first; a pair may have become less frequent since it was put here
     heap = [(-count, pair) for pair, count in pairs.items() if count > 1]
     heapify(heap)
@@ -252,6 +247,18 @@ def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set
         for changed in more:
             if pairs[changed] > 1:
                 heappush(heap, (-pairs[changed], changed))
+
+
+def _pairs_in(chains: Iterable[set[int]], is_late: Callable[[int], bool]) -> Counter[tuple[int, int]] | None:
+    """How many chains have each pair of members; ``None`` if there is no time to count them."""
+    pairs: Counter[tuple[int, int]] = Counter()
+    for members in chains:
+        ordered = sorted(members)
+        for place, one in enumerate(ordered):
+            if is_late(len(ordered) - place):
+                return None
+            pairs.update([(one, other) for other in ordered[place + 1 :]])
+    return pairs
 
 
 def _looks(builder: Classes) -> Callable[[int], bool]:

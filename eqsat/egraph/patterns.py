@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
+from math import gcd
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
@@ -306,6 +307,22 @@ def shown(name: str) -> str:
     """``vmin_x`` and ``gcd_x_d`` as a guard writes them."""
     function, *letters = name.split("_")
     return f"{function}({', '.join(letters)})" if letters else name
+
+
+def measure_of(function: str, modulus: int, remainder: int, literal: int = 0) -> int:
+    """A measure of what is ``remainder`` modulo ``modulus``, or is ``remainder`` if that is 0.
+
+    ``literal`` is the other letter of ``gcd(x, d)``.
+
+    >>> [measure_of(function, 12, 8, 6) for function in ("factor", "gcd", "modulus", "remainder")]
+    [4, 2, 12, 8]
+    """
+    factor = gcd(modulus, remainder) or 1
+    if function in ("factor", "gcd"):
+        return factor if function == "factor" else gcd(factor, literal)
+    if not modulus:
+        raise ValueError("a literal has no modulus")
+    return modulus if function == "modulus" else remainder
 
 
 def _letters_of(name: str) -> list[str]:

@@ -23,7 +23,7 @@ from eqsat.egraph.patterns import (
     letter_of,
     operands_of,
 )
-from eqsat.egraph.program import CONTAINERS, PLAIN, negated
+from eqsat.egraph.program import ATOM, CONTAINERS, EQUAL, FAILS, HOLDS, KNOWN, NUMBER, PLAIN, negated
 from eqsat.lang.expr import Expr
 
 #: A place and what stands there, as ``("Where0", "Lt")``: an operand of a constructor, or ``""`` for anywhere; and a
@@ -125,6 +125,22 @@ class Shapes:
             found = self._classes[c] = _Class([c])
         return found
 
+    def add(self, kind: str, c: int, *numbers: int) -> None:
+        """Add a row that is no sum, as :meth:`eqsat.egraph.tables.Tables.add` takes it."""
+        if kind in PLAIN or kind in ("le", "ne"):
+            self.add_node(c, kind, numbers)
+        elif kind in (KNOWN, ATOM):
+            self.add_kind(c, VARYING)
+        elif kind == NUMBER:
+            self.add_kind(c, LITERAL)
+            self.add_kind(c, SUM)
+        elif kind in (HOLDS, FAILS):
+            self.add_kind(c, TRUE if kind == HOLDS else FALSE)
+
+    def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
+        """Add a node over a multiset."""
+        self.add_node(c, op, members)
+
     def add_node(self, c: int, op: str, operands: Sequence[int]) -> None:
         """Add a node of the class ``c`` that is no sum."""
         inner = negated(op, operands)
@@ -137,11 +153,12 @@ class Shapes:
         for place, a in _placed(*(inner or (op, operands))):
             self._add_place(a, place)
 
-    def add_sum(self, c: int, terms: Sequence[int]) -> None:
-        """Add a sum of the class ``c``."""
-        self.add_kind(c, SUM)
-        for a in terms:
-            self._add_place(a, SUM)
+    def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
+        """Add a sum of (coefficient, class) pairs of the class ``c``, if rules match it."""
+        if kind != EQUAL:
+            self.add_kind(c, SUM)
+            for _, a in terms:
+                self._add_place(a, SUM)
 
     def add_kind(self, c: int, kind: str) -> None:
         """Add that the class ``c`` has a node of a constructor, or is of a kind."""

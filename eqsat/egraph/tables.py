@@ -24,15 +24,9 @@ from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, compiled, needed_by
 from eqsat.egraph.prefilter import Given, prefilters
 from eqsat.egraph.program import (
-    ATOM,
     CONSTRUCTORS,
-    EQUAL,
-    FAILS,
-    HOLDS,
-    KNOWN,
     MOST_COLUMNS,
     NORMAL,
-    NUMBER,
     PLAIN,
     ROWS,
     container_text,
@@ -43,7 +37,7 @@ from eqsat.egraph.program import (
     without_terms,
 )
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import FALSE, LITERAL, SUM, TRUE, VARYING, Shape, Shapes
+from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 2_000_000
@@ -138,9 +132,8 @@ class Tables:
 
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
-        self._note(kind, row)
-        if self._given is not None:
-            self._given.add(kind, *row)
+        for noted in self._noted:
+            noted.add(kind, *row)
         self._add_row(kind, *row)
 
     def _add_row(self, kind: str, *row: int) -> None:
@@ -154,25 +147,10 @@ class Tables:
         elif not operands:
             self.shapes.add_kind(c, LITERAL)
 
-    def _note(self, kind: str, row: Sequence[int]) -> None:
-        """Note what rules match of a row."""
-        c = row[0]
-        if kind in PLAIN or kind in ("le", "ne"):
-            self.shapes.add_node(c, kind, row[1:])
-        elif kind in (KNOWN, ATOM):
-            self.shapes.add_kind(c, VARYING)
-        elif kind == NUMBER:
-            self.shapes.add_kind(c, LITERAL)
-            self.shapes.add_kind(c, SUM)
-        elif kind in (HOLDS, FAILS):
-            self.shapes.add_kind(c, TRUE if kind == HOLDS else FALSE)
-
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
         """A sum of (coefficient, class) pairs for the class ``c``; a very long one only as a normal form."""
-        if kind != EQUAL:
-            self.shapes.add_sum(c, [a for _, a in terms])
-        if self._given is not None:
-            self._given.add_sum(c, constant, terms, kind)
+        for noted in self._noted:
+            noted.add_sum(c, constant, terms, kind)
         if len(terms) <= MOST_COLUMNS:
             self._add_row(of_length(kind, len(terms)), c, constant, *[n for term in terms for n in term])
         elif kind == NORMAL:
@@ -185,9 +163,8 @@ class Tables:
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """A node over a multiset for the class ``c``; very long ones are left out, and bits if no rule reads them."""
         if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
-            self.shapes.add_node(c, op, members)
-            if self._given is not None:
-                self._given.add_container(op, c, members)
+            for noted in self._noted:
+                noted.add_container(op, c, members)
             self._add_row(of_length(op, len(members)), c, *members)
 
     def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
@@ -321,8 +298,11 @@ class Tables:
         """
         self._once = once
         self.matches, self.seconds = Counter(), Counter()
-        self.shapes = Shapes()
-        self._given = Given() if filtered else None
+        self.shapes, self._given = Shapes(), Given() if filtered else None
+        # what rows are noted in
+        self._noted: list[Shapes | Given] = [self.shapes]
+        if self._given is not None:
+            self._noted.append(self._given)
 
     def may_match(self) -> bool:
         """Whether a rule may match the rows of the first insertion."""
@@ -335,7 +315,7 @@ class Tables:
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""
         self._start()
-        self._given, self._is_empty = None, False
+        self._given, self._noted, self._is_empty = None, [self.shapes], False
         script = []
         for table, rows in self._rows.items():
             script.append(f'(input {table} "{self._written(table, rows)}")')

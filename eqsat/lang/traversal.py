@@ -305,6 +305,11 @@ def divisors[T: Term](roots: Iterable[T]) -> list[T]:
     return [term.args[1] for term in topological(roots) if term.op in DIVISIONS]
 
 
+def symbolic_divisors[T: Term](roots: Iterable[T]) -> set[T]:
+    """The distinct divisors below ``roots`` that are no literals."""
+    return {divisor for divisor in divisors(roots) if divisor.op != "const"}
+
+
 def buffers[T: Term](roots: Iterable[T]) -> list[T]:
     """The distinct arrays that ``roots`` load from, sorted by name.
 
@@ -355,10 +360,7 @@ def tree_size(term: Term) -> int:
     >>> tree_size((x + 1) * (x + 1))
     7
     """
-    sizes: dict[Term, int] = {}
-    for part in topological([term]):
-        sizes[part] = 1 + sum([sizes[a] for a in part.args])
-    return sizes[term]
+    return Simplicity().size(term)
 
 
 class Simplicity(dict[Term, tuple[int, int, int]]):

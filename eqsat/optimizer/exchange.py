@@ -11,6 +11,7 @@ rules of a user's own found atoms to equal is carried to the values in which the
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import partial, reduce
 from math import gcd
@@ -370,37 +371,42 @@ class Reader:
         return nodes, sums
 
     def _nodes(self, rows: Mapping[str, Any], sums: list[WrittenSum]) -> Iterator[Row]:
-        below: dict[Any, list[tuple[str, Any]]] = {}
-        for name in ("Lt", "Eq"):
-            for row in rows.get(name, ()):
-                below.setdefault(row.output, []).append((name, row.inputs))
+        # by class of a comparison, its complements
+        opposites: dict[Any, list[tuple[str, tuple[Any, ...]]]] = defaultdict(list)
+        for row in rows.get("Lt", ()):
+            opposites[row.output].append(("le", tuple(row.inputs[::-1])))
+        for row in rows.get("Eq", ()):
+            opposites[row.output].append(("ne", tuple(row.inputs)))
         terms = {row.output: row.inputs for row in rows.get("Sc", ())}
-        integer, members, seen = self.tables.integer, self.tables.members, self._seen
+        members, seen = self.tables.members, self._seen
         for name in ("Sum", *_BY_CONSTRUCTOR, *_OPERATOR):
             for row in rows.get(name, ()):
-                inputs = row.inputs
-                key = (name, row.output, *inputs)
-                if name == "Not":
-                    key = (*key, len(below.get(inputs[0], ())))
+                output, inputs = row.output, row.inputs
+                complements = opposites.get(inputs[0], ()) if name == "Not" else ()
+                key = (name, output, *inputs, len(complements))
                 if key in seen:
                     continue
                 seen.add(key)
                 if name == "Sum":
-                    written = [terms[term] for term in members(inputs[0])]
-                    total: dict[Any, int] = {}
-                    for k, a in written:
-                        total[a] = total.get(a, 0) + integer(k)
-                    kept = {a: k for a, k in total.items() if k}
-                    if len(kept) != len(written):
-                        sums.append(WrittenSum(row.output, integer(inputs[1]), [(integer(k), a) for k, a in written]))
-                    yield Row(row.output, "sum", (integer(inputs[1]), tuple(kept.values())), tuple(kept))
+                    yield self._sum(output, [terms[term] for term in members(inputs[0])], inputs[1], sums)
                 elif name in _OPERATOR:
-                    yield Row(row.output, _OPERATOR[name], None, tuple(members(inputs[0])))
+                    yield Row(output, _OPERATOR[name], None, tuple(members(inputs[0])))
                 else:
-                    yield Row(row.output, _BY_CONSTRUCTOR[name], None, tuple(inputs))
-                    if name == "Not":
-                        for of, (x, y) in below.get(inputs[0], ()):
-                            yield Row(row.output, *(("le", None, (y, x)) if of == "Lt" else ("ne", None, (x, y))))
+                    yield Row(output, _BY_CONSTRUCTOR[name], None, tuple(inputs))
+                    for op, operands in complements:
+                        yield Row(output, op, None, operands)
+
+    def _sum(self, output: Any, terms: Sequence[tuple[Any, Any]], constant: Any, sums: list[WrittenSum]) -> Row:
+        """The node of a sum of these terms, like ones collected; ``sums`` gains the terms if some are alike."""
+        integer = self.tables.integer
+        written = [(integer(k), a) for k, a in terms]
+        total: dict[Any, int] = {}
+        for k, a in written:
+            total[a] = total.get(a, 0) + k
+        kept = {a: k for a, k in total.items() if k}
+        if len(kept) != len(written):
+            sums.append(WrittenSum(output, integer(constant), written))
+        return Row(output, "sum", (integer(constant), tuple(kept.values())), tuple(kept))
 
     def matches(self, rows: Mapping[str, Any], home: Mapping[Any, int]) -> Iterator[Match]:
         """The matches of rules about reductions that were not read before, of classes that are known.

@@ -17,14 +17,15 @@ from eqsat.lang.text import parse
 from eqsat.lang.traversal import buffers, names_of, variables
 from eqsat.lang.validation import shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
-from eqsat.optimizer.optimisation import collection_paused
+from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.reextraction import EXTRACTORS
+from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.rules_alone import RulesAlone
 from eqsat.optimizer.unknown_divisors import Input, with_divisions, with_hidden_divisions
 from eqsat.prove.proof import refuse_false
-from eqsat.rules import DEFAULT, REDUCE
+from eqsat.rules import DEFAULT
 
 ENGINES = ("egraph", "theory", "greedy")
 BRANCHES = ("eager", "lazy")
@@ -33,8 +34,6 @@ UNKNOWN_DIVISORS = ("refuse", "keep", "assume")
 DEFAULT_BUDGET = Budget()
 #: What an error says to do about a variable without a range.
 REMEDY = "give its range, {name}=(0, N)"
-#: Proved by the tests, and so not checked again.
-_SHIPPED = frozenset((*DEFAULT, *REDUCE))
 
 
 # this overload has no options: in optimize(text, **ranges) type checkers match the values of the dict with all options
@@ -136,13 +135,7 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
     began = time.perf_counter()
     gates, constraints = () if gates is None else gates, () if constraints is None else constraints
     _refuse_ranges(gates, constraints, rules, cost, budget, engine, theory, extract, pareto, branches, unknown_divisors)
-    _require_one_of("engine", engine, ENGINES)
-    _require_one_of("extract", extract, EXTRACTORS)
-    _require_one_of("branches", branches, BRANCHES)
-    _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
-    if not isinstance(theory, bool):
-        raise TypeError(f"theory is {theory!r}: give True or False")
-    _refuse_contradictions(engine, theory, pareto, unknown_divisors)
+    _refuse_options(engine, theory, extract, pareto, branches, unknown_divisors)
     model = model_of(cost)
     if not isinstance(budget, Budget):
         raise TypeError(f"{budget!r} is no budget: give an eqsat.Budget, such as Budget(seconds=1.0)")
@@ -154,26 +147,16 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
         rules = _checked_rules(rules)
         # that takes no time of the budget: a rule is checked once in a process
         began += time.perf_counter() - checked_from
+    hidden = given
+    if unknown_divisors != "refuse":
+        hidden = with_hidden_divisions(given, unknown_divisors == "assume", began + budget.seconds / 2)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
-    hidden = (
-        given
-        if unknown_divisors == "refuse"
-        else with_hidden_divisions(given, unknown_divisors == "assume", began + budget.seconds / 2)
-    )
-    priced = strength_reduced(model)
     known = hidden.roots, hidden.facts, hidden.gates, rules
-    run = kind(*known, priced, budget, engine, extract, pareto, branches == "lazy")
+    run = kind(*known, strength_reduced(model), budget, engine, extract, pareto, branches == "lazy")
     # reading text takes time of the budget
     run.spent.started = began
     with collection_paused():
-        # these refuse names with two ranges or two shapes
-        leaves = [term for term in (*run.order, *run.known) if term.op in ("var", "buffer")]
-        variables(leaves)
-        buffers(leaves)
-        if rounded := [t for t in run.order if t.element]:
-            raise ValueError(
-                f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"
-            )
+        _refuse_leaves(run)
         result = run.run()
     return result if hidden is given else with_divisions(result, given, hidden, extract == "tree")
 
@@ -273,8 +256,16 @@ def _require_one_of(option: str, given: str, allowed: Collection[str]) -> None:
         raise ValueError(f"{option}={given!r} is unknown: use one of {', '.join(allowed)}")
 
 
-def _refuse_contradictions(engine: str, theory: bool, pareto: str | None, unknown_divisors: str) -> None:
-    """Refuse options of which one would be ignored because of another."""
+def _refuse_options(
+    engine: str, theory: bool, extract: str, pareto: str | None, branches: str, unknown_divisors: str
+) -> None:
+    """Refuse options that are unknown, and those of which one would be ignored because of another."""
+    _require_one_of("engine", engine, ENGINES)
+    _require_one_of("extract", extract, EXTRACTORS)
+    _require_one_of("branches", branches, BRANCHES)
+    _require_one_of("unknown_divisors", unknown_divisors, UNKNOWN_DIVISORS)
+    if not isinstance(theory, bool):
+        raise TypeError(f"theory is {theory!r}: give True or False")
     if engine == "theory" and not theory:
         raise ValueError("engine 'theory' is the theory alone, which cannot be left out: choose one of the two")
     if pareto is None:
@@ -286,6 +277,17 @@ def _refuse_contradictions(engine: str, theory: bool, pareto: str | None, unknow
         raise ValueError("several answers (pareto) need divisors that are never zero: leave out unknown_divisors")
 
 
+def _refuse_leaves(run: Optimisation) -> None:
+    """Refuse names with two ranges or two shapes, and floating-point values."""
+    leaves = [term for term in (*run.order, *run.known) if term.op in ("var", "buffer")]
+    variables(leaves)
+    buffers(leaves)
+    if rounded := [t for t in run.order if t.element]:
+        raise ValueError(
+            f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"
+        )
+
+
 def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:
     """Rules of the caller's own; those that are false are refused."""
     rules = tuple(_listed("rules", given, "rules"))
@@ -293,5 +295,6 @@ def _checked_rules(given: Iterable[Rule]) -> tuple[Rule, ...]:
         if not isinstance(rule, Rule):
             raise TypeError(f"{rule!r} is no rule: give a list of eqsat.Rule")
     refuse_repeated(rules)
-    refuse_false(rule for rule in rules if rule not in _SHIPPED)
+    # shipped rules are proved by the tests
+    refuse_false(rule for rule in rules if not is_shipped(rule))
     return rules

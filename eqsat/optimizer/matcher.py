@@ -18,6 +18,7 @@ from eqsat.egraph.patterns import (
     is_condition_letter,
     is_literal_letter,
     is_number,
+    measure_of,
     moved_letter,
     operands_of,
 )
@@ -335,16 +336,8 @@ class Matcher:
                 return self.bounds(term)[1]
             case "free":
                 return int(binding[INDEX] not in topological([term]))
-        modulus, remainder = _congruence(term)
-        factor = gcd(modulus, remainder) or 1
-        match function:
-            case "factor":
-                return factor
-            case "gcd":
-                return gcd(factor, binding[letters[1]].vmin)
-        if not modulus:
-            raise ValueError("a literal has no modulus")
-        return modulus if function == "modulus" else remainder
+        literal = binding[letters[1]].vmin if function == "gcd" else 0
+        return measure_of(function, *_congruence(term), literal)
 
     def _matches(self, left: _Shape, term: Expr) -> Iterator[tuple[Binding, list[Expr]]]:
         """Every way to match ``term``, which fits; of a chain, also every two operands, with the others as rest."""

@@ -25,8 +25,8 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, DIVISIONS, REDUCTIONS, UNINTERPRETED
-from eqsat.lang.traversal import VariableSets, indices_around, topological
+from eqsat.lang.ops import BITWISE, REDUCTIONS, UNINTERPRETED
+from eqsat.lang.traversal import VariableSets, indices_around, symbolic_divisors, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules
@@ -120,7 +120,7 @@ class Optimisation(ABC):
     @cached_property
     def divides_by_terms(self) -> bool:
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
-        return any(t.args[1].op != "const" for t in (*self.order, *self.known) if t.op in DIVISIONS)
+        return bool(symbolic_divisors((*self.order, *self.known)))
 
     def _theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import product
-from math import gcd
 from operator import or_
 from types import MappingProxyType
 from typing import cast
@@ -33,6 +32,7 @@ from eqsat.egraph.patterns import (
     is_within,
     letter_of,
     levels_around,
+    measure_of,
     moved_letter,
     reductions_of,
 )
@@ -352,15 +352,11 @@ class ReductionRules:
         first, _, other = letter.partition("_")
         theory = self.builder.theory
         form = theory.form(known[first])
-        content = form.content()
         if function in ("vmin", "vmax"):
             return theory.bounds(form)[function == "vmax"]
-        if function in ("modulus", "remainder"):
-            if not content:
-                raise ValueError("a number has no modulus")
-            return content if function == "modulus" else form.constant % content
-        factor = max(1, gcd(content, form.constant))
-        return factor if function == "factor" else gcd(factor, known[other].vmin)
+        content = form.content()
+        rest = form.constant % content if content else form.constant
+        return measure_of(function, content, rest, known[other].vmin if other else 0)
 
 
 def _container_of(part: Expr) -> str:

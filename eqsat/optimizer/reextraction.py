@@ -24,9 +24,8 @@ from eqsat.extract.select import Choice, Priced, ProductPrices, reachable_part, 
 from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import symbolic_divisors, topological
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built
@@ -156,7 +155,7 @@ class Extraction(Optimisation):
 
     def _contexts(self, found: Sequence[Expr]) -> Sequence[LinearArithmetic | None]:
         """What is known of each root if divisions have to be checked, else nothing: reading facts may take long."""
-        adds_divisor = self.divides_by_terms and not _divisors(found) <= _divisors(self.roots)
+        adds_divisor = self.divides_by_terms and not symbolic_divisors(found) <= symbolic_divisors(self.roots)
         if adds_divisor or suspects(topological(found)):
             return self._theories()[1]
         return [None] * len(found)
@@ -182,8 +181,3 @@ class Extraction(Optimisation):
                 (place, term) for place, term in zip(left, terms, strict=True) if not self._escapes(place, term)
             )
         return found
-
-
-def _divisors(roots: Sequence[Expr]) -> set[Expr]:
-    """The divisors below ``roots`` that are no literals."""
-    return {term.args[1] for term in topological(roots) if term.op in DIVISIONS and term.args[1].op != "const"}

@@ -140,6 +140,10 @@ class _Run:
         # the matches of rules about reductions that are to be applied; those that merge, split and swap loops wait
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
+        # the rounds since these were last applied
+        self.waited = 0
+        # whether every rule was run
+        self.is_whole = True
         self.rounds: list[Round] = []
 
     def steps(self, budget: Budget) -> str:
@@ -147,8 +151,6 @@ class _Run:
         if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
         is_new = self.enter()
-        # whether every rule was run
-        is_whole, waited = True, 0
         # the number of rounds may be infinite
         for turn in range(1, min(budget.rounds, sys.maxsize) + 1):
             if not is_new:
@@ -157,26 +159,13 @@ class _Run:
             if self.is_late(2 * self.rounds[-1].seconds):
                 return "time"
             began, matched = self.now(), self.tables.matches.total()
-            with_broad = self.has_own_rules or self.insertion.containers < LIMITS.containers
-            is_whole &= with_broad or not self.tables.has_broad
-            changed = self.tables.round(with_broad)
-            if changed:
+            if changed := self.match():
                 self.read()
                 if self.is_late(0):
                     return "time"
                 self.apply(self.matched)
                 is_new = self.insert()
-            if self.reindexing and len(self.builder.graph) > LIMITS.reindexed_nodes:
-                self.reindexing.clear()
-                is_whole = False
-            waited += 1
-            # a user's own rules, and what distributes sums for them, may have something new to match without end
-            is_due = self.has_own_rules and waited >= LIMITS.reindexed_rounds
-            while self.reindexing and (is_due or not (changed and is_new)):
-                # when bodies have become what the other rules make of them
-                self.reindex()
-                is_new = changed = self.insert() or is_due
-                is_due, waited = False, 0
+            changed, is_new = self.reindex(changed, is_new)
             self.note(turn, self.tables.matches.total() - matched, began)
             if not changed or (self.tables.reduces and all(map(self._is_affine, self.builder.graph.roots))):
                 # sums of variables have no loops left that could go
@@ -188,7 +177,7 @@ class _Run:
                 return "iterations"
         if self.insertion.is_cut:
             return "time"
-        return "saturated" if is_whole and not self.reductions.is_cut else "nodes"
+        return "saturated" if self.is_whole and not self.reductions.is_cut else "nodes"
 
     def now(self) -> float:
         """The time, without what egglog took to read rules: it does so once in a process."""
@@ -217,6 +206,12 @@ class _Run:
             if self.derived.flat_sums(self.demand):
                 self.demand.update()
         return self.insertion.insert(wait)
+
+    def match(self) -> bool:
+        """Run the rules, broad ones unless there are many containers; whether that changed anything."""
+        with_broad = self.has_own_rules or self.insertion.containers < LIMITS.containers
+        self.is_whole &= with_broad or not self.tables.has_broad
+        return self.tables.round(with_broad)
 
     def read(self) -> None:
         """Add to the canonical e-graph what rules made in egglog."""
@@ -282,12 +277,26 @@ class _Run:
                         self.demand.nests.add(c)
             matches.clear()
 
-    def reindex(self) -> None:
-        """Merge loops; only if none can be merged, split and swap them, which leaves as many or more."""
-        merging = [match for match in self.reindexing if match.merges]
-        waiting = [match for match in self.reindexing if not match.merges] if merging else []
-        self.apply(merging or self.reindexing)
-        self.reindexing = waiting
+    def reindex(self, changed: bool, is_new: bool) -> tuple[bool, bool]:
+        """Merge, split and swap loops when their bodies have become what the other rules make of them.
+
+        It takes and returns whether the round has changed anything, and whether rules have anything new to match.
+        """
+        if self.reindexing and len(self.builder.graph) > LIMITS.reindexed_nodes:
+            self.reindexing.clear()
+            self.is_whole = False
+        self.waited += 1
+        # a user's own rules, and what distributes sums for them, may have something new to match without end
+        is_due = self.has_own_rules and self.waited >= LIMITS.reindexed_rounds
+        while self.reindexing and (is_due or not (changed and is_new)):
+            merging = [match for match in self.reindexing if match.merges]
+            # to split and swap loops leaves as many or more
+            waiting = [match for match in self.reindexing if not match.merges] if merging else []
+            self.apply(merging or self.reindexing)
+            self.reindexing = waiting
+            is_new = changed = self.insert() or is_due
+            is_due, self.waited = False, 0
+        return changed, is_new
 
     def _is_affine(self, c: int) -> bool:
         """Whether a class is known to be a sum of variables: no reduction can be better."""

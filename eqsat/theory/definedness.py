@@ -23,6 +23,7 @@ from eqsat.lang.traversal import (
     may_divide_by_zero,
     mentions,
     reached,
+    symbolic_divisors,
     topological,
     with_users,
 )
@@ -174,8 +175,7 @@ class AllowedDivisions:
         return not self._divisors([root]) <= self._of_roots
 
     def _divisors(self, roots: Sequence[Expr]) -> set[LinearForm]:
-        found = {t.args[1] for t in topological(roots) if t.op in DIVISIONS and t.args[1].op != "const"}
-        return {self.theory.form(divisor) for divisor in found}
+        return {self.theory.form(divisor) for divisor in symbolic_divisors(roots)}
 
     def instead_of(self, divisor: LinearForm) -> LinearForm:
         """A form that equals ``divisor`` where that is not zero, and is never zero."""

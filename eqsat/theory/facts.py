@@ -19,9 +19,18 @@ import numpy as np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr
-from eqsat.lang.ops import DIVISIONS, SUMS
+from eqsat.lang.ops import SUMS
 from eqsat.lang.sampling import all_hold, grid
-from eqsat.lang.traversal import chain_members, domain_size, extent, mentions, topological, variables, with_users
+from eqsat.lang.traversal import (
+    chain_members,
+    divisors,
+    domain_size,
+    extent,
+    mentions,
+    topological,
+    variables,
+    with_users,
+)
 from eqsat.theory.arithmetic import Arithmetic, Work
 from eqsat.theory.forms import (
     ZERO,
@@ -326,8 +335,7 @@ class Facts(Arithmetic):
         return form.constant % content != 0 or self.is_nonzero(form.divided(content))
 
     def is_defined(self, term: Expr) -> bool:
-        divisors = [t.args[1] for t in topological([term]) if t.op in DIVISIONS]
-        return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors)
+        return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors([term]))
 
     def excludes(self, condition: Expr) -> bool:
         """Whether what is known contradicts ``condition``: by trying all points, or if the domain is large, by reading.

@@ -163,10 +163,8 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         forms, op, args = self.forms, term.op, term.args
         if term.vmin == term.vmax:
             return number(term.vmin)
-        if op in JOINS and JOINS[op] in [a.op for a in args] and (whole := as_one_range(self, term)) is not None:
+        if op in JOINS and self.is_canonical and (whole := as_one_range(self, term)) is not None:
             return self.form(whole)
-        if op == "add":
-            return self._sum(term)
         if op in ("min", "max") and not (args[0] in forms and args[1] in forms):
             return self.extreme(op, operands_in(forms, term))
         if (step := _INTEGER_STEPS.get(op)) is not None:
@@ -175,14 +173,10 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
             if op in ("floordiv", "tdiv") and self.parent is not None and forms[args[1]] == ZERO:
                 return self._never_evaluated(term)
             return step(self, forms[args[0]], forms[args[1]])
-        if op == "var":
-            return self._variable(term)
-        if op == "where":
-            return normal_selection(self, term)
-        if op == "neg":
-            return forms[args[0]].times(-1)
         if op in REDUCTIONS and not term.element:
             return normal_reduction(self, term)
+        if (of_term := _STEPS.get(op)) is not None:
+            return of_term(self, term)
         if op in OWN:
             own = make(op, *[to_expr(forms[a]) for a in args])
             return number(own.vmin) if own.vmin == own.vmax else atom_form(own)
@@ -257,9 +251,17 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         return self.condition(term) if term.is_bool else to_expr(self.form(term))
 
 
+#: The normal form of a term with the operator, those of its operands being known.
+_STEPS: dict[str, Callable[[LinearArithmetic, Expr], LinearForm]] = {
+    "add": LinearArithmetic._sum,
+    "neg": lambda theory, term: theory.forms[term.args[0]].times(-1),
+    "var": LinearArithmetic._variable,
+    "where": normal_selection,
+}
+#: The normal form of the operator on two normal forms.
 _INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], LinearForm]] = {
     "sub": lambda theory, x, y: x.plus(y, -1),
-    "mul": LinearArithmetic.times,
+    "mul": lambda theory, x, y: theory.times(x, y),
     "floordiv": LinearArithmetic.quotient,
     "mod": LinearArithmetic.remainder,
     "tdiv": LinearArithmetic.truncated,

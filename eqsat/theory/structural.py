@@ -12,14 +12,16 @@ from functools import partial, reduce
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
-from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, Bounds
+from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, SUMS, Bounds
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import Division, LinearForm, atom_form, chained, number, to_expr, undistributed
+from eqsat.theory.forms import Division, LinearForm, chained, number, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic, operands_in
 
 #: Commutative and associative operators, other than those of sums and products.
 _CHAINS = BITWISE | {"min", "max"}
+#: What has the same form here, if its operands have: sums, products by literals, and what is no operator on integers.
+_AS_LINEAR = SUMS | {"mul", "var", "load", "buffer"}
 #: Operators whose values may be known modulo a number.
 _ALIGNED = frozenset({"mul", "min", "max", "where", "mod", "floordiv", "shl"})
 
@@ -41,22 +43,8 @@ class StructuralArithmetic(LinearArithmetic):
 
     def _form(self, term: Expr) -> LinearForm:
         forms, op, args = self.forms, term.op, term.args
-        if term.vmin == term.vmax:
-            return number(term.vmin)
-        if op == "var":
-            return self._variable(term)
-        if op == "add":
-            return self._sum(term)
-        if op == "sub":
-            return forms[args[0]].plus(forms[args[1]], -1)
-        if op == "neg":
-            return forms[args[0]].times(-1)
-        if op == "mul":
-            return self.times(forms[args[0]], forms[args[1]])
-        if term.element:
-            return atom_form(term)
-        if op in ("load", "buffer"):
-            return self._variable(self._loaded(term))
+        if op in _AS_LINEAR or term.vmin == term.vmax or term.element:
+            return super()._form(term)
         if op in _CHAINS:
             return self._chain(op, operands_in(forms, term))
         operands = [self.conditions[a] if a.is_bool else to_expr(forms[a]) for a in args]
@@ -113,7 +101,7 @@ class StructuralArithmetic(LinearArithmetic):
     def _of_operands(self, term: Expr) -> Expr:
         op, args = term.op, term.args
         if op in COMPARISONS and not args[0].is_bool:
-            return self._compared(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
+            return self._comparison(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
         if op in ("and", "or"):
             return self.junction(op, operands_in(self.conditions, term))
         parts = [self.conditions[a] for a in args]
@@ -131,7 +119,7 @@ class StructuralArithmetic(LinearArithmetic):
                 return other if (known is TRUE) == (op == "eq") else self.negate(other)
         return make(op, x, y)
 
-    def _compared(self, op: str, x: Expr, y: Expr) -> Expr:
+    def _comparison(self, op: str, x: Expr, y: Expr) -> Expr:
         """A comparison of forms, decided if bounds decide it."""
         low, high = self.bounds(self.inner(y).plus(self.inner(x), -1))
         if op in ("eq", "ne"):
@@ -156,11 +144,11 @@ class StructuralArithmetic(LinearArithmetic):
         return chained(op, members) if members else unit
 
     def at_least_zero(self, form: LinearForm) -> Expr:
-        result = self._compared("le", to_expr(number(0)), to_expr(form))
+        result = self._comparison("le", to_expr(number(0)), to_expr(form))
         return self.known.get(result, result)
 
     def equal_zero(self, form: LinearForm) -> Expr:
-        result = self._compared("eq", to_expr(form), to_expr(number(0)))
+        result = self._comparison("eq", to_expr(form), to_expr(number(0)))
         return self.known.get(result, result)
 
     # what is known
