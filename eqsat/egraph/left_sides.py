@@ -81,8 +81,6 @@ class LeftSide:
         #: Letters that are operands and also addends. They are bound as operands first: as an addend, one would take
         #: all that is left of a sum.
         self.operands = frozenset(alone) & {*self.sums_with}
-        #: The operators of terms that are looked up with their operands.
-        self.addends: set[str] = set()
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
         self.ends = tuple(
             dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
@@ -105,8 +103,7 @@ class LeftSide:
         elif term in self.shared:
             yield from self.sharing(query, term, at)
         elif term in query.parts:
-            again = query.fact(f"(= {query.parts[term]} {at})")
-            yield again.fact("(at {} {} {at} {})".format(*query.places[at], at=at)) if at in query.places else again
+            yield query.fact(f"(= {query.parts[term]} {at})")
         else:
             for matched in self.part(query, term, at):
                 # equal literals are one class too, which is quicker to join by than their numbers
@@ -141,12 +138,7 @@ class LeftSide:
             for _ in ordered:
                 name, now = now.name("E")
                 names.append(name)
-            operands = " ".join(names)
-            if at in query.places:
-                whole, term_name, scale = query.places[at]
-                now = now.fact(f"(at-{PLAIN[op][0]} {whole} {term_name} {at} {scale} {operands})")
-            else:
-                now = now.fact(f"(= {at} ({PLAIN[op][0]} {operands}))")
+            now = now.fact(f"(= {at} ({PLAIN[op][0]} {' '.join(names)}))")
             if op in REDUCTIONS:
                 for end, name in zip(ordered[2:], names[2:], strict=True):
                     if end in self.ends:
@@ -259,26 +251,13 @@ class LeftSide:
         (whole, offset), query = query.named("MT", "i64")
         return whole, offset, query.fact(f"(open {at} {whole} {offset})")
 
-    def one_term(
-        self, query: Query, whole: str, left: Rest, at: str = "", op: str = ""
-    ) -> tuple[Query, Rest, str, str]:
-        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient.
-
-        Of a term whose operator ``op`` has a fixed number of operands, its node says where it stands.
-        """
+    def one_term(self, query: Query, whole: str, left: Rest, at: str = "") -> tuple[Query, Rest, str, str]:
+        """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""
         (term, scale, rest), query = query.named("T", "i64", "MT")
         if not at:
             at, query = query.name("E")
-        query = self.term_at(query, whole, term, at, scale, op)
-        query = query.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
+        query = query.fact(f"(at {whole} {term} {at} {scale})", f"(= {rest} (multiset-remove {left.terms} {term}))")
         return query, replace(left, terms=rest), at, scale
-
-    def term_at(self, query: Query, whole: str, term: str, at: str, scale: str, op: str = "") -> Query:
-        """A term of a sum: its class and coefficient, said together with its node if it has the operator ``op``."""
-        if op not in PLAIN:
-            return query.fact(f"(at {whole} {term} {at} {scale})")
-        self.addends.add(op)
-        return replace(query, places={**query.places, at: (whole, term, scale)})
 
     def written(
         self, query: Query, addends: Sequence[tuple[Expr, Expr]], whole: str, left: Rest
@@ -288,7 +267,7 @@ class LeftSide:
             yield query, left
             return
         (coefficient, addend), *others = addends
-        query, left, atom, scale = self.one_term(query, whole, left, op=addend.op)
+        query, left, atom, scale = self.one_term(query, whole, left)
         for matched in self.match(query, addend, atom):
             found = self.coefficient(matched, coefficient, scale, left)
             if found is not None:
@@ -606,7 +585,7 @@ class LeftSide:
         [(coefficient, addend)] = as_sum(left)[1]
         query = replace(query, sorts={})
         (whole, term, atom, scale), query = query.named("MT", "T", "E", "i64")
-        query = self.term_at(query, whole, term, atom, scale, addend.op)
+        query = query.fact(f"(at {whole} {term} {atom} {scale})")
         for matched in self.match(query, addend, atom):
             found = self.coefficient(matched, coefficient, scale, Rest(whole, "1"))
             if found is not None:

@@ -144,8 +144,7 @@ class Compiled:
     """A way to match a rule: its stages in order, and the shapes that the e-graph must have for it.
 
     A ``broad`` rule has nothing but letters under one operator, so it matches every two factors of a long product. If
-    there is a ``query``, Python builds the right side. ``addends`` are the operators of the terms of sums that are
-    looked up with their operands (:func:`eqsat.egraph.program.terms_with`).
+    there is a ``query``, Python builds the right side.
     """
 
     name: str
@@ -153,7 +152,6 @@ class Compiled:
     needs: frozenset[Shape]
     broad: bool
     query: ReductionQuery | None = None
-    addends: frozenset[str] = frozenset()
 
 
 @cache
@@ -171,9 +169,7 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
     for one, pattern in _matched(rule, thoroughly):
         needs, left = shapes_of(pattern), LeftSide(one, pattern, thoroughly)
         if pattern.binds_index:
-            queries = [*_reduction_queries(left)]
-            addends = frozenset(left.addends)
-            found += [Compiled(rule.name, (stage,), needs, False, query, addends) for stage, query in queries]
+            found += [Compiled(rule.name, (stage,), needs, False, query) for stage, query in _reduction_queries(left)]
             continue
         ways = [*_all_stages(left)]
         if not ways:
@@ -183,8 +179,7 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
             )
         members = operands_of(pattern.left, pattern.left.op) if pattern.left.op in CONTAINERS else ()
         broad = bool(members) and all(letter_of(member) or is_literal_letter(member) for member in members)
-        addends = frozenset(left.addends)
-        found += [Compiled(rule.name, stages, needs, broad, addends=addends) for stages in ways]
+        found += [Compiled(rule.name, stages, needs, broad) for stages in ways]
     return tuple(found)
 
 

@@ -4,9 +4,9 @@ A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of 
 conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
 commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
 one value as a sum there are exponentially many, so Python chooses some. The tables ``at`` and ``in`` index the
-members: which sum has a multiple of a class, which multiset has a class; ``at-Div`` and the like say which node the
-class has besides. ``(A n)`` is the class with that number in Python; ``(nf class terms constant)`` is a class's normal
-form, and ``lo hi fac modulus remainder`` say what the theory knows of its values.
+members: which sum has a multiple of a class, which multiset has a class. ``(A n)`` is the class with that number in
+Python; ``(nf class terms constant)`` is a class's normal form, and ``lo hi fac modulus remainder`` say what the theory
+knows of its values.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _SORTS = """
 (relation ask (MT E i64)) (relation seek (MT E)) (relation piece (MT E i64 MT i64))
 (relation covers (MT E i64 MT i64))
 (function touched (MT MT i64 T) Unit :merge old) (function left (MT MT i64 T) T :merge old)
-(ruleset build) (ruleset fill) (ruleset index) (ruleset ones) (ruleset nodes)
+(ruleset build) (ruleset fill) (ruleset index) (ruleset ones)
 (ruleset ask0) (ruleset ask1) (ruleset ask2) (ruleset ask3)
 """
 
@@ -190,32 +190,6 @@ def program(with_bits: bool = True) -> str:
         mark = " :unsafe-seminaive" if name in _UNTRACKED else ""
         lines.append(f'(rule ({query}) ({actions}) :ruleset {ruleset}{mark} :name "{name}")')
     return "\n".join(lines)
-
-
-def terms_with(constructor: str, arity: int) -> str:
-    """The table, named after it, of the terms of sums that have a node of a constructor, with its operands.
-
-    Rules that read it join fewer tables than if they looked for terms and for nodes: each table that a query joins
-    costs, and a query of several such terms most.
-    """
-    operands = " ".join([f"x{i}" for i in range(arity)])
-    return (
-        f"(relation at-{constructor} (MT T E i64 {' '.join(['E'] * arity)}))"
-        f" (rule ((at m t a c) (= a ({constructor} {operands}))) ((at-{constructor} m t a c {operands}))"
-        f' :ruleset nodes :name "at-{constructor}")'
-    )
-
-
-def without_terms(constructor: str, arity: int) -> str:
-    """What deletes the rows of :func:`terms_with` of nodes that rules match no longer."""
-    operands = " ".join([f"x{i}" for i in range(arity)])
-    gone = f"(gone-{constructor} {operands})"
-    row = f"(at-{constructor} m t a c {operands})"
-    return (
-        f"(relation gone-{constructor} ({' '.join(['E'] * arity)}))"
-        f' (rule ({gone} {row}) ((delete {row})) :ruleset gone :name "terms-{constructor}")'
-        f' (rule ({gone}) ((delete {gone})) :ruleset gone :name "gone-{constructor}")'
-    )
 
 
 def container_text(op: str, members: str) -> str:

@@ -75,8 +75,6 @@ class Query:
     #: By bound letter that a product has, whether it has the factors of the letter instead of the letter.
     spread: dict[str, bool] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
-    #: By class that is looked up together with its node, the sum, the term and the coefficient of the class there.
-    places: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     fresh: int = 0
 
     def fact(self, *texts: str) -> Query:

@@ -33,8 +33,6 @@ from eqsat.egraph.program import (
     containers,
     of_length,
     program,
-    terms_with,
-    without_terms,
 )
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
@@ -45,7 +43,7 @@ MOST_SCRIPTS = 2_000_000
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
 #: The tables that say which classes are one, and which conditions are true or false.
 _CLASSES = ("A", "Yes", "No")
-_INDEX = "(run fill) (run index) (run ones) (run nodes)"
+_INDEX = "(run fill) (run index) (run ones)"
 
 
 def _removed(folder: Path, files: dict[str, TextIO]) -> None:
@@ -82,14 +80,11 @@ class Tables:
         self._unread: list[tuple[Rule, list[frozenset[Shape]]]] = []
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
-        # the operators whose nodes are looked up together with the terms of sums that have them
-        self._of_terms: set[str] = set()
         #: The rules about reductions whose matches are rows of tables.
         self.queries: list[ReductionQuery] = []
         #: How long egglog has read rules.
         self.reading = 0.0
         self._once: Callable[[], AbstractContextManager[None]] = nullcontext
-        self._can_retire = False
         self._schedules: dict[tuple[tuple[str, ...], ...], str] = {}
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
         self._program: WarmProgram | None = None
@@ -171,22 +166,16 @@ class Tables:
         """Let no rule match a node any longer."""
         self._retired.append((op, payload, operands))
 
-    def _retiring(self, op: str, payload: Any, operands: Sequence[int]) -> Iterator[str]:
-        """What lets no rule match a node any longer."""
+    def _retiring(self, op: str, payload: Any, operands: Sequence[int]) -> str:
+        """What lets no rule match a node any longer; empty if none reads it."""
         names = [f"(A {a})" for a in operands]
         if op == "sum":
             constant, coefficients = payload
             members = " ".join([f"(Sc {k} {name})" for k, name in zip(coefficients, names, strict=True)])
-            text = f"(Sum (multiset-of {members}) {constant})"
-        elif op in self._containers:
-            text = container_text(op, f"(multiset-of {' '.join(names)})")
-        elif op in PLAIN:
-            text = f"({PLAIN[op][0]} {' '.join(names)})"
-        else:
-            return
-        yield f"(subsume {text})"
-        if op in self._of_terms:
-            yield f"(gone-{text[1:]}"
+            return f"(subsume (Sum (multiset-of {members}) {constant}))"
+        if op in self._containers:
+            return f"(subsume {container_text(op, f'(multiset-of {" ".join(names)})')})"
+        return f"(subsume ({PLAIN[op][0]} {' '.join(names)}))" if op in PLAIN else ""
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
@@ -248,8 +237,6 @@ class Tables:
         if able := [rule for rule, ways in self._unread if any(needs <= found for needs in ways)]:
             with self._reading():
                 self._read(able)
-                # fill the tables of terms that these rules are the first to look up
-                self._run("(run nodes 1)")
 
     def read_all(self) -> None:
         """Let egglog read all rules, if it has read any."""
@@ -259,9 +246,7 @@ class Tables:
     def _read(self, rules: Sequence[Rule]) -> None:
         """Compile rules, and let egglog read them, after the encoding if it does not have that."""
         compiled_ways = [way for rule in rules for way in compiled(rule, rule in self._thorough)]
-        of_terms = sorted({op for way in compiled_ways for op in way.addends} - self._of_terms)
-        lines = [terms_with(*PLAIN[op]) for op in of_terms]
-        lines += [without_terms(*PLAIN[op]) for op in of_terms if self._can_retire]
+        lines: list[str] = []
         ways: list[tuple[Compiled, tuple[str, ...]]] = []
         rulesets = {**self._rulesets}
         for way in compiled_ways:
@@ -286,7 +271,6 @@ class Tables:
             self._program.extend("\n".join(lines))
         self._ways += ways
         self._rulesets = rulesets
-        self._of_terms.update(of_terms)
         self.queries += [way.query for way, _ in ways if way.query is not None]
         known = set(rules)
         self._unread = [(rule, needs) for rule, needs in self._unread if rule not in known]
@@ -323,11 +307,7 @@ class Tables:
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
         self._texts.clear()
         if self._retired:
-            if not self._can_retire:
-                self._can_retire = True
-                self._run(" ".join(["(ruleset gone)", *[without_terms(*PLAIN[op]) for op in sorted(self._of_terms)]]))
-            retired = [text for node in self._retired for text in self._retiring(*node)]
-            self._run(f"{' '.join(retired)} (run gone 1)")
+            self._run(" ".join([self._retiring(*node) for node in self._retired]))
             self._retired.clear()
 
     def round(self, with_broad: bool = True) -> bool:
