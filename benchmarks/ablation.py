@@ -50,8 +50,8 @@ def with_rules(rules: tuple[Rule, ...]) -> list[Change]:
     """What puts ``rules`` in the place of those that are shipped, prepared once as those are."""
 
     @cache
-    def prepared(modulo_theory: bool, with_bits: bool) -> tuple[Rule, ...]:
-        return relevant_rules(rules, modulo_theory, with_bits)
+    def prepared(modulo_theory: bool) -> tuple[Rule, ...]:
+        return relevant_rules(rules, modulo_theory)
 
     return [
         *[(module, "DEFAULT", rules) for module in (front, optimisation)],

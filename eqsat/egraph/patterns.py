@@ -76,10 +76,6 @@ _BINDING = {
 _REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
 
 
-def _has_bits(side: Expr) -> bool:
-    return any(term.op in BITWISE and not is_number(term) for term in topological([side]))
-
-
 def _halves(together: Expr, apart: Expr) -> tuple[str, str] | None:
     """The letters of ``reduce(x + y)``, if ``apart`` is ``reduce(x) + reduce(y)``."""
     if together.op not in REDUCTIONS or len(together.args[0].args) != 2:
@@ -113,12 +109,8 @@ class Pattern:
     @cached_property
     def has_bits(self) -> bool:
         """Whether a part has bit operators on terms, and not on literals alone."""
-        return self.reads_bits or _has_bits(self.right)
-
-    @property
-    def reads_bits(self) -> bool:
-        """Whether what is matched has such bit operators."""
-        return any(map(_has_bits, self.matched))
+        sides = topological([*self.matched, self.right])
+        return any(term.op in BITWISE and not is_number(term) for term in sides)
 
     @cached_property
     def asks_two_values(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eqsat.lang.ops import BITWISE, Op, for_each_own
+from eqsat.lang.ops import Op, for_each_own
 
 #: Constructors over a multiset of classes, by operator.
 CONTAINERS = {
@@ -153,18 +153,12 @@ def negated[T](op: str, operands: Sequence[T]) -> tuple[str, Sequence[T]] | None
     return ("eq", operands) if op == "ne" else None
 
 
-def containers(with_bits: bool) -> dict[str, str]:
-    """The constructors over a multiset of classes; those of bit operators, which few inputs have, only if wanted."""
-    return {op: name for op, name in CONTAINERS.items() if with_bits or op not in BITWISE}
-
-
-def program(with_bits: bool = True) -> str:
-    """The egglog text of the encoding; each table costs time, so those of bit operators may be left out."""
-    over_multisets = containers(with_bits).values()
+def program() -> str:
+    """The egglog text of the encoding."""
     lines = [_SORTS]
     for constructor, arity in PLAIN.values():
         lines.append(f"(constructor {constructor} ({' '.join(['E'] * arity)}) E)")
-    for constructor in over_multisets:
+    for constructor in CONTAINERS.values():
         lines.append(f"(constructor {constructor} (ME) E)")
         lines.append(
             f'(rule ((= s ({constructor} m))) ((unstable-multiset-fill-index m (unstable-fn "midx")))'
@@ -176,7 +170,7 @@ def program(with_bits: bool = True) -> str:
         )
     # a class that is known to be one value, or a node over its own class, needs no other node
     rows = [(name, [f"x{i}" for i in range(arity)], "") for name, arity in PLAIN.values()]
-    rows += [(name, ["m"], "") for name in over_multisets]
+    rows += [(name, ["m"], "") for name in CONTAINERS.values()]
     rows.append(("Sum", ["m", "k"], "(< 0 (multiset-length m))"))
     for name, operands, guard in rows:
         row = f"({name} {' '.join(operands)})"
@@ -185,7 +179,7 @@ def program(with_bits: bool = True) -> str:
         for i in range(arity):
             row = f"({name} {' '.join('e' if i == j else f'x{j}' for j in range(arity))})"
             lines.append(f'(rule ((= e {row})) ((subsume {row})) :ruleset ones :name "own-{name}{i}")')
-    lines += _insertion(with_bits)
+    lines += _insertion()
     for ruleset, name, query, actions in _KEPT:
         mark = " :unsafe-seminaive" if name in _UNTRACKED else ""
         lines.append(f'(rule ({query}) ({actions}) :ruleset {ruleset}{mark} :name "{name}")')
@@ -206,7 +200,7 @@ def of_length(kind: str, members: int) -> str:
     return f"{kind} of {members}"
 
 
-def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
+def _built() -> Iterator[tuple[str, str, str]]:
     """The kinds of rows by name: their columns, and what is done with one."""
     facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
     yield KNOWN, "i l h f", facts
@@ -235,7 +229,7 @@ def _built(with_bits: bool = True) -> Iterator[tuple[str, str, str]]:
         yield of_length(EQUAL, n), columns, built
         yield of_length(OPEN, n), columns, f"{built} (open (A i) m k)"
         yield of_length(NORMAL, n), columns, f"{built} (open (A i) m k) (nf (A i) m k)"
-    for op in containers(with_bits):
+    for op in CONTAINERS:
         for n in range(2, MOST_COLUMNS + 1):
             kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))
             yield of_length(kind, n), columns, action
@@ -270,11 +264,11 @@ def _add_constructor(op: Op) -> None:
     ROWS[op.name] = (f"rows{width}", len(ROWS), width)
 
 
-def _insertion(with_bits: bool) -> Iterator[str]:
+def _insertion() -> Iterator[str]:
     """The tables that rows are read into, and the rules that build nodes of them."""
     for table, width in {table: width for table, _, width in ROWS.values()}.items():
         yield f"(relation {table} ({' '.join(['i64'] * (width + 1))}))"
-    for kind, columns, actions in _built(with_bits):
+    for kind, columns, actions in _built():
         table, number, width = ROWS[kind]
         row = " ".join([columns, *["0"] * (width - len(columns.split()))])
         yield f'(rule (({table} {number} {row})) ({actions}) :ruleset build :name "{kind}")'

@@ -25,12 +25,12 @@ from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, compiled, nee
 from eqsat.egraph.prefilter import Given, prefilters
 from eqsat.egraph.program import (
     CONSTRUCTORS,
+    CONTAINERS,
     MOST_COLUMNS,
     NORMAL,
     PLAIN,
     ROWS,
     container_text,
-    containers,
     of_length,
     program,
 )
@@ -116,15 +116,6 @@ class Tables:
                 os.dup2(nowhere.fileno(), file.fileno())
                 file.close()
 
-    @cached_property
-    def _containers(self) -> dict[str, str]:
-        """The constructors over multisets that rules may read."""
-        return containers(self._with_bits)
-
-    @cached_property
-    def _with_bits(self) -> bool:
-        return any(rule.pattern.has_bits for rule in self._rules)
-
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
         for noted in self._noted:
@@ -156,8 +147,8 @@ class Tables:
             )
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
-        """A node over a multiset for the class ``c``; very long ones are left out, and bits if no rule reads them."""
-        if 1 < len(members) <= MOST_COLUMNS and op in self._containers:
+        """A node over a multiset for the class ``c``; very long ones are left out."""
+        if 1 < len(members) <= MOST_COLUMNS:
             for noted in self._noted:
                 noted.add_container(op, c, members)
             self._add_row(of_length(op, len(members)), c, *members)
@@ -173,7 +164,7 @@ class Tables:
             constant, coefficients = payload
             members = " ".join([f"(Sc {k} {name})" for k, name in zip(coefficients, names, strict=True)])
             return f"(subsume (Sum (multiset-of {members}) {constant}))"
-        if op in self._containers:
+        if op in CONTAINERS:
             return f"(subsume {container_text(op, f'(multiset-of {" ".join(names)})')})"
         return f"(subsume ({PLAIN[op][0]} {' '.join(names)}))" if op in PLAIN else ""
 
@@ -264,7 +255,7 @@ class Tables:
                 names.append(rulesets[stage])
             ways.append((way, tuple(names)))
         if self._program is None:
-            self._program = WarmProgram("\n".join([program(self._with_bits), *lines]), MOST_SCRIPTS)
+            self._program = WarmProgram("\n".join([program(), *lines]), MOST_SCRIPTS)
             self._run, egraph = self._program.run, self._program.egraph
             self._egraph, self.integer, self.members = egraph, egraph.value_to_i64, egraph.value_to_multiset
         else:

@@ -205,7 +205,7 @@ class ModuloTheory(Optimisation):
         """
         before: Choice = {}
         if self.with_rules and self._has_time():
-            rules = self._relevant(self.order, modulo_theory=True, work=builder.theory.work)
+            rules = self._relevant(modulo_theory=True, work=builder.theory.work)
             plain = builder.graph.copy()
             with self._blaming_facts():
                 found = run_rules(builder, rules, self.budget, self.spent, self.has_own_rules)

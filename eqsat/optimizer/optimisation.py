@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -25,7 +25,7 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, REDUCTIONS, UNINTERPRETED
+from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED
 from eqsat.lang.traversal import VariableSets, indices_around, symbolic_divisors, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
@@ -99,13 +99,12 @@ class Optimisation(ABC):
         is_default = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
         return (*rules, *REDUCE) if is_default else rules
 
-    def _relevant(self, terms: Iterable[Expr], modulo_theory: bool, work: Work) -> tuple[Rule, ...]:
-        """The rules worth running on an input of these terms; what is found once per process is off the clock."""
-        with_bits = any(term.op in BITWISE for term in terms)
+    def _relevant(self, modulo_theory: bool, work: Work) -> tuple[Rule, ...]:
+        """The rules worth running; what is found once per process is off the clock."""
         with self.spent.off_the_clock(work):
             if self.used is DEFAULT:
-                return relevant_of_default(modulo_theory, with_bits)
-            return relevant_rules(self.used, modulo_theory, with_bits)
+                return relevant_of_default(modulo_theory)
+            return relevant_rules(self.used, modulo_theory)
 
     @cached_property
     def suspected(self) -> set[Expr]:

@@ -23,12 +23,11 @@ _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theo
 
 
 @lru_cache(maxsize=32)
-def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bits: bool = True) -> tuple[Rule, ...]:
+def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True) -> tuple[Rule, ...]:
     """The rules worth running in an e-graph: none that another one of them covers there.
 
     A shipped rule that does not run modulo the theory says that two terms have one normal form, which the theory finds
-    without it. An input without bit operators needs no rules that read them, unless one of the user's own
-    has some.
+    without it.
 
     Raises
     ------
@@ -39,19 +38,17 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True, with_bit
     found = [rule for rule in rules if rule.covered_by not in names and (modulo_theory or not rule.needs_theory)]
     if modulo_theory:
         found = [rule for rule in found if _content(rule) not in _LEFT_OUT]
-    own = [rule for rule in found if not is_shipped(rule)]
-    for rule in own:
-        # the others are compiled when they may match
-        compiled(rule, True)
-    if not with_bits and not any(rule.pattern.has_bits for rule in own):
-        found = [rule for rule in found if not rule.pattern.reads_bits]
+    for rule in found:
+        if not is_shipped(rule):
+            # the others are compiled when they may match
+            compiled(rule, True)
     return tuple(found)
 
 
 @cache
-def relevant_of_default(modulo_theory: bool, with_bits: bool) -> tuple[Rule, ...]:
+def relevant_of_default(modulo_theory: bool) -> tuple[Rule, ...]:
     """As :func:`relevant_rules`, of eqsat's own, without hashing all of them to find it."""
-    return relevant_rules(DEFAULT, modulo_theory, with_bits)
+    return relevant_rules(DEFAULT, modulo_theory)
 
 
 def is_shipped(rule: Rule) -> bool:

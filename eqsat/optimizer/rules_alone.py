@@ -137,7 +137,7 @@ class RulesAlone(Optimisation):
             given = [found[i] for i in group.members]
             try:
                 builder, wanted = self._insert(theory, given)
-                rules = self._relevant((*self.order, *self.known), modulo_theory=False, work=theory.work)
+                rules = self._relevant(modulo_theory=False, work=theory.work)
                 budget = replace(self.budget, nodes=min(max(nodes, 2 * term_count(given)), self.budget.nodes))
                 with self._blaming_facts():
                     group.stop = run_rules(builder, rules, budget, self.spent, self.has_own_rules, left).stop
