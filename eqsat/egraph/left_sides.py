@@ -126,7 +126,7 @@ class LeftSide:
         inside = negated(term.op, term.args)
         op, args = inside or (term.op, term.args)
         if op not in PLAIN:
-            raise query.fail(f"{term.op!r} cannot be matched")
+            raise query.error(f"{term.op!r} cannot be matched")
         if inside:
             inner, query = query.name("E")
             query = query.fact(f"(= {at} (Not {inner}))")

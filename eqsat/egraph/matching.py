@@ -46,7 +46,7 @@ from eqsat.egraph.shapes import Shape, shapes_of
 from eqsat.lang.expr import Expr, const, make, substitute, var
 from eqsat.lang.ops import SUMS
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import buffers, chain_members, topological, variables
+from eqsat.lang.traversal import buffers, chain_members, has_reductions, topological, variables
 
 _NUMBERS = count()
 #: A name that a query gave.
@@ -130,7 +130,7 @@ class Match:
     @property
     def makes_loops(self) -> bool:
         """Whether the right side has loops."""
-        return bool(reductions_of(self.rule.pattern.right))
+        return has_reductions([self.rule.pattern.right])
 
     @property
     def merges(self) -> bool:
@@ -544,7 +544,7 @@ def _build(query: Query, term: Expr) -> tuple[Query, str]:
     inside = negated(term.op, texts)
     op, operands = inside or (term.op, texts)
     if op not in PLAIN:
-        raise query.fail(f"{term.op!r} cannot be built")
+        raise query.error(f"{term.op!r} cannot be built")
     text = f"({PLAIN[op][0]} {' '.join(operands)})"
     return query, f"(Not {text})" if inside else text
 

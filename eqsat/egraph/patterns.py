@@ -24,7 +24,7 @@ from math import gcd
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
 from eqsat.lang.text import parse, shown_text, to_text
-from eqsat.lang.traversal import buffers, chain_members, index_level, is_index, topological, variables
+from eqsat.lang.traversal import buffers, chain_members, has_reductions, index_level, is_index, topological, variables
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
@@ -104,7 +104,7 @@ class Pattern:
     @cached_property
     def binds_index(self) -> bool:
         """Whether the left side has reductions."""
-        return _reduces(self.left)
+        return has_reductions([self.left])
 
     @cached_property
     def has_bits(self) -> bool:
@@ -174,9 +174,9 @@ def parsed(left: str, right: str, when: str, beside: str = "") -> Pattern:
             if binds
             else f"{beside!r} stands beside every term: give it an operator"
         )
-    if not binds and _reduces(found.right):
+    if not binds and has_reductions([found.right]):
         raise ValueError(f"the right side has a reduction, the left side {left!r} none")
-    if _reduces(found.when):
+    if has_reductions([found.when]):
         raise ValueError(f"the guard {when!r} has a reduction: measure letters instead")
     if found.left is found.right:
         raise ValueError(f"both sides are {to_text(found.left)!r}")
@@ -252,10 +252,6 @@ def _always_evaluated(side: Expr) -> frozenset[str]:
 def reductions_of(side: Expr) -> list[Expr]:
     """The reductions in a side of a rule."""
     return [t for t in topological([side]) if t.op in REDUCTIONS]
-
-
-def _reduces(term: Expr) -> bool:
-    return bool(reductions_of(term))
 
 
 def _parse_measured(text: str, binds: bool) -> Expr:

@@ -130,7 +130,7 @@ class Query:
             return self.numbers[term], self
         if term.op == "const":
             if not is_machine_integer(term.vmin):
-                raise self.fail(f"{term.vmin} is beyond the 64 bits that literals in rules have")
+                raise self.error(f"{term.vmin} is beyond the 64 bits that literals in rules have")
             return str(term.value), self
         if term.op == "var":
             return self._measure(str(term.value))
@@ -160,7 +160,7 @@ class Query:
                 shifted = f"(= {name} (<< {args[0]} {args[1]}))", f"(= {args[0]} (>> {name} {args[1]}))"
                 query = query.fact(f"(< {args[1]} 62)", *shifted)
             case _:
-                raise self.fail(f"{to_text(term)!r} cannot be computed from literals")
+                raise self.error(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(query, numbers={**query.numbers, term: name})
 
     def solved(self, term: Expr, text: str) -> Query | None:
@@ -224,7 +224,7 @@ class Query:
         right, query = query.number(y)
         return query.fact(f"({_COMPARISONS[op]} {left} {right})")
 
-    def fail(self, what: str) -> ValueError:
+    def error(self, what: str) -> ValueError:
         """The error that says why the rule cannot be compiled."""
         return ValueError(f"rule {self.rule!r}: {what}")
 

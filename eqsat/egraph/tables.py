@@ -83,7 +83,7 @@ class Tables:
         #: The rules about reductions whose matches are rows of tables.
         self.queries: list[ReductionQuery] = []
         #: How long egglog has read rules.
-        self.reading = 0.0
+        self.seconds_reading = 0.0
         self._once: Callable[[], AbstractContextManager[None]] = nullcontext
         self._schedules: dict[tuple[tuple[str, ...], ...], str] = {}
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
@@ -220,7 +220,7 @@ class Tables:
         began = time.perf_counter()
         with self._once():
             yield
-        self.reading += time.perf_counter() - began
+        self.seconds_reading += time.perf_counter() - began
 
     def _read_able(self) -> None:
         """Let egglog read the rules that the e-graph has all shapes for."""

@@ -383,7 +383,7 @@ class ModuloTheory(Optimisation):
         for theory, gate in zip(contexts, self.gates, strict=True):
             if theory is not None and gate in answers and answers[gate] is not base.condition(gate):
                 # the answer is read first: after the gate, which implies it, it would be no fact
-                said = base.given(answers[gate])
+                said = base.assuming_bounded(answers[gate])
                 theory = None if said is None else said.assuming(said.condition(base.condition(gate)))
             again.append(theory)
         return again
@@ -439,7 +439,7 @@ class ModuloTheory(Optimisation):
         known = [None if gate is None else normal[gate] for gate in self.gates]
         under: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
         for condition in dict.fromkeys(normal.values()):
-            theory = base.given(condition)
+            theory = base.assuming_bounded(condition)
             facts = self.facts if theory is base else (*self.facts, condition)
             members = [root for root, of in zip(self.roots, known, strict=True) if of is condition]
             values = self._normal_forms(theory, facts, members)

@@ -181,7 +181,7 @@ class _Run:
 
     def now(self) -> float:
         """The time, without what egglog took to read rules: it does so once in a process."""
-        return time.perf_counter() - self.tables.reading
+        return time.perf_counter() - self.tables.seconds_reading
 
     def enter(self) -> bool:
         """Give egglog the graph as it is, if rules may match that; whether they may."""

@@ -157,7 +157,7 @@ class Facts(Arithmetic):
         for before, after in equalities:
             self.by_bounds[before] = self.condition(after)
 
-    def given(self, condition: Expr) -> Self | None:
+    def assuming_bounded(self, condition: Expr) -> Self | None:
         """As :meth:`assuming`, with the bounds of variables that a condition is known to imply."""
         bounds = self.by_bounds.get(condition)
         theory = self.assuming(condition if bounds is None else bounds)
