@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
 from math import inf
@@ -63,6 +63,7 @@ class Priced:
 
     graph: EGraph
     prices: dict[int, list[int]]
+    _operands: dict[int, list[frozenset[int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
@@ -93,6 +94,14 @@ class Priced:
     def price(self, c: int, node: Node) -> int:
         """The price of a node of a class, operands not counted."""
         return self.prices[c][self.graph.classes[c].index(node)]
+
+    def operands_of(self, c: int) -> list[frozenset[int]]:
+        """The operands of each node of a class."""
+        found = self._operands.setdefault(c, [])
+        nodes = self.graph.classes[c]
+        if len(found) < len(nodes):
+            found += [frozenset(node[2]) for node in nodes[len(found) :]]
+        return found
 
     def _below_what_fits(self) -> Collection[int]:
         """The classes that may be needed for a root of which 64 bits hold a form."""
@@ -473,7 +482,7 @@ class _Search:
     """Local search: reference counts tell exactly how much a change of one choice changes the total."""
 
     def __init__(self, priced: Priced, choice: Choice, late: Callable[[], bool]) -> None:
-        self.graph, self.prices = priced.graph, priced.prices
+        self.graph, self.prices, self.operands_of = priced.graph, priced.prices, priced.operands_of
         self.late, self.steps, self.stopped = late, 0, False
         self.choice = choice
         classes, prices = self.graph.classes, self.prices
@@ -546,45 +555,38 @@ class _Search:
 
         With ``fits``, only the nodes that it accepts count, and the total may rise, by less than ``rise``.
         """
-        current, paid, needed = self.choice[c], self.paid[c], self.needed
-        operands = set(current[2])
-        free = paid + self._release(current[2])
-        unshared = operands - needed
+        choice, paid, needed = self.choice, self.paid, self.needed
+        current = choice[c]
+        free = paid[c] + self._release(current[2])
         # prices may be too large to be added to an infinity of floats
         least: float = free if fits is None else inf if rise == inf else free + rise
-        # a lower bound for each: its own price, and of its operands those prices that would be paid anew; a node with
-        # an operand without a finite term is no candidate
-        direct = sum([self.paid[a] for a in unshared])
-        candidates: list[tuple[int, Node, int, set[int], set[int]]] = []
-        for node, price in zip(self.graph.classes[c], self.prices[c], strict=True):
-            if price < least and node is not current:
-                new = set(node[2])
-                dropped = operands - new
-                new -= operands
-                anew = [self.paid.get(a) for a in new if a not in needed]
-                if None in anew:
-                    continue
-                bound = price + direct - sum([self.paid[a] for a in dropped if a in unshared])
-                bound += sum(cast(list[int], anew))
-                if bound < least:
-                    candidates.append((bound, node, price, new, dropped))
-        self._take(current[2])
         best: tuple[Node, int, int] | None = None
-        for bound, node, price, new, dropped in candidates:
-            if bound < least:
-                # count only the operands that differ: a wide sum has thousands of alternatives that share most of them
-                lost = [a for a in current[2] if a in dropped]
-                taken = free - paid + price + self._take(new) - self._release(lost)
-                self._take(lost)
-                self._release(new)
-                # the operands of `node` may not need `c` itself
-                if taken < least and (fits is None or fits(node)) and not reaches(self.choice, node[2], c):
-                    best, least = (node, price, taken), taken
+        rows = zip(self.graph.classes[c], self.prices[c], self.operands_of(c), strict=True)
+        for node, price, operands in rows:
+            if price >= least or node is current:
+                continue
+            # what is not needed yet is paid with all below it; what has no finite term is not chosen
+            taken, new = price, operands - needed
+            if new:
+                if not new <= paid.keys():
+                    continue
+                seen, waiting = set(new), list(new)
+                for a in waiting:
+                    taken += paid[a]
+                    if taken >= least:
+                        break
+                    for b in choice[a][2]:
+                        if b not in needed and b not in seen:
+                            seen.add(b)
+                            waiting.append(b)
+            # the operands of `node` may not need `c` itself
+            if taken < least and (fits is None or fits(node)) and not reaches(choice, node[2], c):
+                best, least = (node, price, taken), taken
         if best is None:
+            self._take(current[2])
             return False
         node, price, taken = best
         self._take(node[2])
-        self._release(current[2])
         self._choose(c, node, price)
         self.total += taken - free
         return True
@@ -653,7 +655,9 @@ class _Search:
             left.remove(c)
             if self.uses[c] and operand in self.choice[c][2]:
                 before = (c, self.choice[c], self.paid[c])
-                if not self._do_without(c, operand, shared, left):
+                # after the last change the total is less, or all are undone
+                rise = inf if left else total - self.total
+                if not self._do_without(c, operand, shared, left, rise):
                     break
                 undo.append(before)
         return self._kept(undo, total)
@@ -688,13 +692,14 @@ class _Search:
             self._take_cheapest(c, lambda node: user in node[2])
         return self._kept(undo, total)
 
-    def _do_without(self, c: int, operand: int, shared: int, left: Collection[int]) -> bool:
+    def _do_without(self, c: int, operand: int, shared: int, left: Collection[int], rise: float) -> bool:
         """Choose the cheapest alternative of ``c`` without ``operand``; return whether there is one.
 
-        It may need ``shared`` only through classes that are ``left`` to be changed.
+        It may need ``shared`` only through classes that are ``left`` to be changed. The total rises by less than
+        ``rise``.
         """
         return self._take_cheapest(
-            c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left)
+            c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left), rise
         )
 
     def _kept(self, before: Sequence[tuple[int, Node, int]], total: int) -> bool:
