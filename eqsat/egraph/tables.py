@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, compiled, needed_by
-from eqsat.egraph.prefilter import Given, prefilters
+from eqsat.egraph.prefilter import Given, Prefilter, prefilters
 from eqsat.egraph.program import (
     CONSTRUCTORS,
     CONTAINERS,
@@ -74,6 +74,8 @@ class Tables:
         self._rules = rules
         # the rules of a user's own, which are matched in more ways than shipped ones
         self._thorough = thorough
+        # by their places the left sides of the first rules: to look one up, its rule would be hashed
+        self._sides_of: list[tuple[Prefilter, ...]] = []
         # the ways to match that egglog has read, each with the rulesets of its stages; the rules that it has not read,
         # each with the shapes that its left sides need
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
@@ -283,9 +285,14 @@ class Tables:
         """Whether a rule may match the rows of the first insertion."""
         if self._given is None:
             return True
-        # one that may match is found before most others are compiled
-        sides = (side for rule in self._rules for side in prefilters(rule))
-        return self._given.may_match(sides, self.shapes.found)
+        return self._given.may_match(self._sides(), self.shapes.found)
+
+    def _sides(self) -> Iterator[Prefilter]:
+        """The left sides of the rules: one that may match is found before most others are compiled."""
+        for place, rule in enumerate(self._rules):
+            if place == len(self._sides_of):
+                self._sides_of.append(prefilters(rule))
+            yield from self._sides_of[place]
 
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""

@@ -374,10 +374,11 @@ class ModuloTheory(Optimisation):
         self, base: LinearArithmetic, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]
     ) -> list[LinearArithmetic | None]:
         """The theories of the roots' gates, with the answers to those gates that are roots themselves as facts."""
+        gates = {*self.gates}
         answers = {
             root: base.condition(term)
             for root, gate, term in zip(self.roots, self.gates, terms, strict=True)
-            if gate is None and root in self.gates
+            if gate is None and root in gates
         }
         again: list[LinearArithmetic | None] = []
         for theory, gate in zip(contexts, self.gates, strict=True):

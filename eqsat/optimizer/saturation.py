@@ -331,8 +331,15 @@ def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tupl
     return op, (), tuple(sorted(operands) if op in CONTAINERS else operands), output
 
 
+class _Rules(tuple[Rule, ...]):
+    """Rules to look something up by: equal ones are mostly the same objects, and to hash all of them takes longer."""
+
+    def __hash__(self) -> int:
+        return len(self)
+
+
 @lru_cache(maxsize=16)
-def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
+def _free_tables(rules: _Rules) -> list[Tables]:
     """The e-graphs' tables for these rules that no thread is using."""
     return []
 
@@ -340,7 +347,7 @@ def _free_tables(rules: tuple[Rule, ...]) -> list[Tables]:
 @contextmanager
 def _tables(rules: tuple[Rule, ...], spent: Spent, deadlines: Deadlines) -> Iterator[Tables]:
     """Tables for this thread alone, compiled outside the clock if none are free."""
-    free = _free_tables(rules)
+    free = _free_tables(_Rules(rules))
     with spent.off_the_clock(deadlines):
         try:
             # those of the process that this one was forked from are of no use
