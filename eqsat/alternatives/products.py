@@ -16,6 +16,7 @@ from eqsat.theory.forms import (
     LinearForm,
     atom_form,
     factors,
+    number,
     product_form,
     read,
     scale_of,
@@ -78,16 +79,25 @@ class ProductNodes(KindNodes):
             yield from self._by_sum(form, common, cofactor)
 
     def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
-        """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left."""
+        """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left.
+
+        And ``(x + y)*(x - z)``, where ``(x + y)*x`` is left.
+        """
         left = form.plus(self.theory.times(common, cofactor), -1)
-        times = scale_of(common, left)
-        rest = left.plus(common, -times)
-        if times and len(rest.terms) == len(left.terms) - len(common.terms):
-            cofactor, left = cofactor.shifted(times), rest
+        squares = [atom_form(a) for a in common.terms if product_form([a, a]).single() in left.terms]
+        for multiple in (number(1), *squares):
+            part = self.theory.times(common, multiple)
+            times = scale_of(part, left)
+            rest = left.plus(part, -times)
+            if times and len(rest.terms) == len(left.terms) - len(part.terms):
+                cofactor, left = cofactor.plus(multiple, times), rest
         if cofactor.addends() > 1 and len(left.terms) < len(form.terms):
             part = form.plus(left, -1)
             if part == form:
                 yield self.node("mul", common, cofactor)
+                if _negative_terms(common) + _negative_terms(cofactor) > 1:
+                    # the opposite of both may have a cheaper form: a remainder ``x - n*(x//n)`` does
+                    yield self.node("mul", common.times(-1), cofactor.times(-1))
             else:
                 yield self.sum_node([(part, 1)], left)
 
@@ -137,3 +147,8 @@ class ProductNodes(KindNodes):
                     yield self._product_with(factor, without_factor(atom, factor).times(coefficient))
                 if part != form:
                     yield self.sum_node([(part, times)], form.plus(part, -times))
+
+
+def _negative_terms(form: LinearForm) -> int:
+    """The number of terms that a sum subtracts."""
+    return sum([k < 0 for k in form.terms.values()])

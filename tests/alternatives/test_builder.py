@@ -547,6 +547,9 @@ SHORTER = [
     (["x*z + y*z + x*w + y*w"], ["(x + y)*(z + w)"]),
     (["x*z - y*z + y*w - x*w + 5"], ["(x - y)*(z - w) + 5"]),
     (["x*z*2 + y*z*2 + x*w*3 + y*w*3"], ["(x + y)*((w + z)*2 + w)"]),
+    (["x*x + x*y - x*z - y*z"], ["(x + y)*(x - z)"]),
+    (["x*x*2 + x*y*2 - x*z - y*z + w*x + w*y"], ["(x + y)*(x*2 - z + w)"]),
+    (["x*x + x*y + x*z - y*z"], ["(x + y + z)*x - y*z"]),
     (["x*y + x*2 + y*3 + 7 + w"], ["(x + 3)*(y + 2) + w + 1"]),
     (["x*z - y*z - x*3 + y*3 + w"], ["(x - y)*(z - 3) + w"]),
     (["x*z + y*z + x*w - y*w"], ["(w + z)*x + (z - w)*y"]),
@@ -567,6 +570,24 @@ def test_a_term_that_has_a_shorter_spelling_gets_it(texts, wanted):
     ranges = dict.fromkeys("wxyz", (-999, 999))
     result = optimize([read(text, ranges) for text in texts])
     assert result.cost == cost_of([read(text, ranges) for text in wanted], Latency())
+    assert result.check().equal
+
+
+@pytest.mark.parametrize("divisor", [(1, 9), (-9, -1)], ids=str)
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("x%d*y + x%d*z", "x%d*(y + z)"),
+        ("x%d*y - x%d*z", "x%d*(y - z)"),
+        ("x%d*y + x%d*3", "x%d*(y + 3)"),
+        ("(x%d + w)*y + (x%d + w)*z", "(x%d + w)*(y + z)"),
+        ("x*y - x//d*d*y + x*z - x//d*d*z + w", "x%d*(y + z) + w"),
+    ],
+)
+def test_products_of_a_remainder_by_a_symbol_and_a_sum_negate_nothing(text, wanted, divisor):
+    ranges = dict.fromkeys("wyz", (-4, 5)) | {"x": (0, 50), "d": divisor}
+    result = optimize(text, **ranges)
+    assert result.cost == cost_of([read(wanted, ranges)], Latency())
     assert result.check().equal
 
 
