@@ -19,7 +19,6 @@ from eqsat.theory.forms import (
     number,
     product_form,
     read,
-    scale_of,
     without,
     without_factor,
 )
@@ -81,25 +80,32 @@ class ProductNodes(KindNodes):
     def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
         """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left.
 
-        And ``(x + y)*(x - z)``, where ``(x + y)*x`` is left.
+        And ``(x + y)*(x - z)``, where ``(x + y)*x`` is left; ``(x + y)*(z + 3) + x`` where ``x*4 + y*3`` is.
         """
         left = form.plus(self.theory.times(common, cofactor), -1)
         squares = [atom_form(a) for a in common.terms if product_form([a, a]).single() in left.terms]
+        found = [(cofactor, left)]
         for multiple in (number(1), *squares):
+            cofactor, left = found[0]
             part = self.theory.times(common, multiple)
-            times = scale_of(part, left)
-            rest = left.plus(part, -times)
-            if times and len(rest.terms) == len(left.terms) - len(part.terms):
-                cofactor, left = cofactor.plus(multiple, times), rest
-        if cofactor.addends() > 1 and len(left.terms) < len(form.terms):
+            scales = dict.fromkeys([left.terms.get(a, 0) // k for a, k in part.terms.items()])
+            rests = {k: left.plus(part, -k) for k in scales if k}
+            if rests:
+                times = min(rests, key=lambda k: (len(rests[k].terms), abs(k)))
+                taken = len(left.terms) - len(rests[times].terms)
+                more = [(cofactor.plus(multiple, times), rests[times])] if taken > 0 else []
+                found = more if taken == len(part.terms) else [*found, *more]
+        for cofactor, left in found:
+            if cofactor.addends() < 2 or len(left.terms) >= len(form.terms):
+                continue
             part = form.plus(left, -1)
-            if part == form:
-                yield self.node("mul", common, cofactor)
-                if _negative_terms(common) + _negative_terms(cofactor) > 1:
-                    # the opposite of both may have a cheaper form: a remainder ``x - n*(x//n)`` does
-                    yield self.node("mul", common.times(-1), cofactor.times(-1))
-            else:
+            if part != form:
                 yield self.sum_node([(part, 1)], left)
+                continue
+            yield self.node("mul", common, cofactor)
+            if _negative_terms(common) + _negative_terms(cofactor) > 1:
+                # the opposite of both may have a cheaper form: a remainder ``x - n*(x//n)`` does
+                yield self.node("mul", common.times(-1), cofactor.times(-1))
 
     def by_maximum(self, form: LinearForm) -> Iterator[Node]:
         """``max(-x, 0)*y`` for ``-(min(x, 0)*y)``."""
