@@ -10,9 +10,10 @@ bound elsewhere to a sum of several terms matches these terms wherever a sum has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, islice
+from math import inf
 
 from eqsat.egraph.patterns import (
     Pattern,
@@ -81,10 +82,23 @@ class LeftSide:
         #: Letters that are operands and also addends. They are bound as operands first: as an addend, one would take
         #: all that is left of a sum.
         self.operands = frozenset(alone) & {*self.sums_with}
+        #: At how many choices a way may be another than the first.
+        self.most_detours: float = inf
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
         self.ends = tuple(
             dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
         )
+
+    def detour(self, query: Query) -> Iterator[Query]:
+        """The query on another way than the first, if it may take one more of these."""
+        if query.detours < self.most_detours:
+            yield replace(query, detours=query.detours + 1)
+
+    def each_way[T](self, query: Query, ways: Iterable[T]) -> Iterator[tuple[Query, T]]:
+        """The query on each of some ways, all but the first of which are detours."""
+        for place, way in enumerate(ways):
+            for now in self.detour(query) if place else [query]:
+                yield now, way
 
     def match(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """``term``, below the top, against the class ``at``."""
@@ -131,10 +145,11 @@ class LeftSide:
             inner, query = query.name("E")
             query = query.fact(f"(= {at} (Not {inner}))")
             at = inner
-        orders = [args, args[::-1]] if op == "eq" else [args]
-        for ordered in orders:
+        orders = [(query, args)]
+        if op == "eq":
+            orders += [(other, args[::-1]) for other in self.detour(query)]
+        for now, ordered in orders:
             names = []
-            now = query
             for _ in ordered:
                 name, now = now.name("E")
                 names.append(name)
@@ -190,8 +205,8 @@ class LeftSide:
                 yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
             else:
                 yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
-        if not self.rule.modulo_theory:
-            yield from self.literal_addend(query, term, at)
+        for other in () if self.rule.modulo_theory else self.detour(query):
+            yield from self.literal_addend(other, term, at)
 
     def literal_addend(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """Of two letters below the top each in turn is in the constant of the sum, the other all that is left."""
@@ -274,8 +289,9 @@ class LeftSide:
                 yield from self.written(self.cut(found[0], [a for _, a in addends]), others, whole, found[1])
             if left.factor == "1" and coefficient == const(1) and (letter := self.factor_letter(addend)):
                 text = f"(Sum (multiset-of (Sc {scale} {matched.letters[letter]})) 0)"
-                scaled = replace(matched.fact(f"(!= 1 {scale})").bind(letter, text), parts=query.parts)
-                yield from self.written(scaled, others, whole, left)
+                for other in self.detour(matched):
+                    scaled = replace(other.fact(f"(!= 1 {scale})").bind(letter, text), parts=query.parts)
+                    yield from self.written(scaled, others, whole, left)
 
     def factor_letter(self, product: Expr) -> str:
         """A letter that is a factor of a product and stands nowhere else: it may have the coefficient of a term."""
@@ -312,24 +328,26 @@ class LeftSide:
             found = self.bound_as_term(query, coefficient, letter, whole, left)
             if found is not None:
                 yield from self.lettered(found[0], others, whole, found[1], at_top)
-            if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
-                now, rest = self.bound_as_constant(query, coefficient, letter, left)
-                yield from self.lettered(now, others, whole, rest, at_top)
-            is_known = left.factor and _open_letter(coefficient, query) is None
-            if (self.thoroughly or not others) and (is_known or is_literal_letter(coefficient)):
-                now, rest = self.bound_as_terms(query, coefficient, query.letters[letter], whole, left)
-                yield from self.lettered(now, others, whole, rest, at_top)
+            for other in self.detour(query) if found is not None else [query]:
+                if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
+                    now, rest = self.bound_as_constant(other, coefficient, letter, left)
+                    yield from self.lettered(now, others, whole, rest, at_top)
+                is_known = left.factor and _open_letter(coefficient, query) is None
+                if (self.thoroughly or not others) and (is_known or is_literal_letter(coefficient)):
+                    now, rest = self.bound_as_terms(other, coefficient, query.letters[letter], whole, left)
+                    yield from self.lettered(now, others, whole, rest, at_top)
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
         once = [x for x, times in Counter([letter for _, letter in addends]).items() if times == 1]
         takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and pair[1] in once]
-        for taker in takers:
-            for end, rest in self.open_as_terms(query, [pair for pair in addends if pair is not taker], whole, left):
+        for now, taker in self.each_way(query, takers):
+            for end, rest in self.open_as_terms(now, [pair for pair in addends if pair is not taker], whole, left):
                 yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
         # one term may be all the rest: it is told apart for what is its multiple in other sums
         if all(self.sums_with[letter] > 1 for _, letter in takers):
-            yield from self.open_as_terms(query, addends, whole, left)
+            for now in self.detour(query) if takers else [query]:
+                yield from self.open_as_terms(now, addends, whole, left)
 
     def bound_as_constant(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
         """A bound letter that is a literal, as a part of the constant of the sum."""
@@ -461,12 +479,12 @@ class LeftSide:
         starts = [(query, whole, letters)]
         if first := [x for x in dict.fromkeys(letters) if x in self.operands and x not in query.letters]:
             others = [*(Counter(letters) - Counter(first)).elements()]
-            starts.append((*self.open_members(query, first, whole, whole), others))
+            starts += [(*self.open_members(now, first, whole, whole), others) for now in self.detour(query)]
         for start, begun, others in starts:
             for now, left in self.written_members(start, written, whole, begun):
                 yield from self.lettered_members(now, term.op, others, whole, left, at_top)
-                if is_power and others is letters:
-                    yield from self.power(now, term.op, letters, whole)
+                for other in self.detour(now) if is_power and others is letters else ():
+                    yield from self.power(other, term.op, letters, whole)
 
     def lettered_members(
         self, query: Query, op: str, letters: Sequence[str], whole: str, left: str, at_top: bool
@@ -475,10 +493,11 @@ class LeftSide:
         bound, free = [[x for x in letters if (x in query.letters) is known] for known in (True, False)]
         for now, rest in self.bound_members(query, op, bound, whole, left):
             takers = [] if at_top or len(set(free)) < len(free) else free
-            for taker in takers:
-                end, taken = self.open_members(now, [x for x in free if x != taker], whole, rest)
+            for begun, taker in self.each_way(now, takers):
+                end, taken = self.open_members(begun, [x for x in free if x != taker], whole, rest)
                 yield end.fact(f"(< 1 (multiset-length {taken}))").bind(taker, f"({CONTAINERS[op]} {taken})"), ""
-            yield self.open_members(now, free, whole, rest)
+            for begun in self.detour(now) if takers else [now]:
+                yield self.open_members(begun, free, whole, rest)
 
     def bound_members(
         self, query: Query, op: str, letters: Sequence[str], whole: str, left: str
@@ -490,11 +509,10 @@ class LeftSide:
         letter = letters[0]
         at = query.letters[letter]
         same, others = [[x for x in letters if (x == letter) is alike] for alike in (True, False)]
-        for spread in (False, True) if self.thoroughly else (False,):
-            if query.spread.get(letter, spread) is not spread:
-                # a letter that was matched in a product before is matched in the same way again
-                continue
-            now, several, rest = replace(query, spread={**query.spread, letter: spread}), "", left
+        spreads = [False, True] if self.thoroughly else [False]
+        # a letter that was matched in a product before is matched in the same way again
+        for begun, spread in self.each_way(query, [s for s in spreads if query.spread.get(letter, s) is s]):
+            now, several, rest = replace(begun, spread={**query.spread, letter: spread}), "", left
             if spread:
                 several, now = self.members_of(now, op, at)
             for _ in same:
@@ -549,6 +567,17 @@ class LeftSide:
             query = query.fact(f"(= {rest} (multiset-remove {left} {member}))")
             left = rest
         return query, left
+
+    def few(self, most: int) -> list[tuple[Query, Kept]]:
+        """No more than ``most`` ways to match the left side: all those with few detours, if these are no more."""
+        found: list[tuple[Query, Kept]] = []
+        for self.most_detours in range(most):
+            ways = [*islice(self.top(), most + 1)]
+            if len(ways) > most or (found and len(ways) == len(found)):
+                break
+            found = ways
+        self.most_detours = inf
+        return found or ways[:most]
 
     def top(self) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, with what must be beside it, and what is kept of the class."""

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import cast
 
 from eqsat.egraph.left_sides import Kept, LeftSide
@@ -47,6 +47,10 @@ from eqsat.lang.expr import Expr, const, make, substitute, var
 from eqsat.lang.ops import SUMS
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import buffers, chain_members, has_reductions, topological, variables
+
+#: A user's own rule with more ways to match is matched in those that are not the first at few choices. A sum may have a
+#: letter that stands elsewhere too in three ways, so there are 3**n ways for n such letters.
+MOST_WAYS = 256
 
 _NUMBERS = count()
 #: A name that a query gave.
@@ -166,12 +170,15 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
     if by_representation(rule):
         return ()
     found: list[Compiled] = []
-    for one, pattern in _matched(rule, thoroughly):
-        needs, left = shapes_of(pattern), LeftSide(one, pattern, thoroughly)
+    lefts = [LeftSide(one, pattern, thoroughly) for one, pattern in _matched(rule, thoroughly)]
+    for left, matched in zip(lefts, _ways_to_match(lefts, thoroughly), strict=True):
+        pattern = left.pattern
+        needs = shapes_of(pattern)
         if pattern.binds_index:
-            found += [Compiled(rule.name, (stage,), needs, False, query) for stage, query in _reduction_queries(left)]
+            queries = _reduction_queries(left, matched)
+            found += [Compiled(rule.name, (stage,), needs, False, query) for stage, query in queries]
             continue
-        ways = [*_all_stages(left)]
+        ways = [*_all_stages(left, matched)]
         if not ways:
             raise ValueError(
                 f"rule {rule.name!r}: no match tells what the letters of the numbers in {to_text(pattern.left)!r} are: "
@@ -181,6 +188,14 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
         broad = bool(members) and all(letter_of(member) or is_literal_letter(member) for member in members)
         found += [Compiled(rule.name, stages, needs, broad) for stages in ways]
     return tuple(found)
+
+
+def _ways_to_match(lefts: Sequence[LeftSide], thoroughly: bool) -> list[list[tuple[Query, Kept]]]:
+    """The ways to match each left side of a rule; of a user's own no more than ``MOST_WAYS`` for all of them."""
+    counted = islice(chain.from_iterable(left.top() for left in lefts), MOST_WAYS + 1)
+    if not thoroughly or sum(1 for _ in counted) <= MOST_WAYS:
+        return [[*left.top()] for left in lefts]
+    return [left.few(MOST_WAYS // len(lefts)) for left in lefts]
 
 
 @cache
@@ -250,12 +265,12 @@ def _negated(term: Expr, letter: Expr) -> Expr | None:
     return None if None in args else make(term.op, *cast(list[Expr], args))
 
 
-def _all_stages(left: LeftSide) -> Iterator[tuple[Stage, ...]]:
+def _all_stages(left: LeftSide, ways: Iterable[tuple[Query, Kept]]) -> Iterator[tuple[Stage, ...]]:
     """Every way to match the left side, for each alternative of the guard."""
     for conjuncts in alternatives(left.pattern.when):
         if left.thoroughly:
             conjuncts = [*conjuncts, *_finite_bounds(left.pattern.right, conjuncts)]
-        for query, head in left.top():
+        for query, head in ways:
             yield _staged(query, left.pattern, conjuncts, head)
 
 
@@ -378,9 +393,9 @@ def _by_stage(cuts: Sequence[Cut]) -> list[list[Cut]]:
     return stages
 
 
-def _reduction_queries(left: LeftSide) -> Iterator[tuple[Stage, ReductionQuery]]:
+def _reduction_queries(left: LeftSide, ways: Iterable[tuple[Query, Kept]]) -> Iterator[tuple[Stage, ReductionQuery]]:
     """Every way to match the left side of a rule about reductions: a query that writes rows, what is in them."""
-    for query, kept in left.top():
+    for query, kept in ways:
         made = {x: text for x, text in query.letters.items() if text.startswith("(")}
         literals = [name for name in query.sorts if name in LITERALS]
         columns = [*[(x, "E") for x in query.letters], *[(name, "i64") for name in literals]]

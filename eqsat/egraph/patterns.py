@@ -335,24 +335,50 @@ _NEGATED = {"lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
 Conjunct = tuple[str, Expr, Expr]
 
 
+#: A guard has no more alternatives: each of them is matched on its own.
+MOST_ALTERNATIVES = 64
+
+
 def alternatives(when: Expr) -> list[list[Conjunct]]:
-    """The guard in disjunctive normal form: each alternative alone lets the rule fire."""
-    holds: dict[Expr, list[list[Conjunct]]] = {}
-    fails: dict[Expr, list[list[Conjunct]]] = {}
-    for term in topological([when]):
-        if term.op == "bool":
-            holds[term], fails[term] = [[] for _ in range(term.vmax)], [[] for _ in range(1 - term.vmax)]
-        elif term.op == "not":
-            holds[term], fails[term] = fails[term.args[0]], holds[term.args[0]]
-        elif term.op in ("and", "or"):
-            left, right = term.args
-            one, other = (holds, fails) if term.op == "and" else (fails, holds)
-            one[term] = [f + g for f in one[left] for g in one[right]]
-            other[term] = other[left] + other[right]
-        elif term.is_bool:
-            holds[term] = [[(term.op, *term.args)]]  # type: ignore[list-item]
-            fails[term] = [[(_NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
-    return holds[when]
+    """The guard in disjunctive normal form: each alternative alone lets the rule fire.
+
+    Raises
+    ------
+    ValueError
+        If a part of it has more than ``MOST_ALTERNATIVES``; one line.
+    """
+    order = topological([when])
+    # the parts that are asked for, each for where it holds or fails
+    asked = {(when, True)}
+    for term in reversed(order):
+        for holds in (True, False):
+            if term.op in ("and", "or", "not") and (term, holds) in asked:
+                asked.update((arg, holds is not (term.op == "not")) for arg in term.args)
+    found: dict[tuple[Expr, bool], list[list[Conjunct]]] = {}
+    for term in order:
+        for holds in (True, False):
+            if (term, holds) in asked:
+                ways = found[term, holds] = _alternatives_of(term, holds, found)
+                if len(ways) > MOST_ALTERNATIVES:
+                    raise ValueError(
+                        f"the guard holds in more than {MOST_ALTERNATIVES} ways, as 'and' of 'or' does: "
+                        "write several rules"
+                    )
+    return found[when, True]
+
+
+def _alternatives_of(
+    term: Expr, holds: bool, found: dict[tuple[Expr, bool], list[list[Conjunct]]]
+) -> list[list[Conjunct]]:
+    """The alternatives in which a part of a guard holds, or fails; those of its operands are ``found``."""
+    if term.op == "bool":
+        return [[]] if bool(term.vmax) is holds else []
+    if term.op == "not":
+        return found[term.args[0], not holds]
+    if term.op not in ("and", "or"):
+        return [[(term.op if holds else _NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
+    left, right = [found[arg, holds] for arg in term.args]
+    return [f + g for f in left for g in right] if (term.op == "and") is holds else left + right
 
 
 def is_within(reduction: Expr, other: Expr) -> bool:

@@ -75,6 +75,8 @@ class Query:
     #: By bound letter that a product has, whether it has the factors of the letter instead of the letter.
     spread: dict[str, bool] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
+    #: How often it went another way than the first.
+    detours: int = 0
     fresh: int = 0
 
     def fact(self, *texts: str) -> Query:

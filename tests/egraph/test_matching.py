@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.matching import by_representation, compiled
+from eqsat.egraph.matching import MOST_WAYS, by_representation, compiled
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import buffer, var
@@ -461,3 +461,19 @@ def test_a_guard_compares_what_later_parts_of_the_left_side_bind(rule, text, the
     found = optimize(text, constraints=["i < j + 1", "j < i + 1", "k < l + 1"], rules=[rule], theory=theory, **names)
     assert found.check().equal
     assert theory or found.rules[rule.name]
+
+
+@pytest.mark.parametrize(
+    "left", ["min(x, y, z, u, v, w) + x + y + z + u + v + w", "(x + y + z + u)//(x + y + z + u + v)"]
+)
+def test_a_rule_of_many_letters_is_matched_in_a_bounded_number_of_ways(left):
+    rule = Rule("many", left, f"max({left}, {left} - 1)")
+    assert 0 < len(compiled(rule, thoroughly=True)) <= MOST_WAYS
+    ranges = {**dict.fromkeys("abcdef", (0, 9)), "b": (1, 9)}
+    text = left.translate(str.maketrans("xyzuvw", "abcdef"))
+    assert optimize(text, **ranges, rules=[*DEFAULT, rule], budget=Budget(seconds=20)).rules["many"]
+
+
+def test_a_guard_of_many_alternatives_fails_in_many_ways_that_nobody_asks_for():
+    guard = " or ".join(f"(c == {n} and {n} < vmin(x))" for n in range(40))
+    assert len(Rule("many", "x//c", "x//c + 0*(x//7)", guard, check=False).pattern.when.args) == 2
