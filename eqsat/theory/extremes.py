@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from eqsat.lang.expr import Expr, const, make
+from eqsat.lang.infinity import INFINITY
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, number, to_expr
 from eqsat.theory.limits import LIMITS
@@ -38,6 +39,8 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
     kept = _undominated(theory, members, len(members) <= LIMITS.compared_operands)
     if len(kept) == 1:
         return kept[0]
+    if len(kept) <= LIMITS.compared_operands and (lowered := _lowered(theory, kept)) != kept:
+        return minimum_of(theory, lowered)
     key = frozenset(kept)
     if (found := theory.minima.get(key)) is None:
         laws = () if late else (_distributed, _outside_quotients, _paired)
@@ -99,6 +102,32 @@ def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bo
             kept = [other for other in kept if not is_above(other, member)]
             kept.append(member)
     return kept
+
+
+def _lowered(theory: Arithmetic, kept: Sequence[LinearForm]) -> list[LinearForm]:
+    """The members, each lowered as far as the minimum allows where a variable of two values has one of these.
+
+    For ``y`` in ``[0, 1]`` and ``w`` up to 9, ``min(w, y*20)`` and ``min(w, y*12)`` are ``min(w, y*9)``. Which of these
+    an operand is may depend on what it was compared with before: ``min(y*20, 12)`` is ``y*12``.
+    """
+    members = [*kept]
+    for place, member in enumerate(kept):
+        others = members[:place] + members[place + 1 :]
+        for variable in sorted(filter(_has_two_values, member.terms), key=lambda atom: atom.key):
+            for value, is_there in (
+                (variable.vmin, LinearForm({variable: -1}, variable.vmax)),
+                (variable.vmax, LinearForm({variable: 1}, -variable.vmin)),
+            ):
+                at = LinearForm({variable: 1}, -value)
+                gaps = [member.plus(other, -1) for other in others]
+                spare = max(theory.bounds(gap.plus(at, -gap.terms.get(variable, 0)))[0] for gap in gaps)
+                if 0 < spare < INFINITY:
+                    member = members[place] = member.plus(is_there, -spare)
+    return members
+
+
+def _has_two_values(atom: Expr) -> bool:
+    return atom.op == "var" and atom.vmax == atom.vmin + 1
 
 
 def _distributed(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
@@ -245,11 +274,11 @@ def extreme_of_needed(theory: Arithmetic, op: str, operands: Sequence[LinearForm
     return _sum_of(theory, operands) if len(operands) > 1 else operands[0]
 
 
-def _gap_order(gap: LinearForm) -> tuple[int, tuple[int, int, list[int]]]:
+def _gap_order(gap: LinearForm) -> tuple[int, tuple[int, int, list[tuple[int, int]]]]:
     return len(gap.terms), gap.order()
 
 
-def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, tuple[int, int, list[int]]]]]:
+def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, tuple[int, int, list[tuple[int, int]]]]]]:
     """The order in which bases are preferred, by their gaps alone, so that addends outside do not change the atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))
@@ -259,7 +288,7 @@ def _of_two_values(first: LinearForm, other: LinearForm) -> LinearForm | None:
     """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: any function of two values is linear."""
     gap = other.plus(first, -1)
     variable = next(iter(gap.terms), None)
-    if len(gap.terms) > 1 or variable is None or variable.op != "var" or variable.vmax != variable.vmin + 1:
+    if len(gap.terms) > 1 or variable is None or not _has_two_values(variable):
         return None
     least, most = [min(gap.terms[variable] * value + gap.constant, 0) for value in (variable.vmin, variable.vmax)]
     step = most - least

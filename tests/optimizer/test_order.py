@@ -1,6 +1,6 @@
 """Order does not matter: no order of operands, brackets, roots, facts or rules changes the cost of an answer."""
 
-from functools import cache
+from functools import cache, reduce
 from itertools import permutations
 from random import Random
 
@@ -10,11 +10,15 @@ from comparison.shuffle import reordered, shuffled
 
 from eqsat.cli.cases import Case
 from eqsat.egraph.budget import Budget
+from eqsat.lang.expr import var
+from eqsat.lang.text import parse
 from eqsat.lang.traversal import term_count
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
+from eqsat.theory.forms import as_term, value_order
+from eqsat.theory.linear import LinearArithmetic
 
 ORDERS = range(1, 6)
 #: Of kernels, which take longer.
@@ -130,3 +134,42 @@ def test_shuffling_changes_terms_but_not_values():
 
 def test_there_are_enough_kernels():
     assert len(KERNELS) >= 30
+
+
+#: Operands of a maximum, which may be nested in any order: the theory has one normal form for all of them.
+NESTED = [
+    (["-1", "y*3 - 2", "w - 1"], {"y": (0, 1), "w": (0, 9)}),
+    (["y*20", "w + 3", "z - 4", "12"], {"y": (0, 1), "w": (0, 9), "z": (0, 14)}),
+    (["x*2", "z*2 - 4", "2", "x*-3 + z"], {"x": (-1, 0), "z": (0, 5)}),
+]
+
+
+@pytest.mark.parametrize(("operands", "ranges"), NESTED, ids=[" ".join(row[0]) for row in NESTED])
+def test_order_of_nested_operands(operands, ranges):
+    terms = {name: var(name, *ends) for name, ends in ranges.items()}
+    forms = set()
+    for first, *others in permutations(operands):
+        text = reduce("max({}, {})".format, others, first)
+        forms.add(LinearArithmetic([]).value(parse(text, terms)))
+    assert len(forms) == 1
+
+
+#: Two variables of which the keys once had one hash.
+ALIKE = [var("thread_32", 0, 9), var("thread_2227", 0, 9)]
+
+
+@pytest.mark.parametrize("text", ["{}", "{} // 2", "{}*3 - 1", "min({}, -3)", "{} < -4"])
+def test_no_two_values_tie(text):
+    unnamed = var("X", -99, 99)
+    for pair in (ALIKE, [ALIKE[0] * -1, ALIKE[0] * -2]):
+        written = parse(text.format("X"), {"X": unnamed})
+        x, y = [LinearArithmetic().value(written.substitute({unnamed: term})) for term in pair]
+        assert value_order(x) != value_order(y)
+        assert as_term(x).key != as_term(y).key
+
+
+def test_keys_hash_as_their_first_parts_do():
+    x, y = ALIKE
+    assert x.key != y.key
+    assert hash(x.key) == hash(x.key >> 122) == hash(y.key)
+    assert hash((x * -1).key) == hash((x * -1).key >> 122)
