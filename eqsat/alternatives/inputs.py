@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from math import prod
 from operator import mul
-from typing import cast
+from typing import Any, cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
@@ -40,6 +40,7 @@ from eqsat.theory.forms import (
     scale_of,
     split,
     to_expr,
+    value_order,
 )
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 from eqsat.theory.quotients import common_divisors
@@ -236,7 +237,7 @@ class InputNodes(KindNodes):
                     constant += scale * known
                 else:
                     total[value] = total.get(value, 0) + scale
-        operands = sorted([v for v, k in total.items() if k], key=hash)
+        operands = sorted([v for v, k in total.items() if k], key=value_order)
         return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
 
     def _has_quotient(self, term: Expr) -> bool:
@@ -280,9 +281,10 @@ class InputNodes(KindNodes):
         return {c: found[value] for c, value in enumerate(self.classes.values) if value in found}
 
 
-def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[str, int, tuple[int, ...]]:
+def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[Any, ...]:
     op, payload, operands = meaning
-    return op, hash(payload), tuple(map(hash, operands))
+    # Python hashes -1 and -2 alike
+    return op, hash(payload), payload or (), tuple(map(value_order, operands))
 
 
 class BitNodes(KindNodes):

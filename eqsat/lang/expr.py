@@ -254,6 +254,9 @@ MAX_SHOWN = 100_000
 #: How deep reductions may nest; deeper ones are refused.
 MAX_NESTING = 64
 
+#: Python hashes a number as what is left of it modulo this one.
+_MERSENNE = 2**61 - 1
+
 
 def _digest(text: str, size: int = 7) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=size).digest())
@@ -277,9 +280,12 @@ def _new(
     vmin: int,
     vmax: int,
     is_bool: bool,
-    key: int,
+    first: int,
     element: str | None = None,
+    second: int = 0,
 ) -> Expr:
+    if args:
+        second = hash(tuple([a.key >> 61 for a in args])) & _MERSENNE
     # built where its slots can be written
     draft = Term()
     draft.element = element
@@ -289,7 +295,8 @@ def _new(
     draft.vmin = vmin
     draft.vmax = vmax
     draft.is_bool = is_bool
-    draft.key = key
+    # Python hashes both keys alike, and the first orders the terms; the second orders those with the same first key
+    draft.key = (first << 122) + _MERSENNE * second
     draft.__class__ = Expr
     term = cast(Expr, draft)
     return interned(identity, term)
@@ -411,8 +418,9 @@ def any_var(name: str, low: int, high: int, *, kind: str = "var") -> Expr:
     if term is None:
         # the first letters lead, so that variables come in the order of their names
         letters = int.from_bytes(name.encode()[:6].ljust(6, b"\0"))
-        key = letters << 16 | _digest(f"{name} {digits(low)} {digits(high)}", size=2)
-        term = _new(identity, "var", (), name, low, high, False, key)
+        text = f"{name} {digits(low)} {digits(high)}"
+        first = letters << 16 | _digest(text, size=2)
+        term = _new(identity, "var", (), name, low, high, False, first, second=_digest(text))
     return term
 
 

@@ -37,7 +37,17 @@ from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import Arithmetic, OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
-from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, is_affine, read, to_expr, without_quotients
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    Value,
+    as_term,
+    is_affine,
+    read,
+    to_expr,
+    value_order,
+    without_quotients,
+)
 from eqsat.theory.linear import LinearArithmetic
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
@@ -565,7 +575,7 @@ def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> 
 
 def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
     """Distinct values in an order that depends on them alone."""
-    return sorted(dict.fromkeys(values), key=lambda v: v.key if isinstance(v, Expr) else hash(v))
+    return sorted(dict.fromkeys(values), key=value_order)
 
 
 def _flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:

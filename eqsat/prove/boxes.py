@@ -79,7 +79,7 @@ def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]
         if term.op == "var":
             return _narrowed(term, ranges)
         if term.op in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
-            return _narrowed(var(f"unspecified_{term.key & (1 << 64) - 1:x}", term.vmin, term.vmax), ranges)
+            return _narrowed(var(f"unspecified_{abs(term.key):x}", term.vmin, term.vmax), ranges)
         folded = _folded(term, args)
         if folded.vmin == folded.vmax and folded.args:
             return as_expr(bool(folded.vmin)) if folded.is_bool else const(folded.vmin)

@@ -470,7 +470,7 @@ def _type_of(term: Expr) -> Any:
 def _points(variable: Expr) -> NDArray[Any]:
     low, high = finite_part(variable.vmin, variable.vmax, _FAR)
     near = min(max(0, low), high)
-    random = Random(variable.key)
+    random = Random(variable.key >> 122)
     found = []
     for index in range(POINTS):
         part = index * 4 // POINTS

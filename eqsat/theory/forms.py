@@ -105,9 +105,9 @@ class LinearForm:
         same._hash = self._hash
         return same
 
-    def order(self) -> tuple[int, int, list[int]]:
-        """A key for a fixed order on forms: the hash, and the numbers, as Python hashes -1 and -2 alike."""
-        return hash(self), self.constant, [coefficient for _, coefficient in self.sorted_terms()]
+    def order(self) -> tuple[int, int, list[tuple[int, int]]]:
+        """A key for a fixed order on forms: the hash, and what it is made of, as Python hashes -1 and -2 alike."""
+        return hash(self), self.constant, [(coefficient, atom.key) for atom, coefficient in self.sorted_terms()]
 
     def content(self) -> int:
         """The greatest common divisor of the coefficients; 0 for a constant."""
@@ -199,6 +199,11 @@ Value = LinearForm | Expr
 def is_affine(value: Value) -> bool:
     """Whether a value is a sum of multiples of variables."""
     return isinstance(value, LinearForm) and value.is_affine()
+
+
+def value_order(value: Value) -> tuple[int, int, list[tuple[int, int]]]:
+    """A key for a fixed order on values, in which no two tie."""
+    return value.order() if isinstance(value, LinearForm) else (value.key, 0, [])
 
 
 def as_term(value: Value) -> Expr:
