@@ -194,7 +194,8 @@ def _paired(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None
 def _through_selection(theory: Arithmetic, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
     """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
     selections = {a for form in kept for a in form.terms if a.op == "where"}
-    if not selections or len(kept) > LIMITS.compared_operands:
+    conditions = {a.args[0] for a in selections}
+    if not 1 <= len(conditions) <= LIMITS.minimum_conditions or len(kept) > LIMITS.compared_operands:
         return None
     condition = min(selections, key=lambda a: a.key).args[0]
     found: list[LinearForm] = []

@@ -90,6 +90,9 @@ class TheoryLimits:
     #: Operands of a flattened minimum; beyond, it stays nested: where each minimum contains those before it, their
     #: number explodes.
     flat_operands: int = 64
+    #: Conditions of the selections in operands of a minimum that is taken into the branches of one; with more it is
+    #: not: each branch would have all the others.
+    minimum_conditions: int = 3
     #: Operands that are tried as the base, from which the others are subtracted.
     bases: int = 8
     #: Operands, at all depths, of nested extremes that are searched for redundant ones.

@@ -549,6 +549,16 @@ def test_a_run_whose_normal_forms_had_too_little_time_says_so(monkeypatch):
     assert (result.expr, result.stop) == (V, "time")
 
 
+def test_a_minimum_is_not_taken_into_the_branches_of_many_selections():
+    def normal_form(count):
+        names = {f"{letter}{k}": var(f"{letter}{k}", 0, 9) for letter in "pxy" for k in range(count)}
+        selections = [f"where(p{k} < 3, x{k}, y{k})" for k in range(count)]
+        return LinearArithmetic().value(parse(f"min({', '.join(selections)})", names))
+
+    few, many = [calls(partial(normal_form, count)) for count in (3, 6)]
+    assert many < 10 * few
+
+
 def test_minima_of_too_many_are_not_made_flat():
     # each has the operands of the two before it
     pair = (var("x", 0, 63), var("y", 0, 63))
