@@ -30,8 +30,8 @@ from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
 from eqsat.interop.views import INVALID, split_gate
 from eqsat.kernels.staging import TwoStages, two_stages
 from eqsat.lang.costs import LATENCY, cost_of
-from eqsat.lang.dtypes import LIMITS, common_width, select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, digits, make, shortened, var
+from eqsat.lang.dtypes import LIMITS, common_width, select_width, widths
+from eqsat.lang.expr import TRUE, Expr, any_var, const, digits, make, shift_amount, shortened, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.terms import all_of
@@ -43,7 +43,7 @@ from eqsat.theory.linear import LinearArithmetic
 
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
 _OPERATION = re.compile(r"([A-Z]\w*|new_range)\(")
-_VECTOR = re.compile(r"Vector<\w+,\s*\d+>")
+_VECTOR = re.compile(r"Vector<(\w+),\s*(\d+)>")
 _ABSTRACT = re.compile(r"(Vector<)?Index\b")
 _TYPE = re.compile(r"(?:Vector<)?i(32|64)\b")
 _CAST = re.compile(r"\.(cast|bind)\(")
@@ -62,13 +62,13 @@ _UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
 #: The operators whose bounds say how wide the result of an operation is.
 _OPERATORS = {
     **{"Add": "add", "Sub": "sub", "Mul": "mul", "Idiv": "floordiv", "Mod": "mod", "Max": "max", "Min": "min"},
-    **{"And": "bitand", "Or": "bitor", "Xor": "bitxor"},
+    **{"And": "bitand", "Or": "bitor", "Xor": "bitxor", "Shl": "shl", "Shr": "shr"},
 }
 #: What errors call operands that have no name of their own.
 _NAMES = ("first", "second")
 _COMPARISONS = ("Lt", "Le", "Gt", "Ge", "Eq", "Ne")
 #: Operations on two values.
-_BINARY = (*_OPERATORS, *_COMPARISONS)
+_BINARY = (*_OPERATORS, *_COMPARISONS, "Pow")
 _TYPED = {
     "CONST": "CONST(42, Index)",
     "DEFINE_VAR": "DEFINE_VAR(n, 0, 42, Index)",
@@ -276,6 +276,8 @@ def _computed_operand(tree: Tree) -> _Operand:
     typed = _TYPE.match(tree.args[-1].text) if tree.args else None
     if tree.op == "CONST" or (tree.op == ".cast" and typed):
         value = _operand(tree.args[0]).value
+    elif tree.op == "VCONST" and tree.args[0].args:
+        value = _any_of(tree.op, [_known(a.text) for a in tree.args[0].args])
     elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
         name, *ends = [a.text for a in tree.args[:3]]
         value = None if None in map(_known, ends) else _between(name, *ends)
@@ -297,6 +299,8 @@ def _with_width(tree: Tree) -> tuple[Tree, ...]:
 
 def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
     """A term with the bounds of the value of an operation on two, if theirs are known."""
+    if op in ("VECTORIZE", "WHERE"):
+        return _any_of(op, [operand.value for operand in operands])
     values = [operand.value for operand in operands if operand.value is not None]
     if len(values) != 2:
         return None
@@ -306,9 +310,26 @@ def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
     x, y = [v if v.op == "const" else any_var(n, v.vmin, v.vmax) for v, n in zip(values, names, strict=True)]
     if op in ("BIND", ".bind"):
         return x
-    if op == "WHERE":
-        return any_var("WHERE", min(x.vmin, y.vmin), max(x.vmax, y.vmax))
+    if op in ("Shl", "Shr"):
+        y = shift_amount(y)
+    if op == "Pow":
+        return _power(x, y)
     return make(_OPERATORS[op], x, y) if op in _OPERATORS else None
+
+
+def _any_of(op: str, values: Sequence[Expr | None]) -> Expr | None:
+    """A term with the bounds of all ``values``, such as those of the lanes of a vector; None if one is not known."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return any_var(op, min(value.vmin for value in known), max(value.vmax for value in known))
+
+
+def _power(base: Expr, exponent: Expr) -> Expr | None:
+    """A term with the bounds of ``base`` to an ``exponent`` that is not negative, else None."""
+    if exponent.vmin < 0:
+        return None
+    return make("prod_over", base, any_var("step", 0, exponent.vmax), const(0), exponent)
 
 
 def _is_cast(tree: Tree) -> bool:
@@ -341,19 +362,35 @@ def _typed(tree: Tree) -> Tree | None:
 
 
 def _computed(tree: Tree) -> Tree | None:
-    """An operation on indices, in the least width that holds its operands and its result."""
+    """An operation on indices, or on vectors of them, in the least width that holds its operands and its result."""
     given = _with_width(tree)
     wanted = len(given) if tree.op == "VECTORIZE" else 2
     if not given or len(given) != wanted or not all(map(_is_cast, given)):
         return None
+    lanes = {_lanes(a) for a in given}
+    if len(lanes) > 1 or (tree.op == "VECTORIZE" and lanes != {""}):
+        # an operation takes vectors of one length; a vector has no vectors as lanes
+        return None
     operands = [_operand(a.args[0]) for a in given]
     value = _combined(tree.op, operands)
-    width = max([operand.width for operand in operands] + ([] if value is None else [select_width(value)]))
+    width = max([operand.width for operand in operands] + ([] if value is None else [widths([value])[value]]))
     op = ".bind" if tree.op == "BIND" else tree.op
     condition = tree.args[: len(tree.args) - len(given)]
-    cast = [_cast(operand.tree, f"i{width}") for operand in operands]
-    kind = f"Vector<Index,{wanted}>" if op == "VECTORIZE" else "bool" if op in _COMPARISONS else "Index"
-    return _cast(replace(node(op, *condition, *cast), value=value), kind)
+    of = lanes.pop()
+    cast = [_cast(operand.tree, _kind(f"i{width}", of)) for operand in operands]
+    result = _kind("bool" if op in _COMPARISONS else "Index", str(wanted) if op == "VECTORIZE" else of)
+    return _cast(replace(node(op, *condition, *cast), value=value), result)
+
+
+def _lanes(tree: Tree) -> str:
+    """How many lanes the vector has that a cast makes; empty if it makes none."""
+    vector = _VECTOR.fullmatch(tree.args[1].text)
+    return vector[2] if vector else ""
+
+
+def _kind(element: str, lanes: str) -> str:
+    """The type of a vector of that many lanes, or of an element."""
+    return f"Vector<{element},{lanes}>" if lanes else element
 
 
 def _launched(tree: Tree) -> Tree | None:
@@ -372,16 +409,21 @@ def _extent(tree: Tree) -> int | None:
     """How many values a range has at most, or None if that is not known; a constant is a range of one value."""
     if tree.op == "CONST":
         return 1
-    if tree.op in _LOOPS and tree.args and not tree.args[0].op:
-        end = _known(_operand(tree.args[0]).tree.text)
-        return None if end is None else max(0, end.vmax)
+    if tree.op in _LOOPS and tree.args:
+        end = _operand(tree.args[0]).value
+        return max(0, end.vmin) if end is not None and end.vmin == end.vmax else None
     sized = _EXTENT.fullmatch(tree.text)
     return _constant(sized[1]).vmin if sized else None
 
 
-def _short_loop(tree: Tree) -> Tree | None:
-    """A loop with at most one value is the constant 0."""
-    return None if _is_long(tree) else node("CONST", leaf(0))
+def _looped(tree: Tree) -> Tree | None:
+    """A loop whose index has the width of its end; one with at most one value is the constant 0 of its type."""
+    found = _launched(tree) or tree
+    loop = _used(found)
+    if _is_long(loop):
+        return found
+    zero = node("CONST", leaf(0), *loop.args[1:])
+    return zero if loop is found else _cast(zero, "Index")
 
 
 def _ended(tree: Tree) -> Tree | None:
@@ -526,8 +568,7 @@ RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
     **dict.fromkeys(("CONST", "DEFINE_VAR", "VCONST"), _typed),
     **dict.fromkeys((*_BINARY, "WHERE", "VECTORIZE", "BIND"), _computed),
     "SPECIAL": _launched,
-    "RANGE": lambda tree: _launched(tree) or _short_loop(tree),
-    "new_range": _short_loop,
+    **dict.fromkeys(_LOOPS, _looped),
     "END": _ended,
     "REDUCE": _reduced,
     "STORE": _stored,
@@ -552,10 +593,12 @@ def normalized(
     known = {**_declared(tree), **{name: (variable.vmin, variable.vmax) for name, variable in given.items()}}
 
     def visit(tree: Tree, in_list: bool) -> Tree:
-        tree = replace(tree, args=tuple([visit(a, tree.op == "[]") for a in tree.args]))
-        # a range in a list is one to end, to reduce or to store along, not a value
-        while tree.op in RULES and not (in_list and tree.op in _LOOPS):
-            found = RULES[tree.op](tree)
+        args = [visit(a, tree.op == "[]") for a in tree.args]
+        # what takes a list takes its ranges, indices and sizes as they are
+        tree = replace(tree, args=tuple(map(_used, args) if tree.op == "[]" else args))
+        while tree.op in RULES:
+            # a range in a list is one to end, to reduce or to store along, not a value
+            found = _launched(tree) if in_list and tree.op in _LOOPS else RULES[tree.op](tree)
             if found is None or found == tree:
                 break
             tree = found

@@ -77,6 +77,57 @@ NORMAL = [
     ("VECTORIZE(a.cast(Index), b:i64.cast(Index))", "VECTORIZE(a.cast(i64), b.cast(i64)).cast(Vector<Index,2>)"),
     ("VECTORIZE(float a+b, float b+a)", "VECTORIZE(float a+b, float b+a)"),
     ("BIND(n.cast(Index), 34359738368.cast(Index))", "n.cast(i64).bind(34359738368.cast(i64)).cast(Index)"),
+    # shifts and powers are operations on two values too; 32 bits cannot be shifted by 32
+    ("Shl(x:i32 [0, 65536].cast(Index), 16.cast(Index))", "Shl(x.cast(i64), 16.cast(i64)).cast(Index)"),
+    ("Shl(x:i32 [0, 32767].cast(Index), 16.cast(Index))", "Shl(x.cast(i32), 16.cast(i32)).cast(Index)"),
+    ("Shr(x:i32 [0, 9].cast(Index), y:i32 [0, 31].cast(Index))", "Shr(x.cast(i32), y.cast(i32)).cast(Index)"),
+    ("Shr(x:i32 [0, 9].cast(Index), y:i32 [0, 32].cast(Index))", "Shr(x.cast(i64), y.cast(i64)).cast(Index)"),
+    ("Pow(x:i32 [-9, 9].cast(Index), 9.cast(Index))", "Pow(x.cast(i32), 9.cast(i32)).cast(Index)"),
+    ("Pow(x:i32 [-9, 9].cast(Index), 10.cast(Index))", "Pow(x.cast(i64), 10.cast(i64)).cast(Index)"),
+    ("Pow(x:i32 [1, 9].cast(Index), y:i32 [-1, 99].cast(Index))", "Pow(x.cast(i32), y.cast(i32)).cast(Index)"),
+    # an operation on vectors gives a vector, whose lanes share the width that all of them need
+    (
+        "Add(VCONST([0, 1], Vector<Index,2>), VCONST([2, 3], Vector<Index,2>))",
+        "Add(VCONST([0, 1], Vector<i32,2>).cast(Vector<i32,2>), VCONST([2, 3], Vector<i32,2>).cast(Vector<i32,2>))"
+        ".cast(Vector<Index,2>)",
+    ),
+    (
+        "Mul(VECTORIZE(a:i32 [0, 9].cast(Index), b:i32 [0, 65536].cast(Index)), VCONST([65536, 2], Vector<Index, 2>))",
+        "Mul(VECTORIZE(a.cast(i32), b.cast(i32)).cast(Vector<i64,2>), VCONST([65536, 2], Vector<i32, 2>)"
+        ".cast(Vector<i64,2>)).cast(Vector<Index,2>)",
+    ),
+    (
+        "Lt(VCONST([0, 1], Vector<Index,2>), VCONST([2, 8589934592], Vector<Index,2>))",
+        "Lt(VCONST([0, 1], Vector<i32,2>).cast(Vector<i64,2>), VCONST([2, 8589934592], Vector<i64,2>)"
+        ".cast(Vector<i64,2>)).cast(Vector<bool,2>)",
+    ),
+    (
+        "Add(WHERE(c, VCONST([0, 2147483647], Vector<Index,2>), VCONST([2, 3], Vector<Index,2>)),"
+        " VCONST([1, 1], Vector<Index,2>))",
+        "Add(WHERE(c, VCONST([0, 2147483647], Vector<i32,2>).cast(Vector<i32,2>), VCONST([2, 3], Vector<i32,2>)"
+        ".cast(Vector<i32,2>)).cast(Vector<i64,2>), VCONST([1, 1], Vector<i32,2>).cast(Vector<i64,2>))"
+        ".cast(Vector<Index,2>)",
+    ),
+    (
+        "Add(VECTORIZE(a.cast(Index), b.cast(Index)), x.cast(Index))",
+        "Add(VECTORIZE(a.cast(i32), b.cast(i32)).cast(Vector<Index,2>), x.cast(Index))",
+    ),
+    # a range that is ended, reduced or stored along is the one that the body uses
+    ("END(x, [RANGE(12.cast(Index))])", "END(x, [RANGE(12, i32)])"),
+    (
+        "END(STORE(INDEX(buf, RANGE(CONST(8, Index))), v), [RANGE(CONST(8, Index))])",
+        "END(STORE(INDEX(buf, RANGE(CONST(8, i32), i32)), v), [RANGE(CONST(8, i32), i32)])",
+    ),
+    ("END(x, [SPECIAL(4.cast(Index)), RANGE(2^33:i64.cast(Index))])", "END(x, [SPECIAL(4, i32), RANGE(2^33, i64)])"),
+    (
+        "INDEX(buf, [r0.cast(Index), Add(x:i32.cast(Index), 1.cast(Index))])",
+        "INDEX(buf, [r0, Add(x.cast(i32), 1.cast(i32))])",
+    ),
+    # and has as many values
+    ("END(x, [RANGE(CONST(1, Index)), RANGE(CONST(2, Index))])", "END(x, [RANGE(CONST(2, i32), i32)])"),
+    ("REDUCE(load(r0), [r0(8), RANGE(CONST(4, Index))], ADD)", "Mul(REDUCE(load(r0), [r0(8)], ADD), CONST(4))"),
+    ("RANGE(CONST(1, Index))", "CONST(0, i32).cast(Index)"),
+    ("RANGE(1, i64)", "CONST(0, i64)"),
     # what uses an index takes it as it is
     ("SINK(a.cast(Index), b)", "SINK(a, b)"),
     ("END((r0 + 1).cast(Index))", "END(r0 + 1)"),
