@@ -13,7 +13,9 @@ its own function in :data:`RULES`, until nothing changes:
 * index expressions go through :func:`eqsat.optimize`; one that does not get cheaper stays as written.
 
 A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of
-the buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range.
+the buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range. A
+reduction does not vary along its own ranges; an element ``INDEX(buf, r0)`` varies as its indices do. The extent of a
+range may be a variable that is never negative, as in ``r1(n)``.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ _CAST = re.compile(r"\.(cast|bind)\(")
 #: A name, its type and its range; spaces before the range are tried from the first one alone.
 _ANNOTATED = re.compile(r"(.*?)(?::(i32|i64))?(?:(?<!\s)\s*\[([^\[\],]+),([^\[\],]+)\])?", re.DOTALL)
 _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
+#: A range whose extent is a variable.
+_SYMBOLIC_EXTENT = re.compile(r"r\d+\(([A-Za-z_]\w*)\)")
 _SHAPED = re.compile(r"([A-Za-z_]\w*)\[(\d+(?:,\s*\d+)*)\]")
 _AXES = re.compile(r"axes=\[(\d+(?:,\s*\d+)*)\]")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -353,6 +357,8 @@ def _typed(tree: Tree) -> Tree | None:
     *values, kind = tree.args
     if not values or not _ABSTRACT.match(kind.text):
         return None
+    if values == [_INVALID]:
+        return _INVALID
     # those of a vector, behind the name of a variable, or the only one
     numbers = values[0].args or values[1:] or values
     if any(number.op for number in numbers):
@@ -463,12 +469,27 @@ def _reduced(tree: Tree) -> Tree | None:
 def _over_what_varies(value: Tree, ranges: Sequence[Tree], op: Tree) -> Tree:
     """A reduction over the ranges along which its value varies, and of the equal values along the others."""
     named = _named_in(value, set(map(_name, ranges))) if op.text in _REPEATED else None
+    repeated = _REPEATED.get(op.text, "")
     long = [r for r in ranges if _is_long(r)]
-    same = set() if named is None else {r for r in long if _extent(r) and _name(r) not in named}
+    # of no values there is a sum, but no maximum
+    same = set() if named is None else {r for r in long if _size(r, bool(repeated)) and _name(r) not in named}
     live = [r for r in long if r not in same]
     found = node("REDUCE", value, node("[]", *live), op) if live else value
-    repeated, count = _REPEATED.get(op.text, ""), prod([_extent(r) or 1 for r in long if r in same])
-    return node(repeated, found, node("CONST", leaf(digits(count)))) if repeated and count > 1 else found
+    if not repeated:
+        return found
+    count = prod([_extent(r) or 1 for r in long if r in same])
+    counts = [node("CONST", leaf(digits(count)))] if count > 1 else []
+    for number in [*counts, *[leaf(_size(r)) for r in long if r in same and not _extent(r)]]:
+        found = node(repeated, found, number)
+    return found
+
+
+def _size(tree: Tree, symbolic: bool = True) -> str:
+    """How many values a range has, a number or, if ``symbolic``, a variable; empty if that is not known."""
+    if (extent := _extent(tree)) is not None:
+        return str(extent)
+    sized = _SYMBOLIC_EXTENT.fullmatch(tree.text)
+    return sized[1] if sized and symbolic else ""
 
 
 def _in_two_stages(data: Tree, axes: Tree, operator: Sequence[Tree]) -> Tree | None:
@@ -504,12 +525,16 @@ def _buffered(tree: Tree) -> Tree | None:
     match tree.args:
         case ():
             raise ValueError("BUFFERIZE() stores nothing: it takes a value and a list of ranges, as BUFFERIZE(x, [r0])")
-        case (Tree("CONST") as value, *_) | (Tree("BUFFERIZE") as value,):
+        case (Tree("BUFFERIZE") as value,):
+            return value
+        case (value, *_) if _is_constant(value):
             return value
         case (Tree("BUFFERIZE", (value, inner)), ranges):
             # the value is stored without the buffer between, unless a range of its would not be one of the outer buffer
-            agree = ranges.op == inner.op == "[]" and set(inner.args) <= set(ranges.args)
-            return node("BUFFERIZE", value, ranges) if agree else None
+            agree = ranges.op == inner.op == "[]" and all(any(_is_same(r, o) for o in ranges.args) for r in inner.args)
+            # a range has its extent if either buffer says it
+            sized = [next((r for r in inner.args if _is_same(r, o) and _size(r)), o) for o in ranges.args]
+            return node("BUFFERIZE", value, node("[]", *sized)) if agree else None
         case (value, ranges):
             return _along_what_varies(value, ranges.args)
     return None
@@ -518,15 +543,20 @@ def _buffered(tree: Tree) -> Tree | None:
 def _along_what_varies(value: Tree, ranges: Sequence[Tree]) -> Tree | None:
     """A buffer without the axes along which its elements are equal, expanded along these; None if there are none."""
     named = _named_in(value, set(map(_name, ranges)))
-    extents = {r: _extent(r) for r in ranges}
-    varying = {r for r, n in extents.items() if n is None or (n != 1 and (named is None or _name(r) in named))}
+    extents = {r: _size(r) for r in ranges}
+    varying = {r for r, n in extents.items() if not n or (n != "1" and (named is None or _name(r) in named))}
     if len(varying) == len(extents):
         return None
     # a buffer without axes stays: a kernel must store something
     kept = node("BUFFERIZE", value, node("[]", *[r for r in ranges if r in varying]))
-    sizes = [leaf(r if extents[r] is None else extents[r]) for r in ranges]
+    sizes = list(map(_axis_size, ranges))
     inserted = [size if r in varying else leaf(1) for r, size in zip(ranges, sizes, strict=True)]
     return node("EXPAND", node("RESHAPE", kept, node("[]", *inserted)), node("[]", *sizes))
+
+
+def _axis_size(tree: Tree) -> Tree:
+    """The size of the axis along which a buffer has the values of a range: its extent, or else the range."""
+    return leaf(_size(tree) or tree)
 
 
 def _name(tree: Tree) -> str:
@@ -542,6 +572,20 @@ def _named_in(value: Tree, ranges: set[str]) -> set[str] | None:
     """
     if _UNNAMED.search(f"{value.op}({value.text}"):
         return None
+    match value:
+        case Tree("CONST" | "VCONST" | "DEFINE_VAR"):
+            return set()
+        case Tree(".cast", (inner, _)):
+            return _named_in(inner, ranges)
+        case Tree("REDUCE", (inner, Tree("[]", bound), _)) | Tree("BUFFERIZE", (inner, Tree("[]", bound))):
+            # its ranges end there
+            names = _named_in(inner, ranges | set(map(_name, bound)))
+            return None if names is None else names - set(map(_name, bound))
+        case Tree("INDEX", (Tree("", _, array), *indices)) if _WORD.fullmatch(array):
+            # an element of an array varies as its indices do, and as the condition under which it is loaded
+            return _named_in(
+                node("[]", *[leaf(a.text.removeprefix("gate=")) if not a.op else a for a in indices]), ranges
+            )
     if value.op:
         parts = [_named_in(a, ranges) for a in value.args]
         return None if None in parts else set().union(*[part for part in parts if part is not None])
@@ -554,13 +598,45 @@ def _named_in(value: Tree, ranges: set[str]) -> set[str] | None:
 def _indexed(tree: Tree) -> Tree | None:
     match tree.args:
         # not with a gate as third operand: where that fails the access has another value
-        case (Tree("CONST") as array, _):
+        case (array, _) if _is_constant(array):
             return array
-        case (Tree("BUFFERIZE", (value, ranges)), index) if ranges == index:
+        case (Tree("BUFFERIZE", (value, Tree("[]", ranges))), index) if _are_same(ranges, index):
             return value
         case (array, index, *others):
-            return replace(tree, args=(array, _used(index), *others))
+            return replace(tree, args=(*_unexpanded(array, _used(index)), *others))
     return None
+
+
+def _is_constant(tree: Tree) -> bool:
+    """Whether a tree is a constant, cast or not."""
+    return tree.op == "CONST" or (tree.op == ".cast" and tree.args[0].op == "CONST")
+
+
+def _are_same(ranges: Sequence[Tree], index: Tree) -> bool:
+    """Whether the indices of an access are the ranges that a buffer is written along, with or without their extents."""
+    indices = index.args if index.op == "[]" else (index,)
+    return len(ranges) == len(indices) and all(map(_is_same, ranges, indices))
+
+
+def _is_same(one: Tree, other: Tree) -> bool:
+    sizes = {_size(r) for r in (one, other)} - {""}
+    named = [not r.op and (_WORD.fullmatch(r.text) or _size(r)) for r in (one, other)]
+    return one == other or (all(named) and _name(one) == _name(other) != "" and len(sizes) < 2)
+
+
+def _unexpanded(array: Tree, index: Tree) -> tuple[Tree, Tree]:
+    """A buffer and indices whose element is that of ``array``, which may be a buffer expanded along further axes."""
+    match array:
+        case Tree("EXPAND", (Tree("RESHAPE", (Tree("BUFFERIZE", (_, Tree("[]", ranges))) as kept, inserted)), sizes)):
+            axes = list(zip(inserted.args, sizes.args, index.args, strict=False))
+            live = [axis for axis in axes if axis[0] != leaf(1)]
+            dropped = [place for size, _, place in axes if size == leaf(1)]
+            fits = len(inserted.args) == len(sizes.args) == len(index.args) and index.op == "[]"
+            same = [size for size, _, _ in live] == list(map(_axis_size, ranges)) == [size for _, size, _ in live]
+            # an index that may be invalid says where the access happens
+            if fits and same and not any("Invalid" in str(place) for place in dropped):
+                return kept, node("[]", *[place for _, _, place in live])
+    return array, index
 
 
 #: What an operation becomes; ``None``, or an equal tree, if it stays.
@@ -574,6 +650,7 @@ RULES: Mapping[str, Callable[[Tree], Tree | None]] = {
     "STORE": _stored,
     "BUFFERIZE": _buffered,
     "INDEX": _indexed,
+    ".cast": lambda tree: _INVALID if _is_cast(tree) and tree.args[0] == _INVALID else None,
     "SINK": lambda tree: replace(tree, args=tuple(map(_used, tree.args))),
 }
 

@@ -239,6 +239,71 @@ NORMAL = [
     ("BUFFERIZE(load(i)*c, [i(4), j(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(i)*c, [i(4)]), [4, 1]), [4, 8])"),
     ("BUFFERIZE(load(r0) + x, [r0(4), r1(8)])", "BUFFERIZE(load(r0) + x, [r0(4), r1(8)])"),
     ("BUFFERIZE(load(r10), [r1(8)])", "EXPAND(RESHAPE(BUFFERIZE(load(r10), []), [1]), [8])"),
+    # a reduction has its own ranges, an array has none, and neither has a type or a variable
+    (
+        "BUFFERIZE(REDUCE(load(r0, r1), [r1(4)], ADD), [r0(8), r2(3)])",
+        "EXPAND(RESHAPE(BUFFERIZE(REDUCE(load(r0, r1), [r1(4)], ADD), [r0(8)]), [8, 1]), [8, 3])",
+    ),
+    (
+        "REDUCE(REDUCE(load(r0, r1), [r1(4)], MAX), [r0(8), r2(3)], ADD)",
+        "Mul(REDUCE(REDUCE(load(r0, r1), [r1(4)], MAX), [r0(8)], ADD), CONST(3))",
+    ),
+    ("BUFFERIZE(INDEX(buf, r0*8 + r1), [r0(4), r1(8)])", "BUFFERIZE(INDEX(buf, r0*8 + r1), [r0(4), r1(8)])"),
+    (
+        "BUFFERIZE(INDEX(buf, r0*8), [r0(4), r1(8)])",
+        "EXPAND(RESHAPE(BUFFERIZE(INDEX(buf, r0*8), [r0(4)]), [4, 1]), [4, 8])",
+    ),
+    (
+        "BUFFERIZE(INDEX(buf, WHERE(r1 < 5, r0, Invalid)), [r0(4), r1(8)])",
+        "BUFFERIZE(INDEX(buf, r0, gate=(r1 < 5)), [r0(4), r1(8)])",
+    ),
+    ("BUFFERIZE(INDEX(x, x), [r0(4)])", "BUFFERIZE(INDEX(x, x), [r0(4)])"),
+    (
+        "BUFFERIZE(Add(INDEX(buf, r0).cast(Index), DEFINE_VAR(n, 0, 9, Index)), [r0(8), r1(4)])",
+        "EXPAND(RESHAPE(BUFFERIZE(Add(INDEX(buf, r0).cast(i32), DEFINE_VAR(n, 0, 9, i32).cast(i32)).cast(Index),"
+        " [r0(8)]), [8, 1]), [8, 4])",
+    ),
+    # extents that are variables
+    ("BUFFERIZE(load(r0), [r0(n), r1(m)])", "EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(n)]), [n, 1]), [n, m])"),
+    ("BUFFERIZE(load(r0), [r0(8), r1])", "BUFFERIZE(load(r0), [r0(8), r1])"),
+    ("BUFFERIZE(c, [r0(1), r1(m)])", "EXPAND(RESHAPE(BUFFERIZE(c, []), [1, 1]), [1, m])"),
+    ("REDUCE(load(r0), [r0(8), r1(n)], ADD)", "Mul(REDUCE(load(r0), [r0(8)], ADD), n)"),
+    ("REDUCE(load(r0), [r1(n), r2(4), r3(m)], MUL)", "Pow(Pow(Pow(load(r0), CONST(4)), n), m)"),
+    # a maximum of no values is none of them
+    ("REDUCE(load(r0), [r0(8), r1(n)], MAX)", "REDUCE(load(r0), [r0(8), r1(n)], MAX)"),
+    ("REDUCE(load(r0), [r1(4), r2(n)], MIN)", "REDUCE(load(r0), [r2(n)], MIN)"),
+    # a range is the same with its extent and without
+    ("INDEX(BUFFERIZE(x, [r0(8), r1]), [r0, r1(4)])", "x"),
+    ("INDEX(BUFFERIZE(x, [r0(8)]), r0.cast(Index))", "x"),
+    ("INDEX(BUFFERIZE(x, [r0(8)]), [r0(4)])", "INDEX(BUFFERIZE(x, [r0(8)]), [r0(4)])"),
+    ("INDEX(BUFFERIZE(x, [r0(8)]), [r0, r1])", "INDEX(BUFFERIZE(x, [r0(8)]), [r0, r1])"),
+    ("BUFFERIZE(BUFFERIZE(x, [r0(8)]), [r0])", "BUFFERIZE(x, [r0(8)])"),
+    # an element of a buffer that is expanded is one of the buffer
+    ("INDEX(BUFFERIZE(load(r0), [r0(8), r1(4)]), [r0, r1])", "load(r0)"),
+    ("INDEX(BUFFERIZE(c, [r0(8), r1(n)]), [r5, r6])", "c"),
+    ("INDEX(BUFFERIZE(load(r0), [r1(4), r0(8)]), [r1, r2])", "INDEX(BUFFERIZE(load(r0), [r0(8)]), [r2])"),
+    (
+        "INDEX(BUFFERIZE(load(r0), [r0(8), r1(4)]), [r0, WHERE(r1 < 3, r1, Invalid)])",
+        "INDEX(BUFFERIZE(load(r0), [r0(8)]), [r0], gate=(r1 < 3))",
+    ),
+    (
+        "INDEX(BUFFERIZE(load(r0), [r0(8), r1(4)]), [r0, WHERE(f(r1), r1, Invalid)])",
+        "INDEX(EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(8)]), [8, 1]), [8, 4]), [r0, WHERE(f(r1), r1, Invalid)])",
+    ),
+    (
+        "INDEX(EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(8)]), [4, 2]), [4, 2]), [r0, r1])",
+        "INDEX(EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(8)]), [4, 2]), [4, 2]), [r0, r1])",
+    ),
+    (
+        "INDEX(EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(8)]), [8, 1]), [8, 2, 3]), [r0, r1, r2])",
+        "INDEX(EXPAND(RESHAPE(BUFFERIZE(load(r0), [r0(8)]), [8, 1]), [8, 2, 3]), [r0, r1, r2])",
+    ),
+    # constants are those with a type too
+    ("BUFFERIZE(CONST(7, Index), [r0(4)])", "CONST(7, i32).cast(Index)"),
+    ("INDEX(CONST(7).cast(f32), [r0])", "CONST(7).cast(f32)"),
+    # what is invalid has no width
+    ("INDEX(buf, WHERE(r0 < 5, r0.cast(Index), Invalid.cast(Index)))", "INDEX(buf, r0, gate=(r0 < 5))"),
+    ("INDEX(buf, WHERE(r0 < 5, r0.cast(Index), CONST(Invalid, Index)))", "INDEX(buf, r0, gate=(r0 < 5))"),
     # large reductions
     (
         "REDUCE(data[4, 65536, 3], axes=[1, 2])",
