@@ -331,7 +331,7 @@ def _stages(record: Record, settings: Settings) -> Row:
         return {"split": False, "out": [f"REDUCE(data{shape}, axes={axes})"]}
     return {
         "split": True,
-        "out": [str(in_stages("data", found))],
+        "out": [str(in_stages("data", found, expanded=copies, limits=limits))],
         "factors": [found.outer, found.inner],
         "axis": found.axis,
     }

@@ -9,7 +9,7 @@ its own function in :data:`RULES`, until nothing changes:
   operands and their result; at last the casts go from what uses an index (Morok's ``pm_lower_index_dtype``);
 * loops that end one inside the other end together; loops with no or one value vanish, and reductions of equal values;
 * a buffer of a constant is the constant; of an axis along which nothing varies, one element is kept;
-* a large reduction becomes two (:func:`eqsat.kernels.staging.two_stages`);
+* a large reduction becomes two, and more if the first of these is large (:func:`eqsat.kernels.staging.two_stages`);
 * index expressions go through :func:`eqsat.optimize`; one that does not get cheaper stays as written.
 
 A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of
@@ -21,7 +21,7 @@ range may be a variable that is never negative, as in ``r1(n)``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
@@ -30,7 +30,7 @@ from eqsat.egraph.patterns import LITERALS
 from eqsat.extract.cost import CostModel
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
 from eqsat.interop.views import INVALID, split_gate
-from eqsat.kernels.staging import TwoStages, two_stages
+from eqsat.kernels.staging import SPLIT_LIMITS, SplitLimits, TwoStages, two_stages
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.dtypes import LIMITS, common_width, select_width, widths
 from eqsat.lang.expr import TRUE, Expr, any_var, const, digits, make, shift_amount, shortened, var
@@ -501,10 +501,18 @@ def _in_two_stages(data: Tree, axes: Tree, operator: Sequence[Tree]) -> Tree | N
     return None if found is None else in_stages(array[1], found, *operator)
 
 
-def in_stages(name: str, found: TwoStages, *operator: Tree) -> Tree:
-    """The reduction of an array in two stages, each by the ``operator`` if one is given."""
-    split = node("RESHAPE", leaf(name), leaf(list(found.split_shape)))
-    first = node("REDUCE", split, leaf(f"axes={list(found.first_axes)}"), *operator)
+def in_stages(
+    name: str, found: TwoStages, *operator: Tree, expanded: Iterable[int] = (), limits: SplitLimits = SPLIT_LIMITS
+) -> Tree:
+    """The reduction of an array in stages, each by the ``operator`` if one is given.
+
+    If the first of the two stages is large itself, it is split too, but not at axes of the array that are ``expanded``.
+    """
+    shape, axes, copies = found.split_shape, found.first_axes, [axis + (axis >= found.axis) for axis in expanded]
+    if (further := two_stages(shape, axes, copies, limits)) is not None:
+        first = in_stages(name, further, *operator, expanded=copies, limits=limits)
+    else:
+        first = node("REDUCE", node("RESHAPE", leaf(name), leaf(list(shape))), leaf(f"axes={list(axes)}"), *operator)
     return node("REDUCE", node("CONTIGUOUS", first), leaf(f"axes=[{found.last_axis}]"), *operator)
 
 

@@ -21,38 +21,38 @@ from numpy.typing import ArrayLike, NDArray
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, fresh
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, reduction
+from eqsat.kernels.ranges import Axis, body_and_axes, reduction, unguarded_divisions
 from eqsat.lang.costs import LATENCY, prices
 from eqsat.lang.dtypes import select_width
-from eqsat.lang.expr import TRUE, Expr, as_free, brief, buffer, free_name, instantiate, rebuild, substitute
+from eqsat.lang.expr import TRUE, Expr, any_var, as_free, brief, buffer, free_name, rebuild, substitute
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS, Buffer
-from eqsat.lang.traversal import extent, is_index, topological, variables
+from eqsat.lang.traversal import extent, indices_around, is_index, topological, variables
 from eqsat.lang.validation import integers_of, list_of, require
 
 
 @dataclass(frozen=True)
 class SplitLimits:
-    """When a reduction is large enough to split, and how many values its partial results may combine.
+    """When a reduction is large enough to split, and into how many partial results.
 
-    Raises ``ValueError`` if a partial result could combine a single value, or more values than are tried.
+    Raises ``ValueError`` if there could be a single partial result, or more than are tried.
     """
 
     #: It splits if it has more inputs per output than this.
     threshold: int = 32768
-    #: How many values each partial result may combine.
+    #: How many partial results there may be for each output.
     least_factor: int = 8
     most_factor: int = 256
-    #: The outputs, times the factor, may not be more than this.
+    #: How many partial results there may be in all.
     most_outputs: int = 2**22
 
     def __post_init__(self) -> None:
         names = ("threshold", "least_factor", "most_factor", "most_outputs")
         integers_of([getattr(self, name) for name in names], "limits of a split")
         if self.least_factor < 2:
-            raise ValueError(f"a partial result combines at least 2 values, not {self.least_factor}")
+            raise ValueError(f"there are at least 2 partial results for each output, not {self.least_factor}")
         if self.most_factor > LIMITS.factor:
-            raise ValueError(f"a partial result combines up to {LIMITS.factor} values, not {self.most_factor}")
+            raise ValueError(f"there are up to {LIMITS.factor} partial results for each output, not {self.most_factor}")
 
 
 SPLIT_LIMITS = SplitLimits()
@@ -65,12 +65,12 @@ class TwoStages:
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     axis: int
-    inner: int
+    outer: int
 
     @property
-    def outer(self) -> int:
-        """How many partial results there are for each output."""
-        return self.shape[self.axis] // self.inner
+    def inner(self) -> int:
+        """How many values along the axis each partial result combines."""
+        return self.shape[self.axis] // self.outer
 
     @property
     def split_shape(self) -> tuple[int, ...]:
@@ -93,14 +93,14 @@ def two_stages(
 ) -> TwoStages | None:
     """How a reduction of an array of ``shape`` over ``axes`` splits, or ``None`` if it is too small or has no factor.
 
-    The first axis that a factor divides splits, by its largest factor. Axes that are ``expanded``, copies of one
-    element, do not split.
+    The first axis that a factor divides splits, into as many partial results as its largest factor says. Axes that are
+    ``expanded``, copies of one element, do not split.
 
     Raises ``ValueError`` if an extent is less than 1, or an axis is not one of the array.
 
-    >>> found = two_stages([65536], [0])
+    >>> found = two_stages([131072], [0])
     >>> found.split_shape, found.first_axes, found.last_axis
-    ((256, 256), (1,), 0)
+    ((256, 512), (1,), 0)
     >>> two_stages([65537], [0]) is two_stages([32768], [0]) is None
     True
     """
@@ -116,21 +116,25 @@ def two_stages(
         return None
     most = min(limits.most_factor, limits.most_outputs // outputs)
     for axis in axes:
-        for inner in range(most, limits.least_factor - 1, -1):
-            if axis not in expanded and shape[axis] % inner == 0 and inner < shape[axis]:
-                return TwoStages(tuple(shape), axes, axis, inner)
+        for outer in range(most, limits.least_factor - 1, -1):
+            # a partial result of a single value would be a copy
+            if axis not in expanded and shape[axis] % outer == 0 and outer * outputs < prod(shape):
+                return TwoStages(tuple(shape), axes, axis, outer)
     return None
 
 
 def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassociate: bool = False) -> Pipeline:
-    """A kernel that stores one large reduction over a literal range, in two stages; any other kernel as it is.
+    """A kernel with each large reduction over literal ranges in stages; one without such a reduction as it is.
+
+    Reductions by one operator, one inside the other, count as one. The first stage stores partial results, for all
+    values of the variables that the reduction depends on. If it is large itself, it is split too.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel. If it has several stores, it stays as it is.
+        The kernel. Reductions in the values of its stores are split.
     limits : SplitLimits
-        How large the reduction must be, and how many values a partial result may combine.
+        How large a reduction must be, and how many partial results there may be.
     reassociate : bool
         Whether sums and products of floating-point values may be taken in parts, which rounds differently.
 
@@ -142,32 +146,101 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     Store('OUT[0] = sum(min(max(OUT_parts[r1], -549755813888), 549755813632), r1, 0, 256)')
     """
     require(kernel, Kernel, "a kernel")
-    if len(kernel.stores) != 1:
-        return Pipeline((kernel,))
-    (store,) = kernel.stores
-    term = store.value
-    exact = not term.element or term.op in ("fmax_over", "fmin_over") or reassociate
-    if term.op not in REDUCTIONS or not exact or any(end.op != "const" for end in term.args[2:]):
-        return Pipeline((kernel,))
-    body, index, low, high = term.args
-    extents = [extent(v) for v in store.over]
-    # an empty range counts as one of one step, which is too small as well
-    found = two_stages([*extents, max(1, high.vmin - low.vmin)], [len(extents)], (), limits)
-    if found is None:
-        return Pipeline((kernel,))
-    taken = kernel.names
-    outer, inner = fresh("p", taken, found.outer), fresh("q", taken, found.inner)
-    place = outer * found.inner + inner
-    first = reduction(term.op, instantiate(body, index, place + low if low.vmin else place), [Axis(inner)])
-    element = first.element or f"i{select_width(first)}"
-    # the name of a kernel may be none of a buffer
-    parts = buffer(free_name(f"{store.array.name}_parts", taken), element, (*extents, found.outer))
-    target = parts[(*[v - v.vmin if v.vmin else v for v in store.over], outer)]
-    # a sum of partial results is bounded by their bounds, not by those of the elements' type
-    partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
-    second = replace(store, value=reduction(term.op, partial, [Axis(outer)]))
-    stages = {f"{kernel.name}_first": Store(target, first, (*store.over, outer), store.when), kernel.name: second}
-    return Pipeline(Kernel(name, [stage]) for name, stage in stages.items())
+    return Pipeline(_in_stages(kernel, limits, reassociate, kernel.names))
+
+
+def _in_stages(kernel: Kernel, limits: SplitLimits, reassociate: bool, taken: set[str]) -> list[Kernel]:
+    parts = _Parts(limits, reassociate, taken)
+    last = Kernel(kernel.name, map(parts.split, kernel.stores))
+    if not parts.stores:
+        return [kernel]
+    return [*_in_stages(Kernel(f"{kernel.name}_first", parts.stores), limits, reassociate, taken), last]
+
+
+class _Parts:
+    """The stores of the partial results of the large reductions in one kernel."""
+
+    def __init__(self, limits: SplitLimits, reassociate: bool, taken: set[str]) -> None:
+        self.limits, self.reassociate, self.taken = limits, reassociate, taken
+        self.stores: list[Store] = []
+        #: By the number of partial results of each output, the loop over them: stores over one loop share it.
+        self.outer: dict[int, Expr] = {}
+        #: The last stages of reductions, by these, the loops and the condition of their first stages.
+        self.known: dict[tuple[Expr, tuple[Expr, ...], Expr], Expr] = {}
+
+    def split(self, store: Store) -> Store:
+        """``store`` with the last stage of each large reduction in its value in place of this."""
+        order = topological([store.value])
+        bound = {t.args[1] for t in order if t.op in REDUCTIONS and any(end.op != "const" for end in t.args[2:])}
+        last: dict[Expr, Expr] = {}
+        inside: set[Expr] = set()
+        for term in reversed(order):
+            if term.op not in REDUCTIONS or term in inside or not bound.isdisjoint(indices_around(term)):
+                continue
+            if (found := self._last_stage(term, store)) is not None:
+                last[term] = found
+                inside.update(topological([term]))
+
+        def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+            if term.op == "var" and is_index(term):
+                # free until its reduction is made again, so that the last stage does not capture it
+                return as_free(term)
+            return last.get(term)
+
+        return replace(store, value=rebuild([store.value], replaced)[0]) if last else store
+
+    def _last_stage(self, term: Expr, store: Store) -> Expr | None:
+        """The reduction of the partial results of ``term``, whose store is added; None if ``term`` stays as it is."""
+        if term.element and term.op not in ("fmax_over", "fmin_over") and not self.reassociate:
+            return None
+        # a loop for each variable that it depends on, those of reductions around it among them
+        loops = {v: v for v in store.over if v in variables([term])}
+        loops |= {v: any_var(free_name("r", self.taken), v.vmin, v.vmax) for v in indices_around(term)}
+        when = store.when if all(v in loops for v in variables([store.when]) if v in store.over) else TRUE
+        key = term, tuple(loops), when
+        if key not in self.known:
+            images = {v: loop for v, loop in loops.items() if v is not loop}
+            (alone,) = substitute([term], images)
+            # as the value of its store, and where it is stored, its divisors are those of the kernel
+            stated = term is store.value and when is store.when
+            if not stated and unguarded_divisions([alone], [None if when is TRUE else when]):
+                return None
+            try:
+                found = self._first_stage(alone, [*loops.values()], store, when)
+            except ValueError:
+                # a partial result has more than 64 bits
+                found = None
+            if found is None:
+                return None
+            self.known[key] = found
+        return substitute([self.known[key]], {loop: as_free(v) if is_index(v) else v for v, loop in loops.items()})[0]
+
+    def _first_stage(self, term: Expr, loops: list[Expr], store: Store, when: Expr) -> Expr | None:
+        """Add the store of partial results of ``term`` for all values of ``loops``, and reduce them."""
+        body, axes = body_and_axes(term)
+        used = variables([body])
+        shape = [*map(extent, loops), *[axis.extent for axis in axes]]
+        reduced = range(len(loops), len(shape))
+        equal = [place for place in reduced if axes[place - len(loops)].variable not in used]
+        found = two_stages(shape, reduced, equal, self.limits)
+        if found is None:
+            return None
+        split = axes[found.axis - len(loops)]
+        if found.outer not in self.outer:
+            self.outer[found.outer] = fresh("p", self.taken, found.outer)
+        outer, inner = self.outer[found.outer], fresh("q", self.taken, found.inner)
+        place, low = outer if found.inner == 1 else outer * found.inner + inner, split.variable.vmin
+        (part,) = substitute([body], {split.variable: place + low if low else place})
+        rest = [Axis(inner) if axis is split else axis for axis in axes if axis is not split or found.inner > 1]
+        first = reduction(term.op, part, rest)
+        element = first.element or f"i{select_width(first)}"
+        # the name of a kernel may be none of a buffer
+        parts = buffer(free_name(f"{store.array.name}_parts", self.taken), element, (*shape[: len(loops)], found.outer))
+        target = parts[(*[v - v.vmin if v.vmin else v for v in loops], outer)]
+        self.stores.append(Store(target, first, (*loops, outer), when))
+        # a sum of partial results is bounded by their bounds, not by those of the elements' type
+        partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
+        return reduction(term.op, partial, [Axis(outer)])
 
 
 class Decision(StrEnum):

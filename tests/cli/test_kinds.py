@@ -337,8 +337,8 @@ ROWS = [
         {"kind": "split-reduce-decision", "input_shape": [64], "reduce_axes": [0], "threshold": 32},
         {
             "split": True,
-            "out": ["REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [2, 32]), axes=[1])), axes=[0])"],
-            "factors": [2, 32],
+            "out": ["REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [32, 2]), axes=[1])), axes=[0])"],
+            "factors": [32, 2],
         },
     ),
     (
@@ -460,7 +460,7 @@ BAD = [
     ({"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [1]}, "are not all axes of the shape"),
     (
         {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "config": {"min_divisor": 0}},
-        "combines at least 2 values, not 0",
+        "at least 2 partial results for each output, not 0",
     ),
     (
         {"kind": "split-reduce-decision", "input_shape": [4], "reduce_axes": [0], "threshold": "32"},
@@ -468,7 +468,7 @@ BAD = [
     ),
     (
         {"kind": "split-reduce-decision", "input_shape": [2**31], "reduce_axes": [0], "config": {"max_divisor": 2**31}},
-        "combines up to 65536 values, not 2147483648",
+        "up to 65536 partial results for each output, not 2147483648",
     ),
     (
         {"kind": "range-merge", "ranges": [4, 8], "body": "i", "reduce_scopes": [1, 2]},

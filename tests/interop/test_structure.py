@@ -313,6 +313,15 @@ NORMAL = [
         "REDUCE(data[65536], axes=[0], MAX)",
         "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [256, 256]), axes=[1], MAX)), axes=[0], MAX)",
     ),
+    (
+        "REDUCE(data[16777216], axes=[0], ADD)",
+        "REDUCE(CONTIGUOUS(REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [256, 256, 256]), axes=[2], ADD)), axes=[1], ADD)),"
+        " axes=[0], ADD)",
+    ),
+    (
+        "REDUCE(data[4, 131072, 3], axes=[1, 2])",
+        "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [4, 256, 512, 3]), axes=[2, 3])), axes=[1])",
+    ),
     ("REDUCE(data[32768], axes=[0])", "REDUCE(data[32768], axes=[0])"),
     ("REDUCE(data[65537], axes=[0])", "REDUCE(data[65537], axes=[0])"),
     # what is not known stays

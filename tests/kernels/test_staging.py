@@ -21,19 +21,20 @@ from eqsat.kernels.staging import (
     two_stages,
 )
 from eqsat.lang.expr import Expr, buffer, var
-from eqsat.lang.functions import max_over, sum_over, where
+from eqsat.lang.functions import max_over, maximum, minimum, sum_over, where
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
 
 STAGES = [
     # shape, reduced axes, expanded axes; the axis that splits, partial results, values of each
     ([65536], [0], [], (0, 256, 256)),
-    ([131072], [0], [], (0, 512, 256)),
-    ([100000], [0], [], (0, 400, 250)),
-    ([32770], [0], [], (0, 145, 226)),
-    ([1000, 100000], [1], [], (1, 400, 250)),
-    ([100, 50, 100000], [2], [1], (2, 400, 250)),
-    ([65537, 512], [0, 1], [], (1, 2, 256)),
+    ([131072], [0], [], (0, 256, 512)),
+    ([100000], [0], [], (0, 250, 400)),
+    ([32770], [0], [], (0, 226, 145)),
+    ([1000, 100000], [1], [], (1, 250, 400)),
+    ([100, 50, 100000], [2], [1], (2, 250, 400)),
+    ([65537, 512], [0, 1], [], (1, 256, 2)),
+    ([65537, 256], [0, 1], [], (1, 256, 1)),
     # at the threshold and below it
     ([32768], [0], [], None),
     ([1000, 1000], [1], [], None),
@@ -43,7 +44,7 @@ STAGES = [
     ([65537], [0], [], None),
     ([7 * 65537], [0], [], None),
     ([65536], [0], [0], None),
-    ([2**22, 65536], [1], [], None),
+    ([2**20, 65536], [1], [], None),
 ]
 
 
@@ -65,9 +66,16 @@ def test_what_a_pipeline_lacks_is_named():
         Pipeline([kernel]).reference({})
 
 
+@pytest.mark.parametrize(("outputs", "outer"), [(2**14, 256), (2**15, 128), (2**19, 8)])
+def test_there_are_no_more_partial_results_than_may_be_in_all(outputs, outer):
+    found = two_stages([outputs, 2**16], [1])
+    assert found is not None
+    assert found.outer == outer
+
+
 def test_limits_are_parameters():
-    assert two_stages([64], [0], limits=SplitLimits(32)).outer == 2
-    assert two_stages([64], [0], limits=SplitLimits(32, most_factor=16)).outer == 4
+    assert two_stages([64], [0], limits=SplitLimits(32)).outer == 32
+    assert two_stages([64], [0], limits=SplitLimits(32, most_factor=16)).outer == 16
     assert two_stages([64], [0], limits=SplitLimits(64)) is None
 
 
@@ -107,6 +115,82 @@ def test_a_kernel_in_two_stages_computes_the_same(store: Store, reassociate: boo
     assert np.array_equal(found.reference(given)[store.array.name], want)
     programs = [eqsat.compile(stage, reassociate=reassociate) for stage in found.kernels]
     assert np.array_equal(found.run(programs, given)[store.array.name], want)
+
+
+M, H, W = buffer("M", "i32", (400, 300)), buffer("H", "f32", (400, 300)), buffer("W", "i32", (5, 40000))
+ROW, COLUMN, WIDE = var("row", 0, 4), var("column", -300, -1), var("wide", 0, 39999)
+P, N = var("i", 0, 399), var("n", -9, 399)
+EACH, MEAN, ONE = buffer("EACH", "i64", (400,)), buffer("MEAN", "f32", (400,)), buffer("ONE", "i64", (1,))
+
+
+def over_all(reduce, element):
+    return reduce(reduce(element[P, COLUMN + 300], COLUMN, -300, 0), P, 0, 400)
+
+
+TALLEST, LINE = max_over(W[ROW, WIDE], WIDE, 0, 40000), sum_over(M[P, COLUMN + 300], COLUMN, -300, 0)
+LOW = SplitLimits(64, 2, 16)
+WITHIN = [
+    # the stores, the limits, and the shapes of the partial results of each stage
+    # reductions by one operator, one in the other, are large together
+    ([Store(ONE[0], over_all(sum_over, M))], None, [[(200,)]]),
+    # a reduction is split wherever it is in the value, for the loops that it depends on
+    ([Store(EACH[P], M[P, 0] * 7 - over_all(sum_over, M) // 120000, [P])], None, [[(200,)]]),
+    ([Store(MEAN[P], H[P, 0] - over_all(sum_over, H) / 120000.0, [P])], None, [[(200,)]]),
+    ([Store(ONE[0], sum_over(TALLEST * ROW, ROW, 0, 5))], None, [[(5, 250)]]),
+    ([Store(EACH[P], sum_over(TALLEST * (ROW + P), ROW, 0, 5), [P])], None, [[(5, 250)]]),
+    ([Store(EACH[P], LINE + LINE % 7, [P], P < N)], LOW, [[(400, 15)]]),
+    (
+        [Store(EACH[P], sum_over(sum_over(M[P, COLUMN + 300] * ROW, ROW, 1, 4), COLUMN, -300, 0), [P])],
+        LOW,
+        [[(400, 15)]],
+    ),
+    # all stores of a kernel at once; two of one reduction have its partial results once
+    (
+        [
+            Store(ONE[0], over_all(max_over, M) + over_all(sum_over, M)),
+            Store(EACH[P], over_all(sum_over, M) + P, [P]),
+        ],
+        None,
+        [[(200,), (200,)]],
+    ),
+    # a first stage that is large is split too, while there are factors
+    (
+        [Store(ONE[0], over_all(sum_over, M))],
+        SplitLimits(100, 2, 16),
+        [[(16, 5, 5, 15)], [(16, 5, 5)], [(16, 5)], [(16,)]],
+    ),
+    ([Store(ONE[0], over_all(sum_over, M))], SplitLimits(100, 2, 16, 100), [[(16, 5)], [(16,)]]),
+    # an axis along which all values are equal is not one to split at
+    ([Store(ONE[0], sum_over(sum_over(M[P, 0] % 7, ROW, 0, 5), P, 0, 400))], LOW, [[(16, 5)], [(16,)]]),
+    ([Store(ONE[0], sum_over(sum_over(M[0, 0] % 7, ROW, 0, 5), P, 0, 400))], LOW, []),
+    # where the divisor is zero nothing is divided by it
+    ([Store(EACH[P], sum_over(M[P, COLUMN + 300] // N, COLUMN, -300, 0), [P], N > 0)], LOW, [[(400, 15)]]),
+    ([Store(EACH[P], where(N > 0, sum_over(M[P, COLUMN + 300] // N, COLUMN, -300, 0), 0), [P])], LOW, []),
+    ([Store(EACH[P], 1 + sum_over(M[P, COLUMN + 300] // N, COLUMN, -300, 0), [P], N > P)], LOW, [[(400, 15)]]),
+    ([Store(EACH[P], 1 + sum_over(M[0, COLUMN + 300] // (N + 10), COLUMN, -300, 0), [P], N > P)], LOW, [[(15,)]]),
+    # the ranges around it are literals too, and so is its own
+    ([Store(ONE[0], sum_over(TALLEST * ROW, ROW, 0, minimum(maximum(N, 0), 5)))], None, []),
+    ([Store(ONE[0], sum_over(W[0, WIDE], WIDE, 0, 40000 + minimum(N, 0)))], None, []),
+]
+
+
+@pytest.mark.parametrize(("stores", "limits", "stages"), WITHIN, ids=[str(row[0][0])[:90] for row in WITHIN])
+def test_reductions_within_values_are_split(stores: list[Store], limits: SplitLimits | None, stages: list[list[tuple]]):
+    kernel = Kernel("total", stores)
+    found = split_reduction(kernel, limits or SplitLimits(), reassociate=True)
+    assert found.kernels[-1].outputs == kernel.outputs
+    assert [[store.array.shape for store in stage.stores] for stage in found.kernels[:-1]] == stages
+    source = np.random.default_rng(5)
+    arrays = {
+        "M": source.integers(-1000, 1000, (400, 300)).astype(np.int32),
+        "H": source.integers(-8, 8, (400, 300)).astype(np.float32),
+        "W": source.integers(-1000, 1000, (5, 40000)).astype(np.int32),
+    }
+    given, parameters = {b.name: arrays[b.name] for b in kernel.inputs}, {str(v.value): 3 for v in kernel.parameters}
+    want = kernel.reference(given, **parameters)
+    programs = [eqsat.compile(stage, reassociate=True) for stage in found.kernels]
+    for outputs in (found.reference(given, **parameters), found.run(programs, given, **parameters)):
+        assert all(np.array_equal(outputs[name], array) for name, array in want.items())
 
 
 def test_a_kernel_with_a_name_that_no_buffer_may_have_is_split():
