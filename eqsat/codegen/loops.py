@@ -13,10 +13,11 @@ from itertools import product
 from eqsat.codegen.expressions import check_name, expression
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import common_width
-from eqsat.lang.expr import Expr, ExprLike, as_expr, const, replaced, var
+from eqsat.lang.expr import Expr, ExprLike, as_expr, const, rebuild, replaced, var, with_operands
 from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import domain_size, variables
+from eqsat.lang.traversal import domain_size, indices_around, variables
 from eqsat.lang.validation import integer_of, list_of, require
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
@@ -67,7 +68,8 @@ class LoopHeader:
         Raises
         ------
         ValueError
-            If ``variable`` is no variable, a bound is no integer, the loop has no end, or values outside of its range.
+            If ``variable`` is no variable, a bound is no integer or depends on ``variable``, the loop has no end, or
+            values outside of its range.
         """
         require(variable, Expr, "the variable of a loop")
         if variable.op != "var":
@@ -79,6 +81,8 @@ class LoopHeader:
         first = const(variable.vmin) if start is None else as_expr(start)
         final = const(variable.vmax) if last is None else as_expr(last)
         check_bounds([first, final])
+        if any(v.value == variable.value for v in variables([first, final])):
+            raise ValueError(f"the bounds of the loop over {variable.value!r} depend on {variable.value!r} itself")
         if first.vmin < variable.vmin or final.vmax > variable.vmax:
             raise ValueError(
                 f"the loop over {variable.value!r} runs from {first.vmin} to {final.vmax}, outside of its range "
@@ -93,8 +97,11 @@ class LoopHeader:
 
     @property
     def trip_count(self) -> int:
-        """How often the loop runs at most, by which a compiler decides whether to unroll it."""
-        return max(0, self.end.vmax - self.start.vmin)
+        """How often the loop runs at most, by which a compiler decides whether to unroll it.
+
+        Bounds over the same variables count together: a loop from ``i*4`` to ``i*4 + 4`` runs 4 times.
+        """
+        return max(0, LinearArithmetic().bounds_of(self.end - self.start)[1])
 
     @property
     def operations(self) -> list[str]:
@@ -134,7 +141,8 @@ def check_bounds(bounds: Sequence[Expr]) -> None:
 def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     """One term for each combination of values of the ``unrolled`` variables, the last one changing fastest.
 
-    Variables that do not occur in ``root`` do not count; terms without variables become literals.
+    Variables that do not occur in ``root`` do not count. Integers and conditions without variables become literals, and
+    selections by them one of their branches, at any depth: of ``i*4 + u*3`` for ``u`` = 5 that is ``i*4 + 15``.
 
     Parameters
     ----------
@@ -170,5 +178,19 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     lanes = []
     for values in product(*[range(v.vmin, v.vmax + 1) for v in present]):
         lane = settled(replaced([root], dict(zip(present, map(const, values), strict=True))), theory)[0]
-        lanes.append(theory.simplify(lane) if closed else lane)
+        lanes.append(theory.simplify(lane) if closed else _folded(lane, theory))
     return lanes
+
+
+def _folded(term: Expr, theory: LinearArithmetic) -> Expr:
+    """``term`` with what has no variables computed."""
+
+    def computed(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "where" and args[0].op == "bool":
+            return args[1] if args[0].value else args[2]
+        new = with_operands(term, args)
+        if new.op in REDUCTIONS:
+            return new if variables([new]) or indices_around(new) else theory.simplify(new)
+        return theory.simplify(new) if args and all(a.op in ("const", "bool") for a in args) else new
+
+    return rebuild([term], computed)[0]
