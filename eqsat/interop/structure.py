@@ -508,7 +508,7 @@ def in_stages(
 
     If the first of the two stages is large itself, it is split too, but not at axes of the array that are ``expanded``.
     """
-    shape, axes, copies = found.split_shape, found.first_axes, [axis + (axis >= found.axis) for axis in expanded]
+    shape, axes, copies = found.split_shape, found.first_axes, found.shifted(expanded)
     if (further := two_stages(shape, axes, copies, limits)) is not None:
         first = in_stages(name, further, *operator, expanded=copies, limits=limits)
     else:

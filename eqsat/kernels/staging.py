@@ -74,13 +74,19 @@ class TwoStages:
 
     @property
     def split_shape(self) -> tuple[int, ...]:
-        """The shape with the axis split in two, the partial results first."""
-        return (*self.shape[: self.axis], self.outer, self.inner, *self.shape[self.axis + 1 :])
+        """The shape with the axis split in two, the partial results first; as it was if each is of one value of it."""
+        parts = (self.outer, self.inner) if self.inner > 1 else (self.outer,)
+        return (*self.shape[: self.axis], *parts, *self.shape[self.axis + 1 :])
+
+    def shifted(self, axes: Iterable[int]) -> tuple[int, ...]:
+        """The axes of :attr:`split_shape` that those of the shape become, of the one that splits the inner part."""
+        added = self.inner > 1
+        return tuple([axis + (added and axis >= self.axis) for axis in axes if added or axis != self.axis])
 
     @property
     def first_axes(self) -> tuple[int, ...]:
         """The axes of :attr:`split_shape` that the first stage reduces."""
-        return tuple([axis + (axis >= self.axis) for axis in self.axes])
+        return self.shifted(self.axes)
 
     @property
     def last_axis(self) -> int:

@@ -319,6 +319,10 @@ NORMAL = [
         " axes=[0], ADD)",
     ),
     (
+        "REDUCE(data[4096, 4096], axes=[0, 1])",
+        "REDUCE(CONTIGUOUS(REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [256, 16, 4096]), axes=[2])), axes=[1])), axes=[0])",
+    ),
+    (
         "REDUCE(data[4, 131072, 3], axes=[1, 2])",
         "REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [4, 256, 512, 3]), axes=[2, 3])), axes=[1])",
     ),
