@@ -366,6 +366,8 @@ FAMILY = [
     ("cancel-mod-symbolic", "(x + 140)%100", "x + 40"),
     ("div-div-symbolic", "x//3//y", "x//(y*3)"),
     ("div-div-symbolic", "x//3//5", "x//15"),
+    ("tdiv-tdiv", "tdiv(tdiv(x, 3), -5)", "tdiv(x, -15)"),
+    ("tdiv-of-negated", "tdiv(-x, -3)", "tdiv(x, 3)"),
 ]
 
 
