@@ -110,14 +110,17 @@ class DropIn:
                 self._after()
 
     @contextmanager
-    def restored(self) -> Iterator[None]:
-        """Within, it may be switched on or off; then it is on or off as before, with the options from before."""
+    def restored(self, install: Callable[[Any], None]) -> Iterator[None]:
+        """Within, it may be switched on or off; then it is on or off as before.
+
+        ``install`` switches it on with options, those from before.
+        """
         was_installed, options = self.is_installed, self.options
         try:
             yield
         finally:
             if was_installed:
-                self.install([], options)
+                install(options)
             else:
                 self.uninstall()
 

@@ -150,7 +150,7 @@ def enabled() -> Iterator[None]:
     >>> with enabled():  # doctest: +SKIP
     ...     torch.compile(f)(x)
     """
-    with _DROP_IN.restored():
+    with _DROP_IN.restored(lambda options: install()):
         install()
         yield
 

@@ -119,7 +119,7 @@ def enabled(*, cost: CostModel | None = None, budget: Budget | None = None) -> I
     ...     Tensor([[1, 2, 3], [4, 5, 6]], device="PYTHON").T.reshape(6).tolist()
     [1, 4, 2, 5, 3, 6]
     """
-    with _DROP_IN.restored():
+    with _DROP_IN.restored(lambda options: install(cost=options[0], budget=options[1])):
         install(cost=cost, budget=budget)
         yield
 

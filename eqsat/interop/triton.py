@@ -126,7 +126,7 @@ def enabled(
     >>> with enabled(programs=4096):  # doctest: +SKIP
     ...     kernel[grid](x, y, BLOCK=1024)
     """
-    with _DROP_IN.restored():
+    with _DROP_IN.restored(lambda options: install(**vars(options))):
         install(programs=programs, cost=cost, budget=budget)
         yield
 

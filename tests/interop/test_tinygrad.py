@@ -104,6 +104,24 @@ def test_uninstall_restores_what_was():
     drop_in.uninstall()
 
 
+def test_what_was_on_before_enabled_is_on_again_behind_it():
+    """``uninstall`` inside of ``enabled`` left it off, and programs made with other options stayed."""
+    original, programs = tinygrad.codegen.graph_rewrite, dict(tinygrad.codegen.to_program_cache)
+    drop_in.install(budget=SMALL)
+    try:
+        with drop_in.enabled(cost=OpCount()):
+            drop_in.uninstall()
+        assert tinygrad.codegen.graph_rewrite is not original
+        assert PARALLEL.value == 0
+        with drop_in.enabled(cost=OpCount()):
+            tinygrad.codegen.to_program_cache["kernel"] = "by other prices"
+        assert "kernel" not in tinygrad.codegen.to_program_cache
+    finally:
+        drop_in.uninstall()
+    assert tinygrad.codegen.graph_rewrite is original
+    assert tinygrad.codegen.to_program_cache == programs
+
+
 def test_an_error_inside_restores_too():
     original = tinygrad.codegen.graph_rewrite
     with pytest.raises(ZeroDivisionError), drop_in.enabled():

@@ -327,6 +327,20 @@ def compiler(monkeypatch, tmp_path):
     drop_in.uninstall()
 
 
+def test_what_was_on_before_enabled_is_on_again_behind_it():
+    from triton import knobs
+
+    drop_in.install(programs=8)
+    try:
+        before = knobs.runtime.add_stages_inspection_hook()
+        with drop_in.enabled(programs=9):
+            drop_in.uninstall()
+        assert knobs.runtime.add_stages_inspection_hook() == before
+    finally:
+        drop_in.uninstall()
+    assert knobs.runtime.add_stages_inspection_hook is None
+
+
 @pytest.mark.parametrize("text", [SHUFFLE, JOINED, TILE], ids=["shuffle", "joined", "tile"])
 def test_triton_compiles_the_answers_to_no_more_instructions(compiler, text):
     def instructions(text):
