@@ -12,6 +12,9 @@ its own function in :data:`RULES`, until nothing changes:
 * a large reduction becomes two, and more if the first of these is large (:func:`eqsat.kernels.staging.two_stages`);
 * index expressions go through :func:`eqsat.optimize`; one that does not get cheaper stays as written.
 
+Between two literals ``^`` is a power, as in ``[0, 2^40]``. An index expression that has one is refused, since its ``^``
+is exclusive or.
+
 A value varies along the ranges that it names, as ``load(r0)`` does; ``r0``, ``r1``, ... are ranges, and so are those of
 the buffer, letters that are literals in rules (``c``) are constants, and any other name may vary along every range. A
 reduction does not vary along its own ranges; an element ``INDEX(buf, r0)`` varies as its indices do. The extent of a
@@ -37,7 +40,7 @@ from eqsat.lang.expr import TRUE, Expr, any_var, const, digits, make, shift_amou
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS, REDUCTIONS
 from eqsat.lang.terms import all_of
-from eqsat.lang.text import parse, to_text
+from eqsat.lang.text import Pieces, parse, pieces, to_text
 from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize, variables_of
 from eqsat.prove.verify import refuse_wrong
@@ -60,6 +63,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _UNCALLED = re.compile(r"[A-Za-z_]\w*\b(?!\()")
 _RANGE = re.compile(r"r\d+")
 _LITERAL = re.compile(r"-?[0-9]+")
+_POWER = re.compile(r"(?<!\w)([0-9]+)\s*\^\s*([0-9]+)(?!\w)")
 #: Operations that are loops, whose ranges have no name.
 _LOOPS = ("RANGE", "new_range")
 _UNNAMED = re.compile(r"\b(?:RANGE|new_range)\(")
@@ -239,8 +243,8 @@ class _Operand:
 
 def _constant(text: str) -> Expr:
     """A constant expression; ``2^40`` is a power."""
-    value = parse(text.strip().replace("^", "**"), {}, "write an integer literal, such as 42 or 2^40")
-    if value.vmin != value.vmax or value.element:
+    value = parse(_POWER.sub(r"\1**\2", text.strip()), {}, "write an integer literal, such as 42 or 2^40")
+    if value.vmin != value.vmax or value.element or "^" in _POWER.sub("", text):
         raise ValueError(f"{shortened(text.strip(), 80)!r} is no integer literal: write one, such as 42 or 2^40")
     return value
 
@@ -721,6 +725,7 @@ def _with_access(
     except (TypeError, ValueError):
         # no integer expression: only its gate can be taken out
         return _with_gate(tree)
+    _refuse_powers(given)
     accesses = [split_gate(index) for index in indices]
     valid = all_of([access.valid for access in accesses])
     roots, gates = [*[access.index for access in accesses], valid], [*[valid for _ in accesses], None]
@@ -729,9 +734,32 @@ def _with_access(
     *found, valid = [_least(*pair, cost) for pair in zip(result.before, result.exprs, strict=True)]
     if found == indices:
         return tree
-    *texts, condition = [leaf(written.get(term) or to_text(term)) for term in (*found, valid)]
+    *texts, condition = [leaf(written.get(term) or _text(term)) for term in (*found, valid)]
     gate = [] if valid is TRUE else [leaf(f"gate=({condition})")]
     return node("INDEX", tree.args[0], node("[]", *texts) if given.op == "[]" else texts[0], *gate)
+
+
+def _refuse_powers(tree: Tree) -> None:
+    """Refuse ``2^40`` in an index expression, where it would be exclusive or of all that is around it."""
+    if found := _POWER.search(tree.text):
+        raise ValueError(
+            f"{shortened(tree.text, 80)!r} has {found[0]}, which is a power in ranges, but exclusive or in an index: "
+            f"write {found[1]}**{found[2]}, or brackets around the operands of ^"
+        )
+    for part in tree.args:
+        _refuse_powers(part)
+
+
+def _text(term: Expr) -> str:
+    """The text of an index expression: ``(x + 2) ^ 20``, not ``x + 2 ^ 20``, which would be read as a power."""
+
+    def bracketed(part: Expr) -> Pieces:
+        found, precedence = pieces(part)
+        if part.op == "bitxor":
+            found = [piece if isinstance(piece, str) else (piece[0], 100) for piece in found]
+        return found, precedence
+
+    return to_text(term, pieces_of=bracketed)
 
 
 def _with_gate(tree: Tree) -> Tree:

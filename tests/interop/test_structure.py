@@ -152,6 +152,7 @@ NORMAL = [
     # so is each index of several
     ("INDEX(buf, [(r0*8 + r1)//8*8 + (r0*8 + r1)%8, 0])", "INDEX(buf, [r0*8 + r1, 0])"),
     ("INDEX(buf, [WHERE(r0 < 5, r0, Invalid), r1 % 1])", "INDEX(buf, [r0, 0], gate=(r0 < 5))"),
+    ("INDEX(buf, (r0*8//8 + 2) ^ 20)", "INDEX(buf, (r0 + 2) ^ 20)"),
     ("INDEX(buf, [f(r0), r1 % 1])", "INDEX(buf, [f(r0), r1 % 1])"),
     # an index that is no integer expression stays
     ("INDEX(buf, WHERE(c, r0, 8))", "INDEX(buf, WHERE(c, r0, 8))"),
@@ -403,6 +404,9 @@ REFUSED = [
     ),
     ("SPECIAL(CONST(99999999999, Index))", "does not fit 32 bits: split the grid"),
     ("SPECIAL(CONST(2^31, Index))", "the launch size 2147483648 of"),
+    ("INDEX(buf, r0 + 2^20)", "has 2^20, which is a power in ranges, but exclusive or in an index: write 2**20, or"),
+    ("INDEX(buf, [r0, WHERE(r0 < 2 ^ 3, r0, Invalid)])", "has 2 ^ 3, which is a power in ranges, but exclusive or"),
+    ("CONST((1 + 1) ^ 3, Index)", "'(1 + 1) ^ 3' is no integer literal: write one, such as 42 or 2^40"),
 ]
 
 
