@@ -24,6 +24,8 @@ class InteropLimits:
     # maps
     #: Maps by which one operand is read; a computation with more is refused.
     maps: int = 256
+    #: Operations of an applied map of MLIR that is seen through; with more, what reads it takes it for any value.
+    composed: int = 64
     #: Rounds in which constraints narrow variables, and narrower variables simplify constraints. After the last round
     #: the ranges may be wider than need be. So often terms that still divide are optimised again, too.
     rounds: int = 8

@@ -1,6 +1,7 @@
 """Texts of other systems that are too long or too deep are refused before they are read, in one line with a remedy."""
 
 from functools import reduce
+from math import inf
 
 import pytest
 from counted import calls
@@ -61,6 +62,17 @@ def test_composed_maps_are_not_looked_through_at_each_step():
 
     # each result is as long as all before, and was traversed four times
     assert work(200) < 2.5 * work(100)
+
+
+def test_chains_of_applied_maps_take_time_by_their_length():
+    """Each map was composed with all before it, which were optimised and searched for symbols again."""
+
+    def work(count: int) -> int:
+        lines = [f"%{k + 1} = affine.apply affine_map<(d0) -> (d0 + 1)>(%{k})" for k in range(count)]
+        text = "\n".join(["affine.for %0 = 0 to 9 {", *lines, f'"use"(%{count}) : (index) -> ()', "}"])
+        return calls(lambda: mlir.rewrite(text, total=inf))
+
+    assert work(160) < 2.5 * work(80)
 
 
 def test_divisions_by_zero_of_empty_maps_are_left_out_at_each_step():

@@ -9,6 +9,7 @@ from functools import reduce
 from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.affine import affine_text
 from eqsat.interop.indexing import Affine
+from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.mlir.emit import Emitted
 from eqsat.interop.mlir.proposals import Program, Proposal
 from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
@@ -19,6 +20,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
 from eqsat.lang.traversal import chain_members, reached, term_count, topological, variables
+from eqsat.theory.linear import LinearArithmetic
 
 #: The kind of expressions that are the bounds of a loop; see :func:`_expressions`.
 _LOOP = "for"
@@ -28,6 +30,16 @@ _SYMBOL = re.compile(r"symbol\(%(\d+)\)")
 _VARIABLE = re.compile(r"\b(v\d+_\d+)\b")
 
 
+class _Composed(KnownTerms):
+    """Terms that see through the maps applied to operands, in normal form where that is shorter."""
+
+    def result(self, value: Value, type_: str) -> Expr | None:
+        term = super().result(value, type_)
+        if term is None or not term.args or not _is_apply(value):
+            return term
+        return min(term, LinearArithmetic().simplify(term), key=lambda t: term_count([t]))
+
+
 class Sites:
     """The places of a module that hold affine expressions."""
 
@@ -35,9 +47,16 @@ class Sites:
         self.program = program
         self.model: CostModel = Affine(program.model)
         #: Terms that see through the maps applied to operands; and terms that see through nothing.
-        self.composed = KnownTerms(program.module, program.terms, lambda value: not _is_apply(value))
+        self.composed = _Composed(program.module, program.terms, lambda value: not _is_apply(value), self._is_atom)
         self.composed.read(program.module.statements)
         self.own = KnownTerms(program.module, program.terms, lambda value: True)
+        #: Of statements, the values that they or what they see through read as symbols; by terms.
+        self._symbols: dict[KnownTerms, dict[Statement, set[Value]]] = {self.composed: {}, self.own: {}}
+
+    def _is_atom(self, term: Expr) -> bool:
+        """Whether the term of an applied map is not seen through: one that is kept together, or that has grown long."""
+        atoms = self.program.atoms
+        return term_count([term]) > INTEROP_LIMITS.composed or (atoms is not None and atoms(term))
 
     def rewrite(self, statement: Statement) -> None:
         """Rewrite the affine expressions of a statement, if that saves anything."""
@@ -74,7 +93,7 @@ class Sites:
         # a variable that only facts name may not be allowed as a dim
         if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
             raise NotReadError
-        symbols = _symbols(statement, terms)
+        symbols = self._read_symbols(statement, terms)
         if kind == _LOOP:
             changed = [some if a is not g else None for some, a, g in zip(members, answers, given, strict=True)]
             emitted, lost = _looped(statement, changed, terms)
@@ -86,6 +105,17 @@ class Sites:
         if not all(v in statement.operands or self.program.is_visible(v, statement) for v in emitted.used):
             raise NotReadError
         return self._priced(statement, emitted, lost, answers, is_needless)
+
+    def _read_symbols(self, statement: Statement, terms: KnownTerms) -> set[Value]:
+        """The values that a statement, or what it sees through, reads as symbols."""
+        found = self._symbols[terms]
+        new = reached([statement], lambda s: [v.statement for v in _seen_through(s, terms) if v.statement not in found])
+        # what is read is above what reads it
+        for seen in sorted(new, key=lambda s: s.number):
+            inner = [found[value.statement] for value in _seen_through(seen, terms)]
+            read = [variables([terms.of(value, "index")]) for value in _read_as_symbols(seen)]
+            found[seen] = {terms.values[x] for some in read for x in some}.union(*inner)
+        return found[statement]
 
     def _priced(
         self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
@@ -193,15 +223,6 @@ def _is_affine(term: Expr) -> bool:
         elif t.args and t.op not in SUMS:
             return False
     return True
-
-
-def _symbols(statement: Statement, terms: Terms) -> set[Value]:
-    """The values that a statement, or what it sees through, reads as symbols."""
-    symbols: set[Value] = set()
-    for seen in reached([statement], lambda s: [value.statement for value in _seen_through(s, terms)]):
-        for value in _read_as_symbols(seen):
-            symbols |= {terms.values[x] for x in variables([terms.of(value, "index")])}
-    return symbols
 
 
 def _read_as_symbols(statement: Statement) -> set[Value]:
