@@ -272,6 +272,28 @@ def test_what_may_wrap_or_is_not_known_is_kept(type_, lines):
     assert rewrite(text) == text
 
 
+@pytest.mark.parametrize(("operation", "promise"), [("muli", "nsw"), ("muli", "nsw, nuw"), ("shli", "nsw")])
+def test_what_promises_not_to_wrap_is_exact(operation, promise):
+    lines = [
+        "func.func @f(%n: i32) -> (i32, index) {",
+        "%c3 = arith.constant 3 : i32",
+        f"%0 = arith.{operation} %n, %c3 overflow<{promise}> : i32",
+        f"%d = arith.constant {3 if operation == 'muli' else 8} : i32",
+        "%1 = arith.divsi %0, %d : i32",
+        "%2 = arith.addi %0, %c3 : i32",
+        "%3 = arith.subi %2, %c3 : i32",
+        "%4 = arith.index_cast %3 : i32 to index",
+        "return %1, %4 : i32, index",
+        "}",
+    ]
+    found = rewrite("\n".join(lines) + "\n")
+    assert "return %n, " in found
+    # the sum may wrap
+    assert "arith.addi %0, %c3 : i32" in found
+    unsigned = "\n".join(lines).replace(promise, "nuw") + "\n"
+    assert rewrite(unsigned) == unsigned
+
+
 @pytest.mark.parametrize(
     "bounds",
     ["scf.for %i = %c0 to %missing step %c0", "scf.for %i = %c0 to %i step %c0", "affine.for %i = 0 to %missing"],

@@ -31,7 +31,7 @@ from eqsat.lang.text import split_list
 from eqsat.lang.traversal import reached, topological, variables
 from eqsat.theory.linear import LinearArithmetic
 
-_BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<[\w, ]+>)? : {TYPE}")
+_BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<(?P<promised>[\w, ]+)>)? : (?P<type>{TYPE})")
 _CONSTANT = re.compile(rf"%0 = arith\.constant (?:(?:dense<)?(-?\d+|true|false)>?)(?: : {TYPE})?")
 COMPARISON = re.compile(rf"%0 = arith\.cmpi (\w+), %1, %2 : {TYPE}")
 _SELECT = re.compile(rf"%0 = arith\.select %1, %2, %3 : (?:{TYPE}, )?{TYPE}")
@@ -212,7 +212,7 @@ class Terms:
         if self.base is not None:
             known = self.base.of(value, type_)
             if value not in self.base.computed or (known.args and self.stops(value)):
-                return self._variable(value, known.vmin, known.vmax, type_)
+                return self._variable(value, max(low, known.vmin), min(high, known.vmax), type_)
         try:
             term = self.result(value, type_) if value.is_result else None
             if term is not None and not (self.atoms and self.atoms(term)):
@@ -251,10 +251,15 @@ class Terms:
             number = int(found[1])
             return const(number) if fits(const(number), type_) and not is_condition(type_) else None
         if found := _BINARY.fullmatch(text):
-            x, y = (self.of(v, found[2]) for v in values[1:])
-            if is_condition(found[2]):
+            x, y = (self.of(v, found["type"]) for v in values[1:])
+            if is_condition(found["type"]):
                 return make(_ON_CONDITIONS[found[1]], x, y) if found[1] in _ON_CONDITIONS else None
-            return self._exact(_binary(found[1], x, y), (x, y), type_)
+            term = _binary(found[1], x, y)
+            low, high = limits(type_)
+            if "nsw" in (found["promised"] or "") and term.vmin <= high and low <= term.vmax:
+                # what wraps in spite of the promise may have any value
+                return term
+            return self._exact(term, (x, y), type_)
         if found := COMPARISON.fullmatch(text):
             return _compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
         if found := _SELECT.fullmatch(text):
