@@ -24,7 +24,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
-from eqsat.alternatives.ranges import RangeNodes
+from eqsat.alternatives.ranges import with_one_range
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, with_nodes
@@ -63,7 +63,6 @@ class Builder:
         self.selections = SelectionNodes(classes)
         self.extremes = ExtremeNodes(classes)
         self.quotients = QuotientNodes(classes)
-        self.ranges = RangeNodes(classes)
         self.conditions = ConditionNodes(classes)
         # by operator, what adds the e-nodes of an atom, and its name; ``None`` if that is its own node alone
         self._kinds: dict[str, tuple[str, Callable[[Expr], Iterator[Node]] | None]] = {
@@ -185,7 +184,7 @@ class Builder:
         yield from self.products.of_variables(form)
         yield from self.products.by_maximum(form)
         yield from self.extremes.of_sum(form)
-        yield from self.ranges.joined(form)
+        yield from with_one_range(self.classes, form)
 
     def _as_it_is(self, value: Value) -> Iterator[Node]:
         """The node that a value is; without the theory, rules need the other nodes that are added here."""
