@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
+from eqsat.egraph.joins import Joins
 from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, compiled, needed_by
 from eqsat.egraph.prefilter import Given, Prefilter, prefilters
 from eqsat.egraph.program import (
@@ -88,6 +89,11 @@ class Tables:
         self.seconds_reading = 0.0
         self._once: Callable[[], AbstractContextManager[None]] = nullcontext
         self._schedules: dict[tuple[tuple[str, ...], ...], str] = {}
+        self._combined: dict[tuple[str, ...], str] = {}
+        # what tells how long a user's own rules may take
+        self._joins = Joins() if thorough else None
+        #: Whether rules were left out for lack of time.
+        self.is_cut = False
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
@@ -255,6 +261,8 @@ class Tables:
                         f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
                     )
                 names.append(rulesets[stage])
+                if self._joins is not None:
+                    self._joins.read(rulesets[stage], stage)
             ways.append((way, tuple(names)))
         if self._program is None:
             self._program = WarmProgram("\n".join([program(), *lines]), MOST_SCRIPTS)
@@ -276,10 +284,13 @@ class Tables:
         self._once = once
         self.matches, self.seconds = Counter(), Counter()
         self.shapes, self._given = Shapes(), Given() if filtered else None
+        self.is_cut = False
+        if self._joins is not None:
+            self._joins.clear()
         # what rows are noted in
-        self._noted: list[Shapes | Given] = [self.shapes]
-        if self._given is not None:
-            self._noted.append(self._given)
+        self._noted: list[Shapes | Given | Joins] = [
+            x for x in (self.shapes, self._given, self._joins) if x is not None
+        ]
 
     def may_match(self) -> bool:
         """Whether a rule may match the rows of the first insertion."""
@@ -297,7 +308,8 @@ class Tables:
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""
         self._start()
-        self._given, self._noted, self._is_empty = None, [self.shapes], False
+        self._given, self._is_empty = None, False
+        self._noted = [x for x in (self.shapes, self._joins) if x is not None]
         script = []
         for table, rows in self._rows.items():
             script.append(f'(input {table} "{self._written(table, rows)}")')
@@ -308,23 +320,41 @@ class Tables:
             self._run(" ".join([self._retiring(*node) for node in self._retired]))
             self._retired.clear()
 
-    def round(self, with_broad: bool = True) -> bool:
-        """Run the rules that may match; whether anything changed. Broad rules may be left out."""
+    def round(self, with_broad: bool = True, is_late: Callable[[float], bool] = lambda _: False) -> bool:
+        """Run the rules that may match; whether anything changed. Broad rules may be left out.
+
+        With rules of a user's own, those that may take too long are left out: ``is_late`` says whether there is no time
+        for what takes a number of seconds.
+        """
         before: tuple[tuple[str, ...], ...] | None = None
         while (able := self._able(with_broad)) != before:
-            if self._ran(self._schedule(able)):
+            if self._ran(able, is_late):
                 return True
             # only egglog knows which classes it united when rows were inserted
             self._note_classes(self._rows_of(_CLASSES))
             before = able
         return False
 
-    def _ran(self, schedule: str) -> bool:
-        """Run the rules of a schedule; whether anything changed."""
+    def _ran(self, able: tuple[tuple[str, ...], ...], is_late: Callable[[float], bool] = lambda _: False) -> bool:
+        """Run these rulesets; whether anything changed."""
+        if self._joins is None:
+            return self._has_changed(self._schedule(able))
+        changed = False
+        for place in range(max(map(len, able), default=0)):
+            of_place = [*dict.fromkeys([names[place] for names in able if place < len(names)])]
+            in_time = self._joins.in_time(of_place, is_late)
+            self.is_cut |= len(in_time) < len(of_place)
+            changed |= self._has_changed(f"(run-schedule {self._step(place, in_time)})")
+        return changed
+
+    def _has_changed(self, schedule: str) -> bool:
+        """Run a schedule; whether anything changed."""
         report = self._run(schedule)[-1].report
         times = report.search_and_apply_time_per_rule
         for name, matches in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
+            if self._joins is not None:
+                self._joins.matched(name, matches)
             if marked and matches:
                 self.matches[rule] += matches
                 self.seconds[rule] += times[name].total_seconds()
@@ -339,16 +369,20 @@ class Tables:
     def _schedule(self, able: tuple[tuple[str, ...], ...]) -> str:
         """The schedule of a round that runs these rulesets."""
         if able not in self._schedules:
-            number = len(self._schedules)
             steps = []
             for place in range(max(map(len, able), default=0)):
-                combined = f"step{number}_{place}"
-                of_place = dict.fromkeys([names[place] for names in able if place < len(names)])
-                self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
-                asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
-                steps.append(f"{asking} (run {combined}) {_INDEX}")
+                steps.append(self._step(place, [names[place] for names in able if place < len(names)]))
             self._schedules[able] = f"(run-schedule {' '.join(steps)})"
         return self._schedules[able]
+
+    def _step(self, place: int, rulesets: Iterable[str]) -> str:
+        """The part of a schedule that runs these rulesets, of the stages at this place of each rule."""
+        of_place = tuple(dict.fromkeys(rulesets))
+        if (combined := self._combined.get(of_place)) is None:
+            combined = self._combined[of_place] = f"step{len(self._combined)}"
+            self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
+        asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
+        return f"{asking} (run {combined}) {_INDEX}"
 
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""

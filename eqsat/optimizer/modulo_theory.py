@@ -501,7 +501,7 @@ class ModuloTheory(Optimisation):
                 break
             unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
             with self.spent.during("conjecture"):
-                found = _conjectured(terms.values(), facts, theory.solved, unsafe)
+                found = _conjectured(terms.values(), facts, theory.solved, unsafe, theory.work.is_over)
             if found.impossible:
                 if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
                     raise self._contradiction()

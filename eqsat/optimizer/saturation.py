@@ -167,7 +167,11 @@ class _Run:
                 is_new = self.insert()
             changed, is_new = self.reindex(changed, is_new)
             self.note(turn, self.tables.matches.total() - matched, began)
-            if not changed or (self.tables.reduces and all(map(self._is_affine, self.builder.graph.roots))):
+            if (
+                not changed
+                or self.tables.is_cut
+                or (self.tables.reduces and all(map(self._is_affine, self.builder.graph.roots)))
+            ):
                 # sums of variables have no loops left that could go
                 break
             if len(self.builder.graph) > budget.nodes:
@@ -175,7 +179,7 @@ class _Run:
         else:
             if is_new:
                 return "iterations"
-        if self.insertion.is_cut:
+        if self.insertion.is_cut or self.tables.is_cut:
             return "time"
         return "saturated" if self.is_whole and not self.reductions.is_cut else "nodes"
 
@@ -211,7 +215,7 @@ class _Run:
         """Run the rules, broad ones unless there are many containers; whether that changed anything."""
         with_broad = self.has_own_rules or self.insertion.containers < LIMITS.containers
         self.is_whole &= with_broad or not self.tables.has_broad
-        return self.tables.round(with_broad)
+        return self.tables.round(with_broad, self.is_late)
 
     def read(self) -> None:
         """Add to the canonical e-graph what rules made in egglog."""

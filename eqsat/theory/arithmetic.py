@@ -419,6 +419,10 @@ class Work:
         """Whether the time is up, for a search that can stop at any point."""
         return time.perf_counter() > self.until
 
+    def is_over(self) -> bool:
+        """Whether the run ends now, though what it began is not done."""
+        return time.perf_counter() > self.end
+
 
 class Witnesses:
     """The values of terms at :data:`POINTS` sample points, some near zero and some from all over the ranges.

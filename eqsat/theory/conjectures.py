@@ -82,6 +82,7 @@ def find_conjectures(
     facts: Sequence[Expr],
     solved: Mapping[Expr, LinearForm] | None = None,
     undefined: Collection[Expr] = (),
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Asserted:
     """Equalities between the atoms of ``roots``, and between their conditions, wherever all ``facts`` hold.
 
@@ -96,6 +97,8 @@ def find_conjectures(
     undefined : collection of Expr
         Terms that may divide by zero where the facts hold. They are on neither side of a conjecture, as their values
         there are arbitrary.
+    is_over : callable, optional
+        Whether the time is over: what is conjectured then is not proved.
 
     >>> from eqsat.lang.expr import var
     >>> i = var("i", 0, 99)
@@ -119,7 +122,7 @@ def find_conjectures(
     points, complete = _points(names, members)
     if not len(points[_name(names[0])]):
         return Asserted(impossible=complete)
-    conjecturer = _Conjecturer(parts, sums, members, points, undefined)
+    conjecturer = _Conjecturer(parts, sums, members, points, undefined, is_over)
     conjecturer.conjecture_combinations(solved or {}, names, complete)
     conjecturer.conjecture_remainders()
     conjecturer.conjecture_conditions()
@@ -235,9 +238,15 @@ class _Conjecturer:
     """Conjectures about the parts of some terms, read off their values at ``points``, each proved when it is made."""
 
     def __init__(
-        self, parts: _Parts, sums: Sequence[_Sum], members: Sequence[Expr], points: Points, undefined: Collection[Expr]
+        self,
+        parts: _Parts,
+        sums: Sequence[_Sum],
+        members: Sequence[Expr],
+        points: Points,
+        undefined: Collection[Expr],
+        is_over: Callable[[], bool],
     ) -> None:
-        self.members, self.points, self.undefined = members, points, frozenset(undefined)
+        self.members, self.points, self.undefined, self.is_over = members, points, frozenset(undefined), is_over
         self.asserted = Asserted()
         self.decide = _Decider(members)
         simplicity = Simplicity()
@@ -306,7 +315,7 @@ class _Conjecturer:
         return proved
 
     def _is_proved(self, before: Expr, after: Expr | None) -> bool:
-        if after is None or not self.undefined.isdisjoint(topological([after])):
+        if after is None or self.is_over() or not self.undefined.isdisjoint(topological([after])):
             return False
         return self.decide(before.eq(after))
 

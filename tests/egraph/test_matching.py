@@ -477,3 +477,12 @@ def test_a_rule_of_many_letters_is_matched_in_a_bounded_number_of_ways(left):
 def test_a_guard_of_many_alternatives_fails_in_many_ways_that_nobody_asks_for():
     guard = " or ".join(f"(c == {n} and {n} < vmin(x))" for n in range(40))
     assert len(Rule("many", "x//c", "x//c + 0*(x//7)", guard, check=False).pattern.when.args) == 2
+
+
+@pytest.mark.parametrize(("names", "seconds", "stop"), [("abcdefghij", 0.2, "time"), ("abcdef", 60, "saturated")])
+def test_a_stage_that_may_match_longer_than_there_is_time_is_not_begun(names, seconds, stop):
+    rule = Rule("thrice", "x*y + z*w + u*v", "x*y + z*w + u*v + 0*(x//7)", check=False)
+    half = len(names) // 2
+    products = " + ".join(f"{one}*{other}" for one in names[:half] for other in names[half:])
+    result = optimize(products, **dict.fromkeys(names, (0, 9)), rules=[*DEFAULT, rule], budget=Budget(seconds=seconds))
+    assert (result.stop, "thrice" in result.rules) == (stop, stop == "saturated")

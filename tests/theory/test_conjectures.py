@@ -127,6 +127,14 @@ def test_a_rare_exception_is_not_overlooked(texts: list[str]) -> None:
     assert not found(read(*texts))
 
 
+def test_nothing_is_proved_when_the_time_is_over() -> None:
+    roots = read("i//2", "(i + 1)//2")
+    assert find_conjectures(roots, []).conjectures
+    looks = iter([False, True, True, True])
+    assert not find_conjectures(roots, [], is_over=lambda: True).conjectures
+    assert len(find_conjectures([*roots, *read("j//2", "(j + 1)//2")], [], is_over=lambda: next(looks)).conjectures) < 2
+
+
 def test_one_exception_in_a_domain_that_is_decided() -> None:
     x = var("x", 0, LIMITS.conjecture_points // 2)
     special = 98_765
