@@ -180,7 +180,7 @@ class _Nests:
         row, target = store.over[-1], store.target.args[1]
         body, _, low, high = term.args
         with writer.whole(row, ["#pragma omp simd"]):
-            writer.emit(f"{writer.element(store.array, writer.need(target))} = {writer.start(term)};")
+            writer.emit(f"{writer.element(store.array, writer.subscript(target))} = {writer.start(term)};")
         writer.expect([low, high, target, body])
         for end in (low, high):
             writer.need(end)
@@ -252,7 +252,7 @@ class _Nests:
         writer.expect(places)
         with writer.whole(lane, simd):
             for name, place in zip(names, places, strict=True):
-                writer.emit(f"{writer.element(store.array, writer.need(place))} = {name}[{at}];")
+                writer.emit(f"{writer.element(store.array, writer.subscript(place))} = {name}[{at}];")
 
     def _in_parts(self, store: Store, interior: Interior) -> None:
         """The innermost loop in three parts: in the middle one conditions hold, in the others they are tested."""

@@ -86,6 +86,11 @@ class LoopWriter(ElementWriter):
         self._leave_loops([root], len(self.scopes) - 1)
         return self.value(root)
 
+    def subscript(self, place: Expr) -> str:
+        """The text of an index of an array, which C takes at whatever width it is computed."""
+        self.need(place)
+        return self.code[place].text
+
     def named(self, root: Expr) -> str:
         """The name of ``root``, or the literal that it is, for the head of a loop."""
         self.need(root)
@@ -97,7 +102,7 @@ class LoopWriter(ElementWriter):
         for store in stores:
             target, value, when = store.parts
             text = self.need(value)
-            line = f"{self.element(store.array, self.need(target))} = {text};"
+            line = f"{self.element(store.array, self.subscript(target))} = {text};"
             self.emit(line if when is TRUE else f"if ({self.need(when)}) {line}")
 
     def bind(self, term: Expr, code: Code) -> None:

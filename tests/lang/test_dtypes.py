@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import eqsat
+from eqsat.codegen import nests
 from eqsat.codegen.expressions import to_c
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, misfits, select_width, widths
@@ -144,6 +145,16 @@ def test_leaves(leaf: Expr, width: int) -> None:
 )
 def test_what_shares_one_width(terms: list[Expr], width: int) -> None:
     assert common_width(*terms) == width
+
+
+def test_an_index_is_used_at_the_width_at_which_it_is_computed() -> None:
+    """The place of a store was cast to the width of its value, that of a load was not."""
+    last, w = var("last", 0, 2**31 - 1), var("w", 0, 2**40)
+    source, out = buffer("SOURCE", "i32", (2**31,)), buffer("OUT", "i32", (2**31,))
+    stores = [Store(out[last], source[last], [last]), Store(out[w % 7], source[w % 5], [w])]
+    code = nests.to_c(Kernel("moved", stores))
+    assert "OUT[last] = SOURCE[last];" in code
+    assert "OUT[w % 7] = SOURCE[w % 5];" in code
 
 
 @pytest.mark.parametrize(
