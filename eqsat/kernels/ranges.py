@@ -303,7 +303,7 @@ def split_at_modulo(nest: Nest) -> Nest:
     given = nest
     loops = {a.variable for a in nest.axes if not a.variable.vmin}
     sizes: dict[Expr, set[int]] = defaultdict(set)
-    for term in topological(nest.roots):
+    for term in topological(nest.terms):
         if term.op == "mod" and term.args[0] in loops and term.args[1].op == "const":
             sizes[term.args[0]].add(term.args[1].vmin)
     while True:

@@ -72,6 +72,13 @@ SPLITS = [
 ]
 
 
+def test_a_range_splits_where_a_gate_takes_it_modulo_a_divisor():
+    r = var("r", 0, 11)
+    found = split_at_modulo(Nest((Axis(r),), (r * 5,), gates=(r % 4 < 2,)))
+    assert [(str(a.variable), a.extent) for a in found.axes] == [("r_o", 3), ("r_i", 4)]
+    assert [str(gate) for gate in found.gates] == ["(r_o*4 + r_i)%4 < 2"]
+
+
 @pytest.mark.parametrize(("texts", "extents", "axes"), SPLITS, ids=[str(row[:2]) for row in SPLITS])
 def test_a_range_splits_where_it_is_taken_modulo_a_divisor(texts, extents, axes):
     given_nest = nest_of(texts, **extents)
