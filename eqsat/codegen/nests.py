@@ -134,9 +134,12 @@ class _Nests:
         over = stores[0].over
         with ExitStack() as loops:
             for place, variable in enumerate(over[: len(over) - own]):
-                independent = place == 0 and self.parallel and all(map(writes_once, stores))
-                loops.enter_context(self.writer.whole(variable, ["#pragma omp parallel for"] * independent))
+                loops.enter_context(self.writer.whole(variable, [] if place else self._pragma(stores)))
             write()
+
+    def _pragma(self, stores: Sequence[Store]) -> list[str]:
+        """What makes an outermost loop a parallel one, if that is asked for and no element is stored twice."""
+        return ["#pragma omp parallel for"] * (self.parallel and all(map(writes_once, stores)))
 
     def _innermost(self, stores: Sequence[Store]) -> tuple[int, Callable[[], None]]:
         """How many of the innermost loops are written together with the body, and what writes them."""
@@ -151,7 +154,7 @@ class _Nests:
             if interior := interior_of(store):
                 return 1, partial(self._in_parts, store, interior)
             if self.vectors.can_write(store):
-                return 1, partial(self.vectors.write, store)
+                return 1, partial(self.vectors.write, store, self._pragma(stores) if len(store.over) == 1 else [])
         return 0, partial(self.writer.assign, *stores)
 
     def _block(self, store: Store, strides: tuple[int, int]) -> None:
@@ -196,8 +199,8 @@ class _Nests:
         writer, (outer, row) = self.writer, store.over[-2:]
         block = self._loop_of(outer, "rows", extent(outer) // rows)
         parts = [_Part(*writer.ends(block), store)]
-        outermost = self.parallel and len(store.over) == 2 and writes_once(store)
-        interior = None if outermost else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
+        pragma = self._pragma([store]) if len(store.over) == 2 else []
+        interior = None if pragma else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
         # its ends must be the same in every column, to be ends of whole blocks of rows
         if interior and not any(mentions(end, row) for end in (interior.start, interior.stop)):
             # the blocks of which all rows are inside
@@ -212,7 +215,7 @@ class _Nests:
         for part in parts:
             known = [fact for image in images for fact in replaced(part.facts, image)]
             with ExitStack() as loops:
-                loops.enter_context(writer.part(block, part.start, part.stop, ["#pragma omp parallel for"] * outermost))
+                loops.enter_context(writer.part(block, part.start, part.stop, pragma))
                 for loop in strips:
                     loops.enter_context(writer.whole(loop))
                 self._strip(part.store, images, lane, known, block)
@@ -257,9 +260,11 @@ class _Nests:
     def _in_parts(self, store: Store, interior: Interior) -> None:
         """The innermost loop in three parts: in the middle one conditions hold, in the others they are tested."""
         writer, row = self.writer, store.over[-1]
+        pragma = self._pragma([store]) if len(store.over) == 1 else []
         for part in self._parts(row, store, interior):
             writer.expect(part.store.parts, part.facts, row)
-            with writer.part(row, part.start, part.stop):
+            # the parts around the middle one are short
+            with writer.part(row, part.start, part.stop, pragma if part.facts else []):
                 writer.assign(part.store)
 
 

@@ -104,8 +104,8 @@ class Vectors:
         plain = store.when is TRUE and store.array.element != "bool"
         return plain and not has_reductions([store.value])
 
-    def write(self, store: Store) -> None:
-        """The innermost loop, ``lanes`` elements at a time, and a loop over the rest."""
+    def write(self, store: Store, pragma: Sequence[str] = ()) -> None:
+        """The innermost loop, ``lanes`` elements at a time, with a ``pragma`` if given, and a loop over the rest."""
         writer, row = self.writer, store.over[-1]
         whole = extent(row) // self.lanes
         step = any_var(f"#{row.value}", 0, whole - 1)
@@ -115,7 +115,7 @@ class Vectors:
         theory = LinearArithmetic()
         places, values = zip(*[settled(replaced(store.parts[:2], lane), theory) for lane in lanes], strict=True)
         writer.expect([*places, *values])
-        with writer.whole(step):
+        with writer.whole(step, pragma):
             for load in [t for t in topological([store.value]) if t.op == "load"]:
                 self._load([replaced([load], lane)[0] for lane in lanes])
             for run in self._runs(places):

@@ -787,6 +787,26 @@ def test_loops_run_in_parallel_on_request_and_only_if_no_element_is_written_twic
     assert "omp parallel" not in to_c(simplified(twice), parallel=True)
 
 
+LINE, MOVED, AT = buffer("LINE", "f32", (1003,)), buffer("MOVED", "f32", (1003,)), var("at", 0, 1002)
+ALONE = [
+    # a store in one loop, which lanes or an interior take
+    (Store(MOVED[AT], LINE[AT] * 2.0, [AT]), 8, "at_lanes = 0; at_lanes < 125"),
+    (Store(MOVED[AT], where((AT > 1) & (AT < 1000), LINE[AT - 2] + LINE[AT + 3], 0.0), [AT]), 1, "at = 2; at < 1000"),
+    (Store(MOVED[AT // 2], LINE[0], [AT]), 8, ""),
+]
+
+
+@pytest.mark.parametrize(("store", "lanes", "loop"), ALONE, ids=[str(row[0]) for row in ALONE])
+def test_the_only_loop_runs_in_parallel_in_lanes_and_inside_too(store: Store, lanes: int, loop: str) -> None:
+    kernel = Kernel("alone", [store])
+    source = to_c(flattened(kernel), parallel=True, lanes=lanes)
+    assert source.count("omp parallel") == bool(loop)
+    assert not loop or f"#pragma omp parallel for\n    for (int32_t {loop};" in source
+    given = {"LINE": np.arange(1003, dtype=np.float32)}
+    found = eqsat.compile(kernel, parallel=True, lanes=lanes)(**given)
+    assert np.array_equal(found["MOVED"], kernel.reference(given)["MOVED"])
+
+
 @pytest.mark.parametrize(("given", "stored"), [("f32", "f64"), ("f64", "f32")])
 def test_a_row_of_sums_is_taken_in_the_type_of_the_sums(given, stored):
     x, out = buffer("X", given, (64, 16)), buffer("Y", stored, (16,))
