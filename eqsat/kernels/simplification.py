@@ -11,7 +11,8 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from math import prod
+from math import copysign, prod
+from typing import cast
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
@@ -203,10 +204,10 @@ def _repeats(nest: Nest, free: Collection[Expr]) -> int:
 def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget) -> Store:
     """The store with its floating-point reductions only over the steps that change their results.
 
-    A step that adds 0.0 changes nothing (but the sign of a zero), nor does one that multiplies by 1.0 or compares with
-    an infinity. So a condition on the index narrows the range, and an equation leaves one step. Only with
-    ``reassociate`` may factors leave a sum, or a factor of 0 or 1 count as a condition. Ranges that may be taken in any
-    order are split and merged where that costs less.
+    A step that adds 0.0 changes nothing, nor does one that multiplies by 1.0 or compares with an infinity. So a
+    condition on the index narrows the range, and an equation leaves one step. To this 0.0 is added, since no sum is
+    -0.0. Only with ``reassociate`` may it be, may factors leave a sum, or a factor of 0 or 1 count as a condition.
+    Ranges that may be taken in any order are split and merged where that costs less.
     """
     end = budget.ends()
 
@@ -225,7 +226,10 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
         whole = make(term.op, *args)
         if not term.element:
             return in_cheapest(whole)
-        while whole.op in REDUCTIONS and (narrowed := _narrowed(whole)) is not None and fits(narrowed, whole):
+        while whole.op in REDUCTIONS:
+            narrowed = _narrowed(whole, reassociate)
+            if narrowed is None or not fits(narrowed, whole):
+                break
             whole = narrowed
         if whole.op not in REDUCTIONS:
             return whole
@@ -241,7 +245,7 @@ def _collapsed(store: Store, reassociate: bool, model: CostModel, budget: Budget
     return equal_store(store, [store.target.args[1], value, store.when], store.over)
 
 
-def _narrowed(term: Expr) -> Expr | None:
+def _narrowed(term: Expr, reassociate: bool) -> Expr | None:
     """A reduction of ``where(c, x, y)``, where ``y`` changes nothing, over the part of the range where ``c`` can hold.
 
     ``None`` if the body is no such selection, or ``c`` does not bound the index. What bounds the index may not fit 64
@@ -254,14 +258,23 @@ def _narrowed(term: Expr) -> Expr | None:
     condition, x, y = body.args
     theory = LinearArithmetic()
     known = theory.condition(condition)
+
+    def only(step: Expr) -> Expr:
+        """The reduction whose only step this is."""
+        is_same = reassociate or term.op != "fsum_over" or _is_never_negative_zero(step)
+        return step if is_same else make("fadd", step, as_float(0.0, step))
+
     if _is_literal(x, neutral):
         known, x, y = theory.negate(known), y, x
     if not _is_literal(y, neutral):
         return None
+    if term.op == "fsum_over":
+        # it may be -0.0
+        y = as_float(0.0, y)
     if (value := equated(theory, index, known)) is not None:
         place = to_expr(value)
         there = (low <= place) & (place < high) & instantiate(known, index, place)
-        return make("fwhere", there, instantiate(x, index, place), y)
+        return make("fwhere", there, only(instantiate(x, index, place)), y)
     if (solved := solved_for(theory, index, known)) is None:
         return None
     first, beyond, rest = solved
@@ -269,7 +282,7 @@ def _narrowed(term: Expr) -> Expr | None:
     end = high if beyond is None else minimum(high, to_expr(beyond))
     inside = x if rest is TRUE else make("fwhere", rest, x, y)
     if theory.condition(end - start <= 1) is TRUE:
-        return make("fwhere", start < end, instantiate(inside, index, start), y)
+        return make("fwhere", start < end, only(instantiate(inside, index, start)), y)
     return make(term.op, inside, index, start, end)
 
 
@@ -316,6 +329,17 @@ def _out_of_the_loop(term: Expr, reassociate: bool) -> Expr:
     found = outside(body)
     # over no steps a sum of infinities is 0, but 0 times infinity is NaN
     return found if found.op == "fsum_over" or some.vmin else make("fwhere", some, found, as_float(0, found))
+
+
+def _is_never_negative_zero(term: Expr) -> bool:
+    """Whether a value is plainly not ``-0.0``, so that to add 0.0 changes nothing."""
+    if term.op == "fwhere":
+        return all(map(_is_never_negative_zero, term.args[1:]))
+    if term.op == "fadd":
+        return any(map(_is_never_negative_zero, term.args))
+    if term.op == "float":
+        return copysign(1.0, cast(float, term.value)) > 0 or term.value != 0
+    return term.op in ("fsum_over", "to_float", "to_double")
 
 
 def _is_literal(term: Expr, value: float) -> bool:

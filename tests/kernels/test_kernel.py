@@ -1039,6 +1039,28 @@ def test_steps_that_change_nothing_are_not_taken(text: str, steps: str, loosely:
             assert np.array_equal(found.reference(flat, **given)["OUT32"].ravel(), expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("sum(where(r == N[i], A[i, r], 0.0), r, 0, 32)", "A[i*32 + N[i]] + 0.0"),
+        ("sum(where(r < 1, A[i, r], -0.0), r, 0, 32)", "A[i*32] + 0.0"),
+        ("sum(sum(where(r*2 + s == N[i], A[i, r], 0.0), s, 0, 2), r, 0, 16)", "A[i*32 + N[i]//2] + 0.0"),
+        ("prod(where(r == N[i], A[i, r], 1.0), r, 0, 32)", "A[i*32 + N[i]]"),
+    ],
+)
+def test_a_sum_of_one_step_is_never_negative_zero(text: str, value: str):
+    """It was that step, which may be ``-0.0``, while a sum begins at 0.0."""
+    out = buffer("OUT32", "f32", (16,))
+    kernel = Kernel("k", [Store(out[I], parse(text, {"A": A, "N": N, "i": I}), [I])])
+    (store,) = simplified(kernel).stores
+    assert value in str(store.value)
+    assert str(store.value).count("+ 0.0") == value.count("+ 0.0")
+    arrays = {"A": np.full((16, 32), -0.0, np.float32), "N": np.arange(16, dtype=np.int32)}
+    arrays = {b.name: arrays[b.name] for b in kernel.inputs}
+    expected = kernel.reference(arrays)["OUT32"]
+    assert np.array_equal(np.signbit(eqsat.compile(kernel)(**arrays)["OUT32"]), np.signbit(expected))
+
+
 def test_sums_of_rounded_values_keep_their_order_unless_told():
     total: Expr = sum_over(A[I, 0], R, 0, 32)
     out = buffer("S", "f32", (16,))
