@@ -26,6 +26,7 @@ from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, ffi_of, values_of
 from eqsat.codegen.trusted import Arrays, comparable_part, differs, rounds_at_will
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import DTYPES, Kernel, flattened
+from eqsat.kernels.schedule import writes_once
 from eqsat.kernels.simplification import KERNEL_BUDGET, optimized
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr
@@ -38,6 +39,10 @@ ARRAY_FLAGS = (*VECTOR_FLAGS, "-fno-math-errno", "-fno-trapping-math", "-ffp-con
 
 #: What keeps gcc from changing the order of loops, which it does at the expense of vectors; clang does not.
 GCC_FLAGS = ("-fno-loop-interchange", "-fno-loop-unroll-and-jam")
+
+#: What keeps gcc from changing the order in which one element is stored to again and again, as gcc 12 does at ``-O3``:
+#: even in ``for (i...) for (u...) Y[i + u] = X[u]``.
+GCC_ORDER_FLAGS = ("-fno-tree-loop-vectorize", "-fno-predictive-commoning")
 
 #: What a kernel is compiled with that comes out wrong with those: none of the options that compilers have got wrong.
 SAFE_FLAGS = ("-std=c99", "-O1", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-ffp-contract=off")
@@ -213,8 +218,7 @@ def compile_kernel(
     with late_after(budget.ends()):
         compiled = optimized(kernel, reassociate=reassociate, budget=budget) if optimize else flattened(kernel)
         text, source = unit(kernel, compiled)
-    order = () if "clang" in compiler_version() else GCC_FLAGS
-    compiled_by = (*ARRAY_FLAGS, *order, "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
+    compiled_by = (*ARRAY_FLAGS, *_of_gcc(compiled), "-fopenmp" if parallel else "-fopenmp-simd", "-lm")
     part = comparable_part(compiled) if verify else None
     if part is not None:
         owner = kernel if part is compiled else part
@@ -228,6 +232,13 @@ def _difference(wanted: Set[str], given: Set[str]) -> str:
     """The end of a message about arguments: which are missing, or else which are too many."""
     missing, unknown = sorted(wanted - given), sorted(given - wanted)
     return f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
+
+
+def _of_gcc(kernel: Kernel) -> tuple[str, ...]:
+    """The flags that keep gcc from changing the order of loops and of stores; clang needs none."""
+    if "clang" in compiler_version():
+        return ()
+    return GCC_FLAGS if all(map(writes_once, kernel.stores)) else (*GCC_FLAGS, *GCC_ORDER_FLAGS)
 
 
 def _array_unit(given: Kernel, compiled: Kernel, parallel: bool, reassociate: bool, lanes: int) -> tuple[str, str]:

@@ -192,6 +192,27 @@ def wrong_kernels(seeds, directory, compilers=COMPILERS):
     return found
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+def test_an_element_that_is_stored_to_again_has_its_last_value(optimize: bool):
+    """Stores of these kernels were dropped by gcc 12, or came in another order; of large ones that was not found."""
+    i, u = var("i", 0, 15), var("u", 0, 31)
+    j, v = var("j", 0, 30), var("v", 0, 15)
+    large = var("large", 0, 4999)
+    x, y = buffer("X", "f64", (256,)), buffer("Y", "f64", (5128,))
+    for lanes, store in (
+        (1, Store(y[j + v], x[v * 2], [j, v])),
+        (1, Store(y[large + v], x[v * 2], [large, v])),
+        (4, Store(y[i * 2 + u], x[i * 8 + u + 1], [i, u])),
+        (16, Store(y[j + v], x[j * 2] + x[v], [j, v])),
+    ):
+        kernel = Kernel("overlapping", [store])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            run = eqsat.compile(kernel, lanes=lanes, optimize=optimize)
+        arrays = {"X": np.arange(256.0)}
+        assert np.array_equal(run(**arrays)["Y"], kernel.reference(arrays)["Y"])
+
+
 def test_random_tiny_kernels_are_right_with_every_compiler(tmp_path, request):
     """As many as ``--kernels`` says, 40 by default, a hundred to a library."""
     for batch in batched(range(request.config.getoption("--kernels")), 100):
