@@ -165,13 +165,14 @@ class Builder:
             return
         if form.is_affine() or self.classes.is_out_of_time(len(form.terms)):
             yield self.classes.plain_sum(form)
+            if form.is_affine():
+                yield from self.classes.hoisted_sum(form)
             return
         yield from self.input.bits.in_sum(form)
         yield from self.input.bits.by_one_operator(form)
         yield from self.selections.entered(form)
         yield self.classes.plain_sum(form)
-        if (hoisted := self.classes.hoisted_sum(form)) is not None:
-            yield hoisted
+        yield from self.classes.hoisted_sum(form)
         if len(form.terms) == 2:
             yield from self.quotients.completed_remainders(form)
         yield from self.quotients.of_symbolic_divisors(form)

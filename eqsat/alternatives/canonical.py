@@ -7,7 +7,7 @@ exponentially many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
@@ -17,7 +17,7 @@ from eqsat.lang.expr import Expr, make
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, linear_bounds, reduction_bounds, trip_bounds
 from eqsat.lang.terms import node_of
-from eqsat.lang.traversal import free_in, topological
+from eqsat.lang.traversal import free_in, index_level, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import REMAINDERS, AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, to_expr
@@ -119,19 +119,24 @@ class CanonicalGraph:
         """A sum as multiples of its atoms, and a constant."""
         return sum_of([(self.add_atom(a), k) for a, k in form.terms.items()], form.constant)
 
-    def hoisted_sum(self, form: LinearForm) -> Node | None:
+    def hoisted_sum(self, form: LinearForm) -> Iterator[Node]:
         """A sum whose terms with fewer indices of reductions than it has are one operand, which is computed less often.
 
-        ``None`` if there are not at least two such terms, counting the constant.
+        If all have fewer, the operand has those without the index of the innermost loop: of ``i*64 + r*8 + s``, with
+        ``s`` in the inner loop, ``i*64 + r*8``. There must be at least two such terms, counting the constant.
         """
         if not self._extents:
-            return None
-        own = self._indices_of(self.add_class(form))
-        often = LinearForm({a: k for a, k in form.terms.items() if self.theory.variables.of(a) & own == own}, 0)
+            return
+        own, sets = self._indices_of(self.add_class(form)), self.theory.variables
+        if not own:
+            return
+        often = LinearForm({a: k for a, k in form.terms.items() if sets.of(a) & own == own}, 0)
+        if not often.terms:
+            innermost = min([(index_level(index), bit) for bit, index in sets.indices.items() if bit & own])[1]
+            often = LinearForm({a: k for a, k in form.terms.items() if sets.of(a) & innermost}, 0)
         rest = form.plus(often, -1)
-        if not own or not often.terms or not rest.terms or rest.addends() < 2:
-            return None
-        return self.sum_node([(rest, 1)], often)
+        if rest.addends() > 1:
+            yield self.sum_node([(rest, 1)], often)
 
     def sum_node(self, parts: Iterable[tuple[Value, int]], rest: LinearForm = ZERO) -> Node:
         """The node that adds multiples of classes, and the terms of ``rest`` one by one."""

@@ -404,6 +404,8 @@ class VariableSets:
         self._count = 0
         #: The number of values of each index that has occurred, by its bit.
         self.index_extents: dict[int, int] = {}
+        #: These indices, by their bits.
+        self.indices: dict[int, Term] = {}
 
     def of(self, term: Term) -> int:
         """The set of ``term``."""
@@ -435,6 +437,7 @@ class VariableSets:
         self._count += 1
         if leaf.op == "var" and is_index(leaf):
             self.index_extents[bit] = trips(leaf.vmax - leaf.vmin + 1)
+            self.indices[bit] = leaf
         return bit
 
 

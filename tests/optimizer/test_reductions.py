@@ -512,3 +512,18 @@ def test_a_product_is_taken_apart_in_whatever_order_its_factors_are(factors):
     apart = [parse("*".join(f"prod({name}[r], r, 0, 9)" for name in factors), names), *terms[1:]]
     assert found.cost <= cost_of(apart, LATENCY) < found.cost_before
     assert unequal(terms[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        # what stands still in the inner loop is one operand while loops are compared, not only once they are chosen
+        ("sum(sum(A[i*64 + r*8 + s]*B[(r*8 + s)*64 + j], s, 0, 8), r, 0, 8)", 633),
+        ("sum(sum(A[i*64 + r*8 + s] + B[i*64 + r*8 + s*2], s, 0, 8), r, 0, 8)", 481),
+        ("sum(sum(A[j*100 + (i + r)*10 + i + s]*B[j*9 + r*3 + s], s, 0, 3), r, 0, 3)", 119),
+    ],
+)
+def test_sums_of_indices_are_hoisted_while_loops_are_chosen(text, cost):
+    found = optimize(parse(text, {"A": buffer("A"), "B": buffer("B"), "i": var("i", 0, 9), "j": var("j", 0, 63)}))
+    assert found.check().equal
+    assert found.cost <= cost
