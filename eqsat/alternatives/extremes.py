@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
+from math import gcd
 
 from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
+from eqsat.lang.traversal import has_reductions
 from eqsat.theory.branches import rounding_up
 from eqsat.theory.extremes import extreme_of_needed
 from eqsat.theory.forms import LinearForm, atom_form, number
@@ -39,6 +41,7 @@ class ExtremeNodes(KindNodes):
             if rounded_up is not None:
                 yield self.sum_node([(rest.plus(rounded_up), 1)])
         is_crowded = self.classes.is_crowded()
+        yield from self._turned("min" if step > 0 else "max", cases)
         yield from self._with_terms_outside(form, cases, is_crowded)
         if len(form.terms) > 1:
             if not is_crowded:
@@ -47,6 +50,21 @@ class ExtremeNodes(KindNodes):
                 # the rest would be computed in every operand
                 return
         yield from self._of_cases("min" if step > 0 else "max", cases, is_crowded)
+
+    def _turned(self, op: str, cases: Sequence[LinearForm]) -> Iterator[Node]:
+        """``min(-x, -y, z)`` is ``min(-max(x, y), z)``: all that is negated is negated at once."""
+        negated = [case for case in cases if _is_negated(case)]
+        others = [case for case in cases if case not in negated]
+        if not any(case.terms for case in others):
+            negated, others = [*negated, *others], []
+        if len(negated) < 2:
+            return
+        turned = extreme_of_needed(self.theory, "max" if op == "min" else "min", [case.times(-1) for case in negated])
+        if others:
+            yield self.node(op, turned.times(-1), extreme_of_needed(self.theory, op, others))
+        else:
+            scale = gcd(*[gcd(case.content(), case.constant) for case in cases])
+            yield self.sum_node([(turned.divided(scale), -scale)])
 
     def _with_terms_outside(self, form: LinearForm, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
         """``min(x + z, y + z)`` is ``min(x, y) + z``."""
@@ -71,8 +89,9 @@ class ExtremeNodes(KindNodes):
         """An extreme of several values as that of two: of these, of its halves, or of one and the others."""
         if len(cases) == 2:
             yield self.node(op, *cases)
-        elif is_crowded or len(cases) > LIMITS.parted_operands:
-            # with one operand apart at a time there would be as many parts as operands, each nearly as long
+        elif is_crowded or len(cases) > LIMITS.parted_operands or any(has_reductions(case.terms) for case in cases):
+            # with one operand apart at a time there would be as many parts as operands, each nearly as long, and rules
+            # would make one loop of the reductions in each
             half = len(cases) // 2
             yield self.node(op, *[extreme_of_needed(self.theory, op, part) for part in (cases[:half], cases[half:])])
         else:

@@ -29,8 +29,9 @@ class AlternativeLimits:
     #: A ``min`` or ``max`` of several operands is that of one of them and of the others: the first of this number are
     #: tried as the one.
     last_operands: int = 4
-    #: A ``min`` or ``max`` of more operands is that of its two halves alone: else its parts would be thousands.
-    parted_operands: int = 8
+    #: A ``min`` or ``max`` of more operands, or of reductions, is that of its two halves alone: else its parts would be
+    #: thousands.
+    parted_operands: int = 4
     #: Terms of a sum that is looked at for the remainder of a quotient; longer ones are seldom one.
     remainder_terms: int = 3
     #: In junctions of more members no comparisons are merged.

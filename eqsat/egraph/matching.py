@@ -175,6 +175,9 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
         pattern = left.pattern
         needs = shapes_of(pattern)
         if pattern.binds_index:
+            if pattern.reduces_extremes and not thoroughly:
+                # code takes all operands at once
+                continue
             queries = _reduction_queries(left, matched)
             found += [Compiled(rule.name, (stage,), needs, False, query) for stage, query in queries]
             continue

@@ -129,6 +129,20 @@ class Pattern:
         """The letters that a reduction combines, if the right side combines the reductions of each, without a guard."""
         return _halves(self.left, self.right) if self.when is TRUE else None
 
+    @property
+    def reduces_extremes(self) -> bool:
+        """Whether it takes an extreme of extremes apart."""
+        return self.takes_apart is not None and self.right.op in ("min", "max")
+
+    @cached_property
+    def turns_extreme(self) -> bool:
+        """Whether it takes the sign of a letter out of an extreme over a range, which the other extreme then is."""
+        if self.left.op not in ("max_over", "min_over") or self.right.op != "neg":
+            return False
+        (turned,) = self.right.args
+        body, *around = self.left.args
+        return body.op == "neg" and letter_of(body.args[0]) is not None and turned.args == (body.args[0], *around)
+
     @cached_property
     def puts_together(self) -> tuple[str, str] | None:
         """The letters of two reductions, if the right side is the reduction of both, without a guard."""

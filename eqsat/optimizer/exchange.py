@@ -545,7 +545,7 @@ class Additions:
 
     def _add_members(self, c: int, op: str, members: tuple[int, ...]) -> None:
         """Add a container of these members as nodes of two operands each."""
-        if len(members) == 1:
+        if len(members) == 1 or (len(members) > 2 and self._is_normal_extreme(c, op, members)):
             return
         left = members[0]
         for member in members[1:-1]:
@@ -556,6 +556,16 @@ class Additions:
             self.add_node(inner, (op, None, tuple(sorted((left, member)))))
             left = inner
         self.add_node(c, (op, None, tuple(sorted((left, members[-1])))))
+
+    def _is_normal_extreme(self, c: int, op: str, members: Sequence[int]) -> bool:
+        """Whether these are the operands of the extreme that a class is by its normal form, and so by its nodes."""
+        if op not in ("min", "max"):
+            return False
+        theory, form = self.builder.theory, cast(LinearForm, self.values[c])
+        minimum = theory.outer_minimum(form) if theory.is_canonical else None
+        if minimum is None or (form.terms[minimum] > 0) != (op == "min"):
+            return False
+        return {self.values[member] for member in members} == {*theory.cases(form, minimum)}
 
     def add_node(self, c: int, node: Node, is_held: bool = False) -> None:
         """Add a node to a class, unless that is a number; ``is_held`` says that egglog has it as one of that class."""

@@ -38,6 +38,8 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True) -> tuple
     found = [rule for rule in rules if rule.covered_by not in names and (modulo_theory or not rule.needs_theory)]
     if modulo_theory:
         found = [rule for rule in found if _content(rule) not in _LEFT_OUT]
+        # the theory takes signs out of extremes over ranges; the rule would make the opposite of every body
+        found = [rule for rule in found if not (rule.pattern.turns_extreme and is_shipped(rule))]
     for rule in found:
         if not is_shipped(rule):
             # the others are compiled when they may match

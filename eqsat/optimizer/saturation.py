@@ -35,6 +35,7 @@ from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
+from eqsat.optimizer.extremes_apart import ExtremesApart
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
@@ -137,6 +138,7 @@ class _Run:
         self.derived = Derived(self.additions)
         self.reader = Reader(tables, is_late)
         self.reductions = ReductionRules(builder)
+        self.extremes = ExtremesApart(self.additions, tables.taken_apart)
         # the matches of rules about reductions that are to be applied; those that merge, split and swap loops wait
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
@@ -199,6 +201,8 @@ class _Run:
 
     def insert(self, wait: bool = False) -> bool:
         """Give egglog what it does not have of the graph; whether rules have anything new to match."""
+        self.builder.grow()
+        self.extremes.add()
         self.builder.grow()
         if self.congruent is not None:
             self.congruent.add()

@@ -35,6 +35,8 @@ class ExtremeOver(Reducer):
             found = replace(self, theory=inside)._of_some(body)
             if self.is_free(found) and not any(a.op in REDUCTIONS for a in found.terms):
                 return selected(self.theory, full, found, number(REDUCTIONS[self.op].identity))
+        if cases := self._operands(body):
+            return self._extreme([self.of(case) for case in cases])
         return self.residual(self.op, body)
 
     def _of_some(self, body: LinearForm) -> LinearForm:
@@ -58,7 +60,19 @@ class ExtremeOver(Reducer):
             return self._at(body, last if (slope > 0) == (self.op == "max_over") else self.over.low)
         if self._is_affine(body):
             return self._extreme([self._at(body, end) for end in (self.over.low, last)])
+        if cases := self._operands(body):
+            return self._extreme([self._of_some(case) for case in cases])
         return self.residual(self.op, body)
+
+    def _operands(self, body: LinearForm) -> list[LinearForm]:
+        """The values of which ``body`` is the largest (or smallest), each of which may be reduced alone; or none.
+
+        Of a sum of several extremes each combination of their operands would be one.
+        """
+        minima = [atom for atom in body.terms if atom.op == "min"]
+        if len(minima) != 1 or (body.terms[minima[0]] < 0) != (self.op == "max_over"):
+            return []
+        return self.theory.cases(body, minima[0])
 
     def _at(self, body: LinearForm, value: LinearForm) -> LinearForm:
         """``body`` where the index is ``value``, which must lie in the range."""

@@ -1122,3 +1122,31 @@ def test_a_quotient_is_its_own_node_when_the_time_is_up():
     # now it is too late to see that the divisor is not zero
     builder.theory.work.until = 0
     assert [builder.add_node(c, node) for node in nodes] == [True] * len(nodes)
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("min(a*-43, b*-43)", 4),
+        ("max(b*-6, a*-3)", 6),
+        ("min(-a, min(-b, c))", 3),
+        ("min(min(-a, -b), min(-c, d))", 4),
+        ("max(-a, max(-b, -5))", 3),
+    ],
+)
+def test_what_is_negated_in_an_extreme_is_negated_at_once(text, cost):
+    found = optimize(parse(text, {name: var(name, -9, 9) for name in "abcd"}), engine="theory")
+    assert found.cost <= cost
+    assert found.check().equal
+
+
+@pytest.mark.parametrize("extreme", ["min", "max"])
+def test_an_extreme_of_many_operands_has_few_parts(extreme):
+    names = {f"A{k}": buffer(f"A{k}") for k in range(8)} | {"r": var("r", 0, 9)}
+    text = "A0[r]"
+    for k in range(1, 8):
+        text = f"{extreme}({text}, A{k}[r])"
+    found = optimize(parse(text, names))
+    # one operand apart at a time, there are 2**8 parts
+    assert found.stop == "saturated"
+    assert len(found.graph) < 600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from unittest.mock import patch
 
 import numpy as np
@@ -527,3 +528,30 @@ def test_sums_of_indices_are_hoisted_while_loops_are_chosen(text, cost):
     found = optimize(parse(text, {"A": buffer("A"), "B": buffer("B"), "i": var("i", 0, 9), "j": var("j", 0, 63)}))
     assert found.check().equal
     assert found.cost <= cost
+
+
+@pytest.mark.parametrize("count", [3, 4, 6])
+@pytest.mark.parametrize(("extreme", "reduction"), [("max", "max_over"), ("min", "min_over")])
+def test_an_extreme_of_loads_is_taken_apart_at_once(extreme, reduction, count):
+    names = {f"A{k}": buffer(f"A{k}") for k in range(count)}
+    body = reduce(lambda x, y: f"{extreme}({x}, {y})", [f"A{k}[r*{k + 1}]" for k in range(count)])
+    found = optimize(parse(f"{reduction}({body}, r, 0, 64)", names), budget=PATIENT)
+    assert found.stop == "saturated"
+    # operand by operand, there is a reduction for each of 2**count parts, and one for each of their negations
+    assert len(_reductions_in(found.graph, reduction)) <= 3 * count
+    assert not _reductions_in(found.graph, "min_over" if extreme == "max" else "max_over")
+
+
+@pytest.mark.parametrize("engine", ["egraph", "theory"])
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("max_over(max(A[r], B[r]), r, 0, n) - max(max_over(A[r], r, 0, n), max_over(B[r], r, 0, n))", "0"),
+        ("max_over(max(max(A[r], x), r), r, 0, 9) - max(max_over(A[r], r, 0, 9), max(x, 8))", "0"),
+        ("min_over(n - max(A[r], B[r]*2), r, 2, 9) + max(max_over(A[r], r, 2, 9), max_over(B[r], r, 2, 9)*2)", "n"),
+        ("max_over(min(A[r], B[r]), r, 0, 9) - min(max_over(A[r], r, 0, 9), max_over(B[r], r, 0, 9))", None),
+    ],
+)
+def test_the_normal_form_of_an_extreme_of_extremes_is_that_of_the_parts(text, answer, engine):
+    found = optimize(parse(text, NAMES | {"B": buffer("B")}), engine=engine)
+    assert str(found.expr) == answer if answer else found.cost > 0
