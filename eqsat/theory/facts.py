@@ -203,6 +203,9 @@ class Facts(Arithmetic):
             self.narrowed[atom] = (low, high)
             self._narrow_dividend(atom, low, high)
         else:
+            if low == high:
+                direction, low = self._without_offset(direction, low)
+                high = low
             self.directions = [(d, b) for d, b in self.directions if d != direction]
             insort(self.directions, (direction, (low, high)), key=lambda item: item[0].order())
             self._propagate(direction, low, high)
@@ -216,6 +219,27 @@ class Facts(Arithmetic):
         if dividend.terms:
             self._assume_at_least(dividend, low * divisor)
             self._assume_at_least(dividend.times(-1), -(high * divisor + divisor - 1))
+
+    def _without_offset(self, direction: LinearForm, value: int) -> tuple[LinearForm, int]:
+        """An equation ``direction == value``; of a remainder, that of its dividend without constant.
+
+        ``x - (x + 2)//4*4 == -2`` is ``x - x//4*4 == 2``: all quotients of ``x`` by 4 are that one and a constant then.
+        """
+        for quotient, scale in direction.terms.items():
+            divisor = literal_divisor(quotient)
+            if divisor and abs(scale) == divisor:
+                dividend = self.inner(quotient.args[0])
+                plain, sign = dividend.shifted(-dividend.constant), -scale // divisor
+                is_new = any(self._is_solvable(a) and self._is_quotient_of(quotient, a) for a in plain.terms)
+                whole = plain.plus(atom_form(quotient), -divisor).times(sign)
+                if dividend.constant and is_new and plain.sign() > 0 and whole == direction:
+                    found = self.form(to_expr(plain) // divisor)
+                    if (atom := found.single()) is not None and literal_divisor(atom) == divisor:
+                        return plain.plus(found, -divisor).times(sign), sign * (sign * value % divisor)
+        return direction, value
+
+    def _is_solvable(self, atom: Expr) -> bool:
+        return atom.op in ("var", "load") and atom not in self.solved
 
     def _propagate_all(self) -> None:
         """Narrow bounded sums and their atoms by what else is known since, and move lower bounds that are excluded."""
@@ -259,7 +283,7 @@ class Facts(Arithmetic):
         ``x % 8 == 0`` makes ``x`` ``8*(x//8)``, and ``x % n == 0`` makes it ``n*(x//n)``.
         """
         for atom, coefficient in sorted(form.sorted_terms(), key=lambda pair: pair[0].op != "var"):
-            if atom.op in ("var", "load") and abs(coefficient) == 1 and atom not in self.solved:
+            if abs(coefficient) == 1 and self._is_solvable(atom):
                 rest = form.without(atom).times(-coefficient)
                 with_itself = [a for a in rest.terms if mentions(a, atom)]
                 is_solved = all(self._is_quotient_of(a, atom) for a in with_itself)
