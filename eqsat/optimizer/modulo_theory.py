@@ -178,6 +178,8 @@ class ModuloTheory(Optimisation):
             found.terms = self._under_gates(found)
         self.spent.enter("again")
         self._read_again(found, base, len(builder.graph))
+        if limit == inf:
+            self._without_gates(found, base)
 
     def _insert(
         self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]
@@ -379,6 +381,31 @@ class ModuloTheory(Optimisation):
             written = builder.root_terms(choice)
             found.terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
             values, nodes = again, len(builder.graph)
+
+    def _without_gates(self, found: _Found, base: LinearArithmetic) -> None:
+        """Optimise gated roots once more without their gates as facts, if all normal forms together cost less then.
+
+        A gate shortens its own root, which may then share less with the others.
+        """
+        contexts, values = found.contexts, found.values
+        if all(theory is None or theory is base for theory in contexts) or self.extract == "tree":
+            return
+        if self.has_uninterpreted or not self._has_time():
+            return
+        plain = [
+            value if theory is None or theory is base else _plainly(base.value(root), base, base)
+            for root, theory, value in zip(self.roots, contexts, values, strict=True)
+        ]
+        if plain != values and self._cost_as_is(plain) < self._cost_as_is(values):
+            builder = self._insert(base, self.order, self.roots, plain)
+            without_rules = self._saturate(builder)
+            choice = self._extract(builder, cost_of(found.terms, self.model), without_rules)
+            written = builder.root_terms(choice)
+            found.terms = self._cheapest(found.terms, [written[builder.add_class(value)] for value in plain])
+
+    def _cost_as_is(self, values: Iterable[Value]) -> int:
+        """What normal forms cost together as they are."""
+        return cost_of([as_term(value) for value in values], self.model)
 
     def _contexts_again(
         self, base: LinearArithmetic, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]

@@ -284,6 +284,13 @@ def test_under_a_gate_that_never_holds_anything_is_right(options):
     sound(optimize(["x % 8", "y % 8"], gates=["x < y and y < x", None], **XY, **options))
 
 
+@pytest.mark.parametrize("gate", ["i%4 == 2", "(i + 2)%4 < 1", "(i + 3)%4 == 1", "(i + 22)%4 < 1"])
+def test_a_known_remainder_makes_all_quotients_one(gate):
+    """A row of a transposed convolution of stride 4: the gate says that the padded position is a multiple of 4."""
+    result = sound(optimize(["(i + 2)//4 + j*11 - 1", "(i + 6)//4 + j*11"], gates=[gate, gate], i=(0, 40), j=(0, 2)))
+    assert [str(term) for term in result.exprs] == ["i//4 + j*11", "i//4 + j*11 + 2"]
+
+
 def test_a_check_sees_facts_and_gates():
     result = optimize(["x % 8"], gates=["x < 8"], **XY)
     free = Result(**{**vars(result), "gates": (None,)})
@@ -750,6 +757,14 @@ def test_gated_roots_profit_from_what_holds_without_their_gates():
     gates = [f"x < {40 - n}" for n in range(4)]
     gated = sound(optimize(exprs, gates=gates, theory=False, **XYZ))
     assert gated.cost <= optimize(exprs, theory=False, **XYZ).cost < gated.cost_before
+
+
+def test_a_gate_that_shortens_its_root_does_not_keep_it_from_sharing():
+    """Two inputs side by side in one tensor: a gate each, of which the second leaves a single ``i``."""
+    roots = ["i*8 + j < 19", "19 <= i*8 + j", "(i*8 + j)*8 + k", "(i*8 + j)*8 + k - 100 - 52"]
+    result = sound(optimize(roots, gates=[None, None, *roots[:2]], i=(0, 2), j=(0, 7), k=(0, 7)))
+    assert result.cost == 7
+    assert str(result.exprs[3]) == "(i*8 + j)*8 + k - 152"
 
 
 # what rules add does not keep extraction from what is there without them
