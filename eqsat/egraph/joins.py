@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import perm
@@ -12,43 +11,25 @@ from eqsat.egraph.matching import Stage
 #: About the seconds that egglog takes for each match: more, and mostly there are fewer matches than told here.
 SECONDS_PER_MATCH = 5e-6
 
-#: A fact that a container has a member, or a sum a term: the multiset, and the class of the member or term.
-_MEMBER = re.compile(r"\((?:in (\S+)|at\S* (\S+) \S+) ([^\s)]+)")
-#: The table of an earlier stage, and its columns; a name of a query; the table that a stage writes.
-_FOUND = re.compile(r"\((found\d+) ([^)]*)\)")
-_NAME = re.compile(r"[\w]+")
-_DECLARED = re.compile(r"\(relation (found\d+) ")
-
 
 class Joins:
     """The stages that a session has read, by the names of their rulesets, and how many matches they may have."""
 
     def __init__(self) -> None:
-        # the table that a stage begins with, and how many terms it takes of each sum, or members of each container
-        self._of_stage: dict[str, tuple[str, dict[tuple[bool, str], int]]] = {}
-        # by ruleset the table that it writes, and by table its rows
-        self._writes: dict[str, str] = {}
-        self._rows: Counter[str] = Counter()
-        # the number of sums by their lengths, and of containers
-        self._lengths: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        # the stage before, if there is one; how many terms a stage takes of each sum, or members of each container
+        self._of_stage: dict[str, tuple[str, Counter[tuple[bool, str]]]] = {}
+        self.clear()
 
-    def read(self, ruleset: str, stage: Stage) -> None:
-        """Note a stage that egglog has read."""
-        found = _FOUND.search(stage.body)
-        known = set(_NAME.findall(found[2])) if found else set()
-        taken: Counter[tuple[bool, str]] = Counter()
-        for fact in _MEMBER.finditer(stage.body):
-            # one that is known already is looked up
-            if fact[3] not in known and fact[3] not in _NAME.findall(stage.body[: fact.start()]):
-                taken[fact[2] is None, fact[1] or fact[2]] += 1
-        self._of_stage[ruleset] = found[1] if found else "", taken
-        if declared := _DECLARED.search(stage.tables):
-            self._writes[ruleset] = declared[1]
+    def read(self, rulesets: Sequence[str], stages: Sequence[Stage]) -> None:
+        """Note the stages of one way to match, each of which goes on from the matches of the one before."""
+        for ruleset, stage, before in zip(rulesets, stages, ("", *rulesets), strict=False):
+            self._of_stage[ruleset] = before, Counter(stage.taken)
 
     def clear(self) -> None:
-        """Forget the sums, the containers and the rows of one e-graph."""
-        self._rows.clear()
-        self._lengths = Counter(), Counter()
+        """Forget the sums, the containers and the matches of one e-graph."""
+        self._matches: Counter[str] = Counter()
+        # the number of sums by their lengths, and of containers
+        self._lengths: tuple[Counter[int], Counter[int]] = Counter(), Counter()
 
     def add(self, kind: str, *row: int) -> None:
         """Note nothing: rows that are no sums and no containers are looked up."""
@@ -63,18 +44,17 @@ class Joins:
 
     def matched(self, ruleset: str, matches: int) -> None:
         """Note matches that egglog has found."""
-        if ruleset in self._writes:
-            self._rows[self._writes[ruleset]] += matches
+        self._matches[ruleset] += matches
 
     def matches_of(self, ruleset: str) -> int:
         """About the matches of a stage: those of the sum or container of which it takes the most."""
-        table, taken = self._of_stage[ruleset]
+        before, taken = self._of_stage[ruleset]
         ways = [
-            [perm(length, count) * (1 if table else times) for length, times in self._lengths[is_container].items()]
+            [perm(length, count) * (1 if before else times) for length, times in self._lengths[is_container].items()]
             for (is_container, _), count in taken.items()
         ]
-        if table:
-            return self._rows[table] * max([max(each, default=0) for each in ways], default=1)
+        if before:
+            return self._matches[before] * max([max(each, default=0) for each in ways], default=1)
         return max(map(sum, ways), default=1)
 
     def in_time(self, rulesets: Sequence[str], is_late: Callable[[float], bool]) -> list[str]:

@@ -269,9 +269,12 @@ class LeftSide:
     def one_term(self, query: Query, whole: str, left: Rest, at: str = "") -> tuple[Query, Rest, str, str]:
         """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""
         (term, scale, rest), query = query.named("T", "i64", "MT")
-        if not at:
+        if at:
+            query = query.fact(f"(at {whole} {term} {at} {scale})")
+        else:
             at, query = query.name("E")
-        query = query.fact(f"(at {whole} {term} {at} {scale})", f"(= {rest} (multiset-remove {left.terms} {term}))")
+            query = query.take_term(whole, term, at, scale)
+        query = query.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
         return query, replace(left, terms=rest), at, scale
 
     def written(
@@ -553,7 +556,7 @@ class LeftSide:
             return
         member, query = query.name("E")
         rest, query = query.name("ME")
-        query = query.fact(f"(in {whole} {member})", f"(= {rest} (multiset-remove {left} {member}))")
+        query = query.take(whole, member).fact(f"(= {rest} (multiset-remove {left} {member}))")
         for now in self.match(query, members[0], member):
             yield from self.written_members(self.cut(now, members), members[1:], whole, rest)
 
@@ -562,7 +565,7 @@ class LeftSide:
         for x in letters:
             if (member := query.letters.get(x)) is None:
                 member, query = query.name("E")
-                query = query.fact(f"(in {whole} {member})").bind(x, member)
+                query = query.take(whole, member).bind(x, member)
             rest, query = query.name("ME")
             query = query.fact(f"(= {rest} (multiset-remove {left} {member}))")
             left = rest
@@ -614,7 +617,7 @@ class LeftSide:
         [(coefficient, addend)] = as_sum(left)[1]
         query = replace(query, sorts={})
         (whole, term, atom, scale), query = query.named("MT", "T", "E", "i64")
-        query = query.fact(f"(at {whole} {term} {atom} {scale})")
+        query = query.take_term(whole, term, atom, scale)
         for matched in self.match(query, addend, atom):
             found = self.coefficient(matched, coefficient, scale, Rest(whole, "1"))
             if found is not None:

@@ -64,6 +64,8 @@ class Stage:
     body: str
     head: str
     tables: str = ""
+    #: For each member or term that it takes of a container or sum: whether of a container, and the name of that.
+    taken: tuple[tuple[bool, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -297,7 +299,7 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         stages.append(stage)
         query = replace(query, facts=(row,))
     facts, action = _finish(query, pattern, conjuncts, kept)
-    return (*stages, Stage(_body(facts), action))
+    return (*stages, Stage(_body(facts), action, taken=_taken(query, facts)))
 
 
 def _made(query: Query, made: Mapping[str, str]) -> tuple[list[Stage], Query]:
@@ -372,15 +374,21 @@ def _comparing(query: Query, compared: Sequence[tuple[Expr, Expr]]) -> tuple[Que
 def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: Sequence[str]) -> tuple[Stage, str]:
     """A stage that does what is asked for and remembers its match in a row of a table of its own; that row."""
     names, sorts = " ".join(columns), " ".join([query.sorts[name] for name in columns])
-    return _remembered(_body(facts), " ".join(actions), names, sorts)
+    return _remembered(_body(facts), " ".join(actions), names, sorts, _taken(query, facts))
+
+
+def _taken(query: Query, facts: Iterable[str]) -> tuple[tuple[bool, str], ...]:
+    return tuple([query.taken[fact] for fact in facts if fact in query.taken])
 
 
 @cache
-def _remembered(body: str, actions: str, names: str, sorts: str) -> tuple[Stage, str]:
+def _remembered(
+    body: str, actions: str, names: str, sorts: str, taken: tuple[tuple[bool, str], ...]
+) -> tuple[Stage, str]:
     """The stage, and the row; ways to match that begin alike share a stage."""
     table = f"found{next(_NUMBERS)}"
     row = f"({table} {names})"
-    return Stage(body, f"{actions} {row}", f"(relation {table} ({sorts}))"), row
+    return Stage(body, f"{actions} {row}", f"(relation {table} ({sorts}))", taken), row
 
 
 def _by_stage(cuts: Sequence[Cut]) -> list[list[Cut]]:
@@ -414,7 +422,7 @@ def _reduction_queries(left: LeftSide, ways: Iterable[tuple[Query, Kept]]) -> It
         head = f"{' '.join(actions)} ({table} {' '.join([kept.of, *values])})"
         declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort in columns]])}))"
         yield (
-            Stage(_body(query.facts), head, declared),
+            Stage(_body(query.facts), head, declared, _taken(query, query.facts)),
             ReductionQuery(table, left.pattern, tuple(columns), left.ends, kept.op, left.thoroughly),
         )
 

@@ -75,6 +75,8 @@ class Query:
     #: By bound letter that a product has, whether it has the factors of the letter instead of the letter.
     spread: dict[str, bool] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
+    #: By fact that takes any member of a container, or any term of a sum: whether of a container, and of which.
+    taken: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: How often it went another way than the first.
     detours: int = 0
     fresh: int = 0
@@ -82,6 +84,17 @@ class Query:
     def fact(self, *texts: str) -> Query:
         """With more facts."""
         return replace(self, facts=(*self.facts, *texts))
+
+    def take(self, whole: str, member: str) -> Query:
+        """With any member of a container."""
+        return self._taking(f"(in {whole} {member})", True, whole)
+
+    def take_term(self, whole: str, term: str, atom: str, coefficient: str) -> Query:
+        """With any term of a sum."""
+        return self._taking(f"(at {whole} {term} {atom} {coefficient})", False, whole)
+
+    def _taking(self, fact: str, is_container: bool, whole: str) -> Query:
+        return replace(self.fact(fact), taken={**self.taken, fact: (is_container, whole)})
 
     def named(self, *sorts: str) -> tuple[tuple[str, ...], Query]:
         """Fresh names of these sorts."""

@@ -267,8 +267,8 @@ class Tables:
                         f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
                     )
                 names.append(rulesets[stage])
-                if self._joins is not None:
-                    self._joins.read(rulesets[stage], stage)
+            if self._joins is not None:
+                self._joins.read(names, way.stages)
             ways.append((way, tuple(names)))
         if self._program is None:
             self._program = WarmProgram("\n".join([program(), *lines]), MOST_SCRIPTS)
