@@ -12,6 +12,7 @@ from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.infinity import INFINITY, is_finite
+from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.digits import join_digits, join_order
@@ -24,13 +25,12 @@ from eqsat.theory.forms import (
     literal_comparison,
     literal_divisor,
     number,
+    opposite,
     partition,
     to_expr,
 )
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import cannot_hold, is_coupled
-
-_COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
 class Conditions(Arithmetic):
@@ -450,7 +450,7 @@ class Conditions(Arithmetic):
         others: list[Expr] = []
         of_form: dict[Expr, list[Expr]] = defaultdict(list)
         for member in members:
-            literal = next((a for a in member.args if a.op == "const"), None) if member.op in _COMPLEMENT else None
+            literal = next((a for a in member.args if a.op == "const"), None) if member.op in COMPARISONS else None
             if literal is None:
                 others.append(member)
             else:
@@ -501,7 +501,7 @@ class Conditions(Arithmetic):
         for place, member in enumerate(list(kept)) if not self.late_or_raise() else ():
             if not (others := self._deciding(member, kept, places)):
                 continue
-            if member.op in _COMPLEMENT:
+            if member.op in COMPARISONS:
                 if self._is_open(member, others):
                     continue
                 if (theory := self.assuming_all(others)) is None:
@@ -539,7 +539,7 @@ class Conditions(Arithmetic):
         op, members = junction.op, chain_members(junction, junction.op)
         places = self._by_variable(members)
         for member in sorted(members, key=lambda m: m.key):
-            if member.op not in _COMPLEMENT or not any(t.op == "floordiv" for t in topological([member])):
+            if member.op not in COMPARISONS or not any(t.op == "floordiv" for t in topological([member])):
                 continue
             if not (others := self._deciding(member, members, places)):
                 continue
@@ -585,7 +585,7 @@ class Conditions(Arithmetic):
 
 
 def _is_of_another_sum(fact: Expr, member: Expr) -> bool:
-    return fact.op in _COMPLEMENT and not any(a is b for a in fact.args for b in member.args if a.op != "const")
+    return fact.op in COMPARISONS and not any(a is b for a in fact.args for b in member.args if a.op != "const")
 
 
 def _interval_and_points(comparisons: Iterable[Expr], all_hold: bool) -> tuple[int, int, dict[str, set[int]]]:
@@ -618,13 +618,3 @@ def _plainest(least: int, most: int, sizes: Iterable[int]) -> int:
     """
     multiples = [most // size * size for size in sizes]
     return next((literal for literal in (0, 1, *multiples) if least <= literal <= most), most)
-
-
-def opposite(condition: Expr) -> Expr:
-    """The complement of a condition; that of a junction is written with ``not``."""
-    op, args = condition.op, condition.args
-    if op == "bool":
-        return FALSE if condition is TRUE else TRUE
-    if op in _COMPLEMENT:
-        return make(_COMPLEMENT[op], *(args[::-1] if op in ("lt", "le") else args))
-    return args[0] if op == "not" else make("not", condition)

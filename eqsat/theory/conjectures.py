@@ -33,8 +33,17 @@ from eqsat.lang.traversal import (
     topological,
     variables,
 )
-from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import LinearForm, atom_form, chained, factors, literal_divisor, read, scale_of, to_expr
+from eqsat.theory.forms import (
+    LinearForm,
+    atom_form,
+    chained,
+    factors,
+    literal_divisor,
+    opposite,
+    read,
+    scale_of,
+    to_expr,
+)
 from eqsat.theory.limits import LIMITS
 
 Array = NDArray[Any]

@@ -14,12 +14,13 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from eqsat.lang.expr import Expr, const, make, rebuild, shift_amount
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild, shift_amount
 from eqsat.lang.ops import SHIFTS
 from eqsat.lang.traversal import topological
 
 #: What :func:`to_expr` writes a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
+_COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
 class LinearForm:
@@ -339,6 +340,16 @@ def literal_comparison(form: LinearForm) -> Expr:
     if form.sign() > 0:
         return make("le", const(-form.constant), to_expr(terms))
     return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))
+
+
+def opposite(condition: Expr) -> Expr:
+    """The complement of a condition; that of a junction is written with ``not``."""
+    op, args = condition.op, condition.args
+    if op == "bool":
+        return FALSE if condition is TRUE else TRUE
+    if op in _COMPLEMENT:
+        return make(_COMPLEMENT[op], *(args[::-1] if op in ("lt", "le") else args))
+    return args[0] if op == "not" else make("not", condition)
 
 
 def _compared(op: str, form: LinearForm) -> Expr:

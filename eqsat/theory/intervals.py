@@ -14,8 +14,18 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.ops import BITWISE, OPS, Bounds, linear_bounds
 from eqsat.lang.traversal import chain_members, topological_until
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import ZERO, Division, LinearForm, atom_form, factors, number, product_form, scale_of, without
+from eqsat.theory.forms import (
+    ZERO,
+    Division,
+    LinearForm,
+    atom_form,
+    factors,
+    number,
+    opposite,
+    product_form,
+    scale_of,
+    without,
+)
 from eqsat.theory.limits import LIMITS
 
 

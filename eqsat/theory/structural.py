@@ -14,8 +14,7 @@ from math import gcd
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, SUMS, Bounds
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.conditions import opposite
-from eqsat.theory.forms import Division, LinearForm, chained, number, to_expr, undistributed
+from eqsat.theory.forms import Division, LinearForm, chained, number, opposite, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic, operands_in
 
 #: Commutative and associative operators, other than those of sums and products.
