@@ -377,7 +377,7 @@ def _least(
     heap: list[tuple[int, int, int]] = []
     for c, nodes in classes.items():
         for index, (_, _, args) in enumerate(nodes):
-            missing = {a for a in args if a not in best}
+            missing = set(args).difference(best) if best else set(args)
             if missing:
                 waiting = [len(missing), c, index]
                 for a in missing:

@@ -186,12 +186,11 @@ class Chooser:
         return improved(priced, tree(priced), late=self.builder.theory.work.is_late)[0]
 
     def choose_from(self, start: Choice) -> End:
-        """The cheapest choice found from ``start``, and from what is cheapest for a class alone where that has none."""
+        """The cheapest choice found from ``start``, which has a node for all that the roots need by it."""
         # looking for available values adds classes even if it finds none
         self.search.refresh()
-        whole = {**tree(self.search.priced), **start}
         # not `bracketed`: the graph has gained parts since it bracketed the same sums
-        return self.search.bracket(needed(whole, self.builder.graph.roots))
+        return self.search.bracket(start)
 
     def collected(self, choice: Choice, cost: int) -> End:
         """The choice with the like terms of each sum and of its parts collected, if that costs less."""
