@@ -454,15 +454,17 @@ class _Pairing:
 
     def chain(self, terms: dict[int, int]) -> int:
         """The class of a combination, chosen as the cheapest program found, or term by term."""
-        coefficients = tuple(terms.values())
-        if len(terms) > 1 and self.programs.is_short(coefficients):
+        products = {c: k for c, k in terms.items() if len(terms) <= LIMITS.program_terms or abs(k) > 1}
+        coefficients = tuple(products.values())
+        if len(products) > 1 and self.programs.is_short(coefficients) and max(coefficients) > 0:
             # products that other sums have are paid by these
-            own = [self.programs[(abs(k),)].price for c, k in terms.items() if self.products[c, abs(k)] <= 1]
-            by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
+            own = [self.programs[(abs(k),)].price for c, k in products.items() if self.products[c, abs(k)] <= 1]
+            by_terms = sum(own) + (len(products) - 1) * self.prices.addition
             if self.programs[coefficients].price < by_terms:
-                found = self._programmed(list(terms), coefficients)
+                found = self._programmed(list(products), coefficients)
                 if found is not None:
-                    return found
+                    others = {c: k for c, k in terms.items() if c not in products}
+                    return self.chain({found: 1, **others}) if others else found
         # positive terms first, to avoid a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         (first, coefficient), *others = ordered
@@ -512,7 +514,7 @@ class _Pairing:
             return None
         result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
         one, other, whole = (self.builder.graph.bounds[c] for c in (left, right, result))
-        if len(classes) == 1:
+        if sum(map(bool, coefficients)) == 1:
             # bounds of terms say so too
             ends = whole
         elif sign > 0:

@@ -68,6 +68,22 @@ def test_sums_are_computed_by_their_programs(text: str, answer: str) -> None:
     assert str(optimize(text, x=(0, 99), y=(0, 15)).expr) == answer
 
 
+@pytest.mark.parametrize(
+    ("texts", "cost"),
+    [
+        # terms without a factor beside four that have one
+        (["a*378 + b*126 + c*42 + d*7 + e"], 13),
+        (["a*27 + b*3 + c*9 + d + e"], 10),
+        # part of a dividend whose sign is seen: the sum is not longer for that
+        (["a*3 + b + c*21", "(a*3 + b + c*21)//5"], 11),
+    ],
+)
+def test_long_sums_and_dividends_are_computed_by_programs_too(texts: list[str], cost: int) -> None:
+    result = optimize(texts, a=(0, 5), b=(0, 2), c=(0, 2), d=(0, 5), e=(0, 6))
+    assert result.cost == cost
+    assert result.check().equal
+
+
 def test_of_equal_savings_small_products_are_shared_whatever_the_names() -> None:
     # the indices of attention: to share head*96 + d first spares as much, and leaves nothing more to share
     for head, query, key, d in permutations("abcd"):
