@@ -174,7 +174,7 @@ class ModuloTheory(Optimisation):
             found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
         if limit == inf:
             self.spent.enter("flat index")
-            found.terms = self._through_flat_index(base, found.terms)
+            self._try_flat_index(found, base)
             found.terms = self._under_gates(found)
         self.spent.enter("again")
         self._read_again(found, base, len(builder.graph))
@@ -311,9 +311,19 @@ class ModuloTheory(Optimisation):
         proved = builder.root_terms(found.choice)
         return min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
 
-    @provides("flat index", otherwise=lambda self, base, terms: terms)
+    @provides("flat index", otherwise=lambda self, found, base: None)
+    def _try_flat_index(self, found: _Found, base: LinearArithmetic) -> None:
+        """Take the answer with one variable for the sum that the input divides in several ways, if that costs less."""
+        terms = found.terms
+        through = found.terms = self._cheapest(terms, self._through_flat_index(base, terms))
+        if through != terms and self._has_time():
+            # the sum that the variable stood for shares nothing yet with other roots
+            builder = self._insert(base, topological(through), through, found.values)
+            written = builder.root_terms(self._choose(builder))
+            found.terms = self._cheapest(through, [written[builder.add_class(value)] for value in found.values])
+
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
-        """The answer with one variable for the sum that the input divides in several ways, if that costs less."""
+        """The answer with a flat index as one variable; ``terms``, the answer so far, if there is none."""
         if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
             return terms
         left = sum([term.op in FLOORS for term in topological(terms)])
@@ -325,7 +335,7 @@ class ModuloTheory(Optimisation):
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
         found = inner.run(limit=cost_of(terms, self.model))
-        return self._cheapest(terms, substitute(found.exprs, {index: to_expr(flat)}))
+        return substitute(found.exprs, {index: to_expr(flat)})
 
     def _under_gates(self, found: _Found) -> list[Expr]:
         """The answer with the gated roots optimised again, their gate as a fact, if that costs less.

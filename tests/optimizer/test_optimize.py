@@ -1005,6 +1005,12 @@ def test_a_flat_index_is_taken_apart_as_one_variable():
     assert sound(optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))).cost <= 39
 
 
+def test_the_sum_that_a_flat_index_is_shares_its_parts_with_other_roots():
+    flat = "(i*42 + j*14 + k + 15)"
+    roots = ["i*3 + j + k*27", f"{flat}%5 + {flat}//5%2*10 + {flat}//10*5"]
+    assert sound(optimize(roots, i=(0, 8), j=(0, 2), k=(0, 11))).cost <= 25
+
+
 @pytest.mark.parametrize("other", ["(i + j*13)", "(j*13 + i)"])
 def test_a_flat_index_is_one_variable_in_what_is_known_too(other):
     flat = "(i + j*13)"
