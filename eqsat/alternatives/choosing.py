@@ -194,7 +194,7 @@ class Chooser:
 
     def collected(self, choice: Choice, cost: int) -> End:
         """The choice with the like terms of each sum and of its parts collected, if that costs less."""
-        found = _collected(self.builder, self.search.priced, self.of_products, choice)
+        found = _collected(self.builder, self.search.priced, self.programs, choice)
         if found is None:
             return choice, cost
         self.search.refresh()
@@ -236,7 +236,7 @@ def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choic
     return shared
 
 
-def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, choice: Choice) -> Choice | None:
+def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choice: Choice) -> Choice | None:
     """The choice with each part that one sum alone uses written into that sum; ``None`` if that spares no operation."""
     roots = builder.graph.roots
     uses = Counter([*roots, *[a for _, _, args in choice.values() for a in set(args)]])
@@ -257,8 +257,10 @@ def _collected(builder: Builder, priced: Priced, of_products: ProductPrices, cho
         terms = {a: k for a, k in terms.items() if k}
         sums[c] = terms, constant, cost
         if len(terms) > 1 and c not in terms:
-            products = sum([of_products[abs(k)] for k in terms.values()])
-            if products + (len(terms) - (not constant)) * of_products.addition < cost:
-                changed[c] = sum_of(terms.items(), constant)
+            whole = sum_of(terms.items(), constant)
+            products = sum([programs.prices[abs(k)] for k in terms.values()])
+            by_terms = products + (len(terms) - (not constant)) * programs.prices.addition
+            if min(by_terms, programs.price(whole) or by_terms) < cost:
+                changed[c] = whole
     found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
     return needed(choice | found, roots) if found else None

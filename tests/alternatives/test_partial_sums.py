@@ -84,6 +84,20 @@ def test_long_sums_and_dividends_are_computed_by_programs_too(texts: list[str], 
     assert result.check().equal
 
 
+@pytest.mark.parametrize(
+    ("texts", "cost"),
+    [
+        (["b*4 + e*4 + c", "e*12 + b*28 + d*21"], 11),
+        (["b*4 + d*21 + a*3 + c*2", "c*14 + b*28 + d*2"], 12),
+        (["e*10 + c*7 + b*2 + a*10", "e*10 + b + c"], 12),
+    ],
+)
+def test_a_sum_that_shares_little_gets_its_program_back(texts: list[str], cost: int) -> None:
+    result = optimize(texts, a=(0, 5), b=(0, 2), c=(0, 9), d=(0, 5), e=(0, 6))
+    assert result.cost == cost
+    assert result.check().equal
+
+
 def test_of_equal_savings_small_products_are_shared_whatever_the_names() -> None:
     # the indices of attention: to share head*96 + d first spares as much, and leaves nothing more to share
     for head, query, key, d in permutations("abcd"):
