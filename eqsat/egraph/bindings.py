@@ -80,6 +80,10 @@ class _Given(MetaPathFinder, Loader):
         pass
 
 
+#: Of script that takes as much memory as what one match makes.
+CHARACTERS_PER_MATCH = 10
+
+
 class WarmProgram:
     """A running egglog program.
 
@@ -89,7 +93,7 @@ class WarmProgram:
         Sorts, tables, rules: all but rows.
     lasts : int
         The characters of script after which the program is worn out: egglog keeps every script and looks at all of
-        them again.
+        them again. Each match counts as ``CHARACTERS_PER_MATCH``: what it made stays in memory, though its row goes.
 
     Raises
     ------
@@ -135,6 +139,11 @@ class WarmProgram:
             # egglog logs by Python, where a signal may raise, and goes on: the cause is what was raised
             raise error.__cause__ or error from None
         return answers
+
+    def wear(self, matches: int) -> None:
+        """Count what matches have made."""
+        self._scripts += CHARACTERS_PER_MATCH * matches
+        self.is_worn = self._scripts > self._lasts
 
     def clear(self) -> None:
         """Empty every table: push and pop would copy all rules each time."""

@@ -39,7 +39,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
-MOST_SCRIPTS = 2_000_000
+MOST_SCRIPTS = 1_000_000
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
 #: The tables that say which classes are one, and which conditions are true or false.
@@ -357,6 +357,8 @@ class Tables:
         """Run a schedule; whether anything changed."""
         report = self._run(schedule)[-1].report
         times = report.search_and_apply_time_per_rule
+        if self._program is not None:
+            self._program.wear(sum(report.num_matches_per_rule.values()))
         for name, matches in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
             if self._joins is not None:

@@ -15,7 +15,7 @@ from strategies import bool_expressions, expressions, grid
 
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.tables import Tables
+from eqsat.egraph.tables import _SESSIONS, Tables
 from eqsat.extract.graph import EGraph, Node
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
@@ -209,6 +209,14 @@ def test_tables_are_worn_out_by_what_egglog_keeps(monkeypatch: pytest.MonkeyPatc
         saturated([X % 8 + Y], rules=rules)
     assert worn[0] is False
     assert worn[-1] is True
+
+
+def test_tables_are_worn_out_by_what_matches_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eqsat.egraph.tables.MOST_SCRIPTS", 3_000)
+    rules = (Rule("swapped", "x*y", "y*x + 0*(x//7)", check=False),)
+    products = " * ".join("abcdef")
+    optimize(products, **dict.fromkeys("abcdef", (0, 9)), rules=rules, theory=False)
+    assert not [session for session in _SESSIONS if session._rules == rules and not session.is_worn]
 
 
 def test_an_interrupted_session_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
