@@ -2,8 +2,8 @@
 
 A reduction splits at an axis into partial results, which do not wait for one another, and their reduction. An
 intermediate is a store whose elements a later kernel loads; it is kept, or its value takes the place of the loads. That
-choice is made by cost (:func:`cheaper`), or by the published policy (:func:`decide`), which sees only sizes and kinds
-of operations. A :class:`Pipeline` is kernels that run one after the other.
+choice is made by cost (:func:`cheaper`), or by the published policy (:func:`by_policy`), which sees only sizes and
+kinds of operations. A :class:`Pipeline` is kernels that run one after the other.
 
 Source: Morok's ``split_reduceop`` and ``buffer_removal_with_pcontig``, tinygrad's ``rangeify``.
 """
@@ -27,7 +27,7 @@ from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, as_free, brief, buffer, free_name, rebuild, substitute
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS, Buffer
-from eqsat.lang.traversal import extent, indices_around, is_index, topological, variables
+from eqsat.lang.traversal import array_of, extent, indices_around, is_index, topological, variables
 from eqsat.lang.validation import integers_of, list_of, require
 
 
@@ -281,6 +281,26 @@ class Intermediate:
     #: Its elements per element that it is computed from; see :func:`output_ratio`.
     ratio: float = 0.0
 
+    @classmethod
+    def of(cls, kernel: Kernel, producer: Store, limit: int = 31, partial_level: int = 0) -> Intermediate:
+        """What is to be seen of what ``producer`` stores for ``kernel``.
+
+        >>> from eqsat import sum_over, var
+        >>> x, t, out = buffer("X", "f32", (64,)), buffer("T", "f32", (64,)), buffer("OUT", "f32", (1,))
+        >>> i = var("i", 0, 63)
+        >>> total = Kernel("total", [Store(out[0], sum_over(t[i], i, 0, 64))])
+        >>> Intermediate.of(total, Store(t[i], x[i] * x[63 - i], [i]))
+        Intermediate(op='fmul', unary=False, reduce_in_scope=True, buffers=2, limit=31, partial_level=0, ratio=1.0)
+        """
+        require(kernel, Kernel, "a kernel")
+        require(producer, Store, "a producer")
+        alone = Kernel("producer", [producer])
+        value, array = producer.value, producer.array
+        reduced = any(t.op in REDUCTIONS for t in topological([value])) or bool(_reduced_loads(kernel, array))
+        used = {b.name for b in (*kernel.inputs, *kernel.outputs, *alone.inputs)} - {array.name}
+        ratio = output_ratio(array.size, [b.size for b in alone.inputs])
+        return cls(value.op, len(value.args) == 1, reduced, len(used), limit, partial_level, ratio)
+
 
 def output_ratio(output: int, inputs: Iterable[int]) -> float:
     """Elements of an output per element of its inputs, each counted with one more.
@@ -306,6 +326,12 @@ def decide(given: Intermediate) -> Decision:
     if given.unary or given.partial_level <= LIMITS.careful_level or given.ratio < LEAST_RATIO:
         return Decision.KEEP
     return Decision.PARTIAL
+
+
+def _reduced_loads(kernel: Kernel, array: Buffer) -> list[Expr]:
+    """The loads of an array that reductions in a kernel repeat."""
+    bodies = [t.args[0] for t in topological(kernel.roots) if t.op in REDUCTIONS]
+    return [t for t in topological(bodies) if t.op == "load" and array_of(t) == array]
 
 
 @dataclass(frozen=True)
@@ -501,9 +527,48 @@ def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipel
     """
     require(kernel, Kernel, "a kernel")
     require(producer, Store, "a store")
-    kept = Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
+    kept = _kept(kernel, producer)
     try:
         alone = Pipeline((inlined(kernel, producer),))
     except ValueError:
         return kept
     return alone if alone.cost(cost) <= kept.cost(cost) else kept
+
+
+def _kept(kernel: Kernel, producer: Store) -> Pipeline:
+    return Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
+
+
+def by_policy(kernel: Kernel, producer: Store, limit: int = 31, partial_level: int = 0) -> Pipeline:
+    """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as :func:`decide` says.
+
+    An intermediate that is inlined in part keeps the axes that a reduction goes along. A kernel has no arrays of its
+    own to keep them in, so it is kept as a whole if there are any.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What loads the intermediate.
+    producer : Store
+        What stores it. One that :func:`inlined` refuses is kept.
+    limit : int
+        How many buffers a kernel may use.
+    partial_level : int
+        How much effort goes into partial inlining.
+
+    >>> from eqsat import sum_over, var
+    >>> x, t, out = buffer("X", "f32", (64,)), buffer("T", "f32", (64,)), buffer("OUT", "f32", (64,))
+    >>> i, k = var("i", 0, 63), var("k", 0, 63)
+    >>> square = Store(t[k], x[k] * x[k], [k])
+    >>> plain, total = Store(out[i], t[63 - i], [i]), Store(out[i], sum_over(t[k], k, 0, 64), [i])
+    >>> [len(by_policy(Kernel("use", [store]), square).kernels) for store in (plain, total)]
+    [1, 2]
+    """
+    decision = decide(Intermediate.of(kernel, producer, limit, partial_level))
+    along = [load for load in _reduced_loads(kernel, producer.array) if indices_around(load)]
+    if decision is Decision.KEEP or (decision is Decision.PARTIAL and along):
+        return _kept(kernel, producer)
+    try:
+        return Pipeline((inlined(kernel, producer),))
+    except ValueError:
+        return _kept(kernel, producer)

@@ -13,6 +13,7 @@ from eqsat.kernels.staging import (
     Intermediate,
     Pipeline,
     SplitLimits,
+    by_policy,
     cheaper,
     decide,
     inlined,
@@ -249,6 +250,51 @@ DECISIONS = [
 @pytest.mark.parametrize(("given", "decision"), DECISIONS, ids=[str(row[0]) for row in DECISIONS])
 def test_the_decision_tree(given, decision):
     assert decide(given) is decision
+
+
+V, TABLE = buffer("V", "f32", (8,)), buffer("TABLE", "f32", (8, 90))
+SUMS, PLAIN, GRID = buffer("SUMS", "f32", (8,)), buffer("PLAIN", "f32", (90, 8)), buffer("GRID", "f32", (8, 90))
+A8, B90 = var("a", 0, 7), var("b", 0, 89)
+OUTER = Store(TABLE[A8, B90], V[A8] * (V[7 - A8] + B90), [A8, B90])
+TURNED = Store(PLAIN[B90, A8], TABLE[A8, B90] + V[A8], [B90, A8])
+ROWS = Store(SUMS[A8], sum_over(TABLE[A8, B90], B90, 0, 90), [A8])
+ONE_OF_EACH = Store(SUMS[A8], sum_over(TABLE[A8, A8] * V[B90 % 8], B90, 0, 90), [A8])
+NEGATIVE = Store(TABLE[A8, B90], -GRID[A8, B90], [A8, B90])
+C8 = var("c", 0, 7)
+SUMMED = Store(TABLE[A8, B90], sum_over(GRID[A8, B90] * V[C8], C8, 0, 8), [A8, B90])
+POLICIES = [
+    # the consumer, the producer, limit and level; what is seen of it, and how many kernels there are
+    (TURNED, OUTER, (31, 0), Intermediate("fmul", buffers=2, ratio=721 / 9), 1),
+    (TURNED, OUTER, (2, 0), Intermediate("fmul", buffers=2, limit=2, ratio=721 / 9), 1),
+    (TURNED, OUTER, (1, 9), Intermediate("fmul", buffers=2, limit=1, partial_level=9, ratio=721 / 9), 2),
+    (ROWS, OUTER, (31, 2), Intermediate("fmul", False, True, 2, 31, 2, 721 / 9), 2),
+    # inlined in part: along the axis that the reduction goes along it is kept, so all of it is
+    (ROWS, OUTER, (31, 3), Intermediate("fmul", False, True, 2, 31, 3, 721 / 9), 2),
+    (ONE_OF_EACH, OUTER, (31, 2), Intermediate("fmul", False, True, 2, 31, 2, 721 / 9), 2),
+    (ONE_OF_EACH, OUTER, (31, 3), Intermediate("fmul", False, True, 2, 31, 3, 721 / 9), 1),
+    (TURNED, SUMMED, (31, 0), Intermediate("fsum_over", False, True, 3, ratio=721 / 729), 2),
+    # a unary operation is not repeated in a reduction, but elsewhere
+    (ONE_OF_EACH, NEGATIVE, (31, 3), Intermediate("fneg", True, True, 3, 31, 3, 1.0), 2),
+    (TURNED, NEGATIVE, (31, 0), Intermediate("fneg", True, False, 3, 31, 0, 1.0), 1),
+]
+
+
+@pytest.mark.parametrize(("consumer", "producer", "given", "seen", "kernels"), POLICIES)
+def test_the_published_policy_is_applied_to_kernels(consumer, producer, given, seen, kernels):
+    kernel = Kernel("use", [consumer])
+    assert Intermediate.of(kernel, producer, *given) == seen
+    found = by_policy(kernel, producer, *given)
+    assert len(found.kernels) == kernels
+    source = np.random.default_rng(6)
+    arrays = {"V": source.integers(-8, 8, 8).astype(np.float32), "GRID": source.random((8, 90)).astype(np.float32)}
+    want = Pipeline([Kernel("make", [producer]), kernel]).reference(arrays)[consumer.array.name]
+    assert np.array_equal(found.reference(arrays)[consumer.array.name], want)
+
+
+def test_what_cannot_be_inlined_is_kept_by_policy():
+    place = Kernel("use", [Store(SUMS[A8], TABLE[A8, 0], [A8])])
+    guarded = Store(TABLE[A8, B90], V[A8] * 2.0, [A8, B90], B90 < 5)
+    assert len(by_policy(place, guarded).kernels) == 2
 
 
 X, T = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))
