@@ -459,7 +459,10 @@ def _is_long(tree: Tree) -> bool:
 def _reduced(tree: Tree) -> Tree | None:
     """A reduction over the ranges along which its value varies; of a large array over axes, in two stages."""
     match tree.args:
-        case (Tree("REDUCE", (value, Tree("[]", inner), same)), Tree("[]", ranges), op) if same == op:
+        case (Tree("REDUCE", (value, Tree("[]", inner), same)), Tree("[]", ranges), op) if (
+            # the value of a reduction does not vary along a range of its own
+            same == op and not ({*map(_name, inner)} & {*map(_name, ranges)} - {""})
+        ):
             return node("REDUCE", value, node("[]", *inner, *ranges), op)
         case (_, Tree("[]", ranges), op) if any(_extent(r) == 0 for r in ranges):
             return node("CONST", leaf(REDUCTIONS[_REDUCED[op.text]].identity)) if op.text in _REDUCED else None

@@ -207,6 +207,10 @@ NORMAL = [
     ("REDUCE(r1(8), [r1(8)], ADD)", "REDUCE(r1(8), [r1(8)], ADD)"),
     ("REDUCE(load(i(4)), [i(4), r0(2)], ADD)", "Mul(REDUCE(load(i(4)), [i(4)], ADD), CONST(2))"),
     ("BUFFERIZE(Add(r1(8), c), [r1(8)])", "BUFFERIZE(Add(r1(8), c), [r1(8)])"),
+    # a range that a reduction in it has ended is another one
+    ("REDUCE(REDUCE(load(r0), [r0(4)], ADD), [r0(4)], ADD)", "Mul(REDUCE(load(r0), [r0(4)], ADD), CONST(4))"),
+    ("REDUCE(REDUCE(load(r0), [r0], ADD), [r0], ADD)", "REDUCE(REDUCE(load(r0), [r0], ADD), [r0], ADD)"),
+    ("REDUCE(REDUCE(x, [RANGE(4)], ADD), [RANGE(4)], ADD)", "REDUCE(x, [RANGE(4), RANGE(4)], ADD)"),
     # their number is not known, or whether they are equal, or what is done with them
     ("REDUCE(c, [r0], MAX)", "REDUCE(c, [r0], MAX)"),
     ("REDUCE(x, [r0(4)], ADD)", "REDUCE(x, [r0(4)], ADD)"),
