@@ -694,6 +694,8 @@ def normalized(
             if found is None or found == tree:
                 break
             tree = found
+        if tree.op == "INDEX":
+            tree = _with_gate_inside(tree)
         if tree.op != "INDEX" or len(tree.args) != 2:
             return tree
         tree = _with_access(tree, known, cost, options)
@@ -763,6 +765,16 @@ def _text(term: Expr) -> str:
         return found, precedence
 
     return to_text(term, pieces_of=bracketed)
+
+
+def _with_gate_inside(tree: Tree) -> Tree:
+    """An access that has a gate, and an index that may be invalid: the condition of the gate selects the index too."""
+    match tree.args:
+        case (array, index, Tree("", (), gate)) if gate.startswith("gate=") and "Invalid" in _WORD.findall(str(index)):
+            condition, indices = leaf(_bare(gate.removeprefix("gate="))), index.args if index.op == "[]" else (index,)
+            first = node("WHERE", condition, indices[0], _INVALID)
+            return node("INDEX", array, node("[]", first, *indices[1:]) if index.op == "[]" else first)
+    return tree
 
 
 def _with_gate(tree: Tree) -> Tree:

@@ -149,6 +149,11 @@ NORMAL = [
     ),
     ("INDEX(buf, WHERE(c, Invalid, f(r0)))", "INDEX(buf, f(r0), gate=(not (c)))"),
     ("INDEX(buf, WHERE(r0 < 5, f(r0), 0))", "INDEX(buf, WHERE(r0 < 5, f(r0), 0))"),
+    # also where the access has a gate already
+    ("INDEX(buf, WHERE(r0 < 5, r0, Invalid), gate=(r1 < 4))", "INDEX(buf, r0, gate=(r1 < 4 and r0 < 5))"),
+    ("INDEX(buf, WHERE(c, f(r0), Invalid), gate=(not (d)))", "INDEX(buf, f(r0), gate=((not (d)) and (c)))"),
+    ("INDEX(buf, [r0, WHERE(r1 < 5, r1, Invalid)], gate=(r0 < 3))", "INDEX(buf, [r0, r1], gate=(r0 < 3 and r1 < 5))"),
+    ("INDEX(buf, f(r0), gate=(r1 < 4))", "INDEX(buf, f(r0), gate=(r1 < 4))"),
     # so is each index of several
     ("INDEX(buf, [(r0*8 + r1)//8*8 + (r0*8 + r1)%8, 0])", "INDEX(buf, [r0*8 + r1, 0])"),
     ("INDEX(buf, [WHERE(r0 < 5, r0, Invalid), r1 % 1])", "INDEX(buf, [r0, 0], gate=(r0 < 5))"),
