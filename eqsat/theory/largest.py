@@ -45,7 +45,7 @@ class ExtremeOver(Reducer):
         inside = body.plus(outside, -1)
         if not inside.terms:
             return outside
-        scale = inside.content() * (1 if inside.sign() > 0 else -1)
+        scale = inside.content() * self._sign_of(inside)
         factor, sign, inside = self._factor_with_sign(inside.divided(scale))
         opposite = (scale < 0) != (sign < 0)
         found = (replace(self, op=_OPPOSITE[self.op]) if opposite else self)._of_moving(inside)
@@ -65,14 +65,18 @@ class ExtremeOver(Reducer):
         return self.residual(self.op, body)
 
     def _operands(self, body: LinearForm) -> list[LinearForm]:
-        """The values of which ``body`` is the largest (or smallest), each of which may be reduced alone; or none.
-
-        Of a sum of several extremes each combination of their operands would be one.
-        """
-        minima = [atom for atom in body.terms if atom.op == "min"]
-        if len(minima) != 1 or (body.terms[minima[0]] < 0) != (self.op == "max_over"):
+        """The values of which ``body`` is the largest (or smallest), each of which may be reduced alone; or none."""
+        minimum = _only_minimum(body)
+        if minimum is None or (body.terms[minimum] < 0) != (self.op == "max_over"):
             return []
-        return self.theory.cases(body, minima[0])
+        return self.theory.cases(body, minimum)
+
+    def _sign_of(self, body: LinearForm) -> int:
+        """The sign that leaves the reduction: that of all operands of an extreme, else of a first term."""
+        minimum = _only_minimum(body)
+        operands = [] if minimum is None else self.theory.cases(body, minimum)
+        signs = {operand.sign() for operand in operands if operand.terms}
+        return signs.pop() if len(signs) == 1 else body.sign()
 
     def _at(self, body: LinearForm, value: LinearForm) -> LinearForm:
         """``body`` where the index is ``value``, which must lie in the range."""
@@ -172,3 +176,9 @@ class ExtremeOver(Reducer):
         """1 if an atom is never negative, -1 if never positive; ``None`` if unknown."""
         low, high = self.theory.range(atom)
         return 1 if low >= 0 else -1 if high <= 0 else None
+
+
+def _only_minimum(form: LinearForm) -> Expr | None:
+    """The minimum in a form that has one: a sum of several would have each combination of their operands."""
+    minima = [atom for atom in form.terms if atom.op == "min"]
+    return minima[0] if len(minima) == 1 else None

@@ -549,6 +549,7 @@ def test_an_extreme_of_loads_is_taken_apart_at_once(extreme, reduction, count):
         ("max_over(max(A[r], B[r]), r, 0, n) - max(max_over(A[r], r, 0, n), max_over(B[r], r, 0, n))", "0"),
         ("max_over(max(max(A[r], x), r), r, 0, 9) - max(max_over(A[r], r, 0, 9), max(x, 8))", "0"),
         ("min_over(n - max(A[r], B[r]*2), r, 2, 9) + max(max_over(A[r], r, 2, 9), max_over(B[r], r, 2, 9)*2)", "n"),
+        ("max_over(-max(A[r], r), r, 0, 9) + min_over(max(A[r], r), r, 0, 9)", "0"),
         ("max_over(min(A[r], B[r]), r, 0, 9) - min(max_over(A[r], r, 0, 9), max_over(B[r], r, 0, 9))", None),
     ],
 )
