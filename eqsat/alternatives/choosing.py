@@ -141,6 +141,9 @@ class Chooser:
         if len(everywhere) > LIMITS.late_choice and self.builder.theory.late_or_raise():
             return min(starts, key=lambda end: end[1])
         shared = [search.bracketed(start) for start, _ in starts]
+        if closed is not None:
+            # where loops repeat a sum, what they share pays only once it is hoisted
+            shared.append(search.bracketed(needed(everywhere, self.builder.graph.roots)))
         if (programmed := self._by_programs()) is not None:
             shared.append(search.bracketed(programmed))
         return min([*shared, *starts], key=lambda end: end[1])

@@ -556,3 +556,11 @@ def test_an_extreme_of_loads_is_taken_apart_at_once(extreme, reduction, count):
 def test_the_normal_form_of_an_extreme_of_extremes_is_that_of_the_parts(text, answer, engine):
     found = optimize(parse(text, NAMES | {"B": buffer("B")}), engine=engine)
     assert str(found.expr) == answer if answer else found.cost > 0
+
+
+def test_loops_are_chosen_with_their_sums_hoisted():
+    names = {f"A{k}": buffer(f"A{k}") for k in range(4)} | {"i": var("i", 0, 9)}
+    body = reduce(lambda x, y: f"max({x}, {y})", [f"A{k}[i*64 + r*8 + s*{k + 1}]" for k in range(4)], "1")
+    found = optimize(parse(f"max(0, max_over(max_over({body}, s, 0, 8), r, 0, 8))", names), budget=PATIENT)
+    # what is cheapest for each class alone costs more before its sums share parts than loops that do not repeat them
+    assert found.cost < 900 < found.cost_before
