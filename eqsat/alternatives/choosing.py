@@ -212,13 +212,13 @@ class Chooser:
         if together is None:
             return choice, cost
         kept = completed(self.search.priced, choice, alone=True)
-        found = [self.search.improved(kept, thorough=True)]
+        found = [self._settled(kept, cost)]
         for nodes in together:
             if not has_time():
                 break
             start = with_nodes(self.builder.graph, kept, nodes)
             if start != kept:
-                found.append(self.search.improved(start, thorough=True))
+                found.append(self._settled(start, cost))
         ends = [(choice, cost)]
         seen = [choice]
         for end, spent in found:
@@ -227,6 +227,19 @@ class Chooser:
                 seen.append(end)
                 ends += [(end, spent), self.search.bracketed(end)]
         return min(ends, key=lambda pair: pair[1])
+
+    def _settled(self, start: Choice, cost: int) -> End:
+        """The choice improved from ``start`` on, and again while that makes it cost less than ``cost``.
+
+        A class that is given up keeps its node, which shared something then. Once that is the cheapest one alone, the
+        class may be taken again.
+        """
+        end = self.search.improved(start, thorough=True)
+        while end[1] < cost:
+            cost = end[1]
+            again = self.search.improved(completed(self.search.priced, end[0], alone=True), thorough=True)
+            end = min(end, again, key=lambda found: found[1])
+        return end
 
 
 def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choice) -> Choice:

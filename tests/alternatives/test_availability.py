@@ -95,6 +95,8 @@ def test_what_is_there_is_reused(texts, wanted):
 
 #: Programs with the ranges of their variables, and what they cost.
 COSTS = [
+    # the padded rows and columns of a convolution: both pairs of comparisons are merged
+    (["x < 5 and y < 5 and 1 <= x and 1 <= y"], {"x": (0, 99), "y": (0, 63)}, 5),
     # a multiple of a dividend, and its quotient, of which normal forms have other dividends
     (["x + y*15", "(29 + y*15 - x)%12 + (29 + y*15 - x)//12*9"], {"x": (0, 14), "y": (0, 6)}, 13),
     # the same, where it pays only with its quotient, and once both share parts with another sum
