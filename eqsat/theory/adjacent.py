@@ -26,8 +26,6 @@ JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_o
 
 def as_one_range(theory: Arithmetic, term: Expr) -> Expr | None:
     """A sum with two sums over adjacent ranges replaced by one; the same for products and extremes."""
-    if JOINS[term.op] not in [a.op for a in term.args]:
-        return None
     members = chain_members(term, term.op)
     loops = [m for m in members if m.op == JOINS[term.op]]
     for one, other in permutations(loops, 2) if len(loops) <= LIMITS.adjacent_loops else ():

@@ -163,7 +163,8 @@ class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
         forms, op, args = self.forms, term.op, term.args
         if term.vmin == term.vmax:
             return number(term.vmin)
-        if op in JOINS and self.is_canonical and (whole := as_one_range(self, term)) is not None:
+        has_reduction = JOINS.get(op) in [a.op for a in args]
+        if has_reduction and self.is_canonical and (whole := as_one_range(self, term)) is not None:
             return self.form(whole)
         if op in ("min", "max") and not (args[0] in forms and args[1] in forms):
             return self.extreme(op, operands_in(forms, term))
