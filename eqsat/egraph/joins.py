@@ -35,11 +35,11 @@ class Joins:
         """Note nothing: rows that are no sums and no containers are looked up."""
 
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
-        """Note a sum."""
+        """Note a sum by the number of its terms."""
         self._lengths[False][len(terms)] += 1
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
-        """Note a container."""
+        """Note a container by the number of its members."""
         self._lengths[True][len(members)] += 1
 
     def matched(self, ruleset: str, matches: int) -> None:
