@@ -191,6 +191,10 @@ def _folded(term: Expr, theory: LinearArithmetic) -> Expr:
         new = with_operands(term, args)
         if new.op in REDUCTIONS:
             return new if variables([new]) or indices_around(new) else theory.simplify(new)
-        return theory.simplify(new) if args and all(a.op in ("const", "bool") for a in args) else new
+        if not args or any(a.op not in ("const", "bool") for a in args):
+            return new
+        # the bounds of an operation on literals are its value
+        exact = new.vmin == new.vmax and not new.element
+        return as_expr(bool(new.vmin) if new.is_bool else new.vmin) if exact else theory.simplify(new)
 
     return rebuild([term], computed)[0]
