@@ -10,7 +10,11 @@ from threading import RLock
 from time import perf_counter
 from typing import Any
 
+from eqsat.egraph.budget import Budget
+from eqsat.extract import CostModel, cost_model
 from eqsat.interop.limits import INTEROP_LIMITS
+from eqsat.lang.costs import model_of
+from eqsat.lang.validation import require
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,13 @@ class Seam:
     owner: Any
     name: str
     wrapped: Callable[[Any], Any]
+
+
+def settings(cost: CostModel | str, budget: Budget) -> tuple[CostModel, Budget]:
+    """The cost model that is given or named, and the budget; refused here, since in a compiler no one would see it."""
+    model_of(cost)
+    require(budget, Budget, "a budget")
+    return cost_model(cost), budget
 
 
 class Kept(Exception):  # noqa: N818  (no error)

@@ -18,7 +18,7 @@ from typing import Any
 from eqsat.egraph.budget import Budget
 from eqsat.extract import CostModel, Latency
 from eqsat.extract.cost import is_power_of_two
-from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
+from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics, settings
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, var
@@ -84,12 +84,14 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
     ------
     ImportError
         If tinygrad is not installed, or is not a version 0.14.
+    ValueError, TypeError
+        If ``cost`` is no cost model, or ``budget`` no budget.
 
     >>> install()
     >>> uninstall()
     """
+    options = settings(Latency() if cost is None else cost, Budget() if budget is None else budget)
     tinygrad = _modules()
-    options = (cost or Latency(), budget or Budget())
     codegen, parallel = tinygrad.codegen, tinygrad.helpers.PARALLEL
     # programs are kept by the kernel as it was before it was lowered
     before = dict(codegen.to_program_cache), parallel.value

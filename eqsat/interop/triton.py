@@ -20,7 +20,7 @@ from typing import Any
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, is_power_of_two, literal
-from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
+from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics, settings
 from eqsat.interop.mlir import rewriting
 from eqsat.interop.mlir.regions import MOST_PROGRAMS, KnownTerms
 from eqsat.interop.mlir.tensors import TYPE, axis_of
@@ -91,8 +91,8 @@ def install(
     ------
     ImportError
         If Triton is not installed, or is older than 3.6.
-    ValueError
-        If ``programs`` are no such numbers.
+    ValueError, TypeError
+        If ``programs`` are no such numbers, ``cost`` is no cost model, or ``budget`` no budget.
 
     >>> install(programs=0)
     Traceback (most recent call last):
@@ -101,6 +101,7 @@ def install(
     counts = programs if isinstance(programs, tuple) else (programs,) * 3
     if len(counts) != 3 or not all(isinstance(n, int) and 1 <= n <= MOST_PROGRAMS for n in counts):
         raise ValueError(f"programs={programs!r}: give the most programs along each axis, from 1 to {MOST_PROGRAMS}")
+    options = Options(counts, *settings(cost, budget))
     try:
         from triton import knobs
         from triton._C.libtriton import ir
@@ -109,7 +110,7 @@ def install(
         _ = knobs.runtime.add_stages_inspection_hook
     except (ImportError, AttributeError):
         raise ImportError("Triton 3.6 or newer is not installed: pip install 'eqsat[triton]'") from None
-    _DROP_IN.install([seam], Options(counts, cost, budget))
+    _DROP_IN.install([seam], options)
 
 
 @contextmanager

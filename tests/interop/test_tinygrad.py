@@ -122,6 +122,15 @@ def test_what_was_on_before_enabled_is_on_again_behind_it():
     assert tinygrad.codegen.to_program_cache == programs
 
 
+@pytest.mark.parametrize(("options", "error"), [({"cost": "latancy"}, ValueError), ({"budget": 3}, TypeError)])
+def test_options_that_are_none_are_refused_at_once(options, error):
+    """Every kernel stayed as it was, as ``refused``."""
+    original = tinygrad.codegen.graph_rewrite
+    with pytest.raises(error, match=str(*options.values())):
+        drop_in.install(**options)
+    assert tinygrad.codegen.graph_rewrite is original
+
+
 def test_an_error_inside_restores_too():
     original = tinygrad.codegen.graph_rewrite
     with pytest.raises(ZeroDivisionError), drop_in.enabled():

@@ -327,6 +327,12 @@ def compiler(monkeypatch, tmp_path):
     drop_in.uninstall()
 
 
+@pytest.mark.parametrize(("options", "error"), [({"cost": "latancy"}, ValueError), ({"budget": 3}, TypeError)])
+def test_options_that_are_none_are_refused_at_once(options, error):
+    with pytest.raises(error, match=str(*options.values())):
+        drop_in.install(**options)
+
+
 def test_what_was_on_before_enabled_is_on_again_behind_it():
     knobs = pytest.importorskip("triton").knobs
 
