@@ -55,9 +55,39 @@ class SumOver(Reducer):
             or self._of_exact_quotient(inside)
             or self._of_rows(inside)
             or self._of_quotient(inside)
+            or self._of_prefixes(inside)
             or self.residual("sum_over", self._selected_product(inside))
         )
         return self.theory.times(found, product_form(outside))
+
+    def _of_prefixes(self, inside: Sequence[Expr]) -> LinearForm | None:
+        """The sum of sums over ranges that begin or end one later each time: each value as often as ranges have it.
+
+        For an ``x`` without ``i``, ``sum(sum(x, j, w, i + c), i, u, v)`` is
+        ``sum(x*(v - max(u, j - c + 1)), j, w, v + c - 1)``. No value may be computed where ``i`` has none.
+        """
+        theory, over = self.theory, self.over
+        if len(inside) != 1 or inside[0].op != "sum_over":
+            return None
+        body, index, *ends = inside[0].args
+        value, low, high = [theory.inner(part) for part in (body, *ends)]
+        moving = [end.plus(atom_form(self.index), -1) for end in (low, high)]
+        is_some = theory.bounds(over.extent)[0] > 0
+        if not self.is_free(value):
+            return None
+        if self.is_free(low, moving[1]):
+            part = Range(index, low, over.high.plus(moving[1]).shifted(-1))
+            is_some = is_some or theory.is_never_negative(low.plus(over.low.plus(moving[1]), -1).shifted(1))
+            after = atom_form(index).plus(moving[1], -1).shifted(1)
+            times = over.high.plus(theory.extreme("max", [over.low, after]), -1)
+        elif self.is_free(high, moving[0]):
+            part = Range(index, over.low.plus(moving[0]), high)
+            is_some = is_some or theory.is_never_negative(over.high.plus(moving[0]).plus(high, -1))
+            after = atom_form(index).plus(moving[0], -1).shifted(1)
+            times = theory.extreme("min", [over.high, after]).plus(over.low, -1)
+        else:
+            return None
+        return self._sum_over(theory.times(value, theory.extreme("max", [ZERO, times])), part) if is_some else None
 
     def _repeated(self, value: LinearForm) -> LinearForm:
         """The sum of what does not change with the index."""

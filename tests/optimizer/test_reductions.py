@@ -564,3 +564,28 @@ def test_loops_are_chosen_with_their_sums_hoisted():
     found = optimize(parse(f"max(0, max_over(max_over({body}, s, 0, 8), r, 0, 8))", names), budget=PATIENT)
     # what is cheapest for each class alone costs more before its sums share parts than loops that do not repeat them
     assert found.cost < 900 < found.cost_before
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one_loop"),
+    [
+        ("sum(sum(A[s], s, 0, r + 1), r, 0, 8)", True),
+        ("sum(sum(A[s], s, 0, r), r, 0, n)", True),
+        ("sum(sum(A[s], s, r, n), r, 0, n)", True),
+        ("sum(sum(s*A[s], s, 0, r + 1)*x, r, 0, n)", True),
+        ("sum(sum(A[s] + r, s, 0, r + 1), r, 0, n)", True),
+        ("sum(sum(A[s], s, r + 1, 9), r, m, 9)", True),
+        # a value that is added up speaks of both indices, and a range grows by two
+        ("sum(sum(A[s + r], s, 0, r), r, 0, n)", False),
+        ("sum(sum(A[s], s, 0, r*2), r, 0, n)", False),
+        # no range, and yet some values beyond where the first one would begin
+        ("sum(sum(A[s], s, 0, r + 3), r, 0, m - 9)", False),
+        ("sum(sum(A[12//x + s], s, 0, r + 3), r, 0, where(x == 0, 0, n))", False),
+        ("sum(sum(A[12//x + s], s, r, 3), r, 0, where(x == 0, 0, n))", False),
+    ],
+)
+@pytest.mark.parametrize("engine", ["egraph", "theory"])
+def test_each_value_of_a_prefix_sum_is_added_as_often_as_ranges_have_it(text, is_one_loop, engine):
+    found = optimize(parse(text, NAMES), engine=engine)
+    assert found.check().equal
+    assert not is_one_loop or found.cost * 2 < found.cost_before
