@@ -155,6 +155,9 @@ class InputNodes(KindNodes):
             return True
         if isinstance(value, LinearForm):
             return not value.is_affine()
+        if value.op in ("and", "or") and compares_selection(term):
+            # several comparisons of one selection share it
+            return True
         return term.op == "where" or any(self._has_quotient(a) for a in term.args)
 
     def written(self, term: Expr) -> Node | None:
@@ -279,6 +282,11 @@ class InputNodes(KindNodes):
         """What :meth:`narrower` says of every class; nothing if it was never asked."""
         found = self._narrow or {}
         return {c: found[value] for c, value in enumerate(self.classes.values) if value in found}
+
+
+def compares_selection(term: Expr) -> bool:
+    """Whether a term is a comparison of ``where(p, x, y)``, whose normal form may be a comparison for each branch."""
+    return term.op in COMPARISONS and any(operand.op == "where" for operand in term.args)
 
 
 def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from typing import cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
+from eqsat.alternatives.inputs import compares_selection
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
@@ -169,7 +170,7 @@ class ModuloTheory(Optimisation):
         return base
 
     def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
-        """Try exact extraction if that is asked for, a flat index, gates as facts, and the answer as an input."""
+        """Try exact extraction if that is asked for, a flat index, gates as facts and not, the answer as an input."""
         if self.extract == "exact":
             found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
         if limit == inf:
@@ -192,7 +193,7 @@ class ModuloTheory(Optimisation):
             all_terms = (self.has_own_rules and self.with_rules) or any(
                 tree_size(conjecture.before) < tree_size(conjecture.after) for conjecture in self.conjectures
             )
-            # the input adds nothing to sums of variables; one comparison of a minimum is several of its operands
+            # the input adds nothing to sums of variables; one comparison of a minimum or a selection is several
             says_more = any(map(_is_junction, values)) and _has_extremes(written)
             if all_terms or says_more or not all(map(_is_plain, values)):
                 builder.input.add(written, all_terms)
@@ -588,8 +589,8 @@ def _is_junction(value: Value) -> bool:
 
 
 def _has_extremes(terms: Iterable[Expr]) -> bool:
-    """Whether some term is an extreme, or a reduction, whose closed form may be one."""
-    return any(term.op in ("min", "max") or term.op in REDUCTIONS for term in terms)
+    """Whether some term is an extreme, or a reduction, whose closed form may be one, or compares a selection."""
+    return any(term.op in ("min", "max") or term.op in REDUCTIONS or compares_selection(term) for term in terms)
 
 
 def _length(value: Value) -> int:

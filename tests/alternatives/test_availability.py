@@ -95,6 +95,9 @@ def test_what_is_there_is_reused(texts, wanted):
 
 #: Programs with the ranges of their variables, and what they cost.
 COSTS = [
+    # an index that counts from the end if it is negative: all comparisons share the selection
+    ([f"(where(m < 0, m + 5, m) != {k}) != True" for k in range(4)], {"m": (-(2**31), 2**31 - 1)}, 7),
+    ([f"x < 3 and where(m < 0, m + 5, m) == {k}" for k in range(3)], {"m": (-99, 99), "x": (0, 5)}, 10),
     # the padded rows and columns of a convolution: both pairs of comparisons are merged
     (["x < 5 and y < 5 and 1 <= x and 1 <= y"], {"x": (0, 99), "y": (0, 63)}, 5),
     # a multiple of a dividend, and its quotient, of which normal forms have other dividends
