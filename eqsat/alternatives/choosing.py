@@ -218,7 +218,7 @@ class Chooser:
                 break
             start = with_nodes(self.builder.graph, kept, nodes)
             if start != kept:
-                found.append(self._settled(start, cost))
+                found.append(self.search.improved(start, thorough=True))
         ends = [(choice, cost)]
         seen = [choice]
         for end, spent in found:
