@@ -463,8 +463,11 @@ class _Pairing:
             if self.programs[coefficients].price < by_terms:
                 found = self._programmed(list(products), coefficients)
                 if found is not None:
-                    others = {c: k for c, k in terms.items() if c not in products}
-                    return self.chain({found: 1, **others}) if others else found
+                    rest = {c: k for c, k in terms.items() if c not in products}
+                    # the value of the program may be a term of the rest too
+                    rest[found] = rest.get(found, 0) + 1
+                    left = {c: k for c, k in rest.items() if k}
+                    return found if left == {found: 1} else self.chain(left)
         # positive terms first, to avoid a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         (first, coefficient), *others = ordered
