@@ -18,7 +18,8 @@ def _content(rule: Rule) -> object:
     return frozenset((rule.left, rule.right)) if rule.both_ways else (rule.left, rule.right), rule.when, rule.beside
 
 
-_SHIPPED = frozenset(map(_content, (*DEFAULT, *REDUCE)))
+_OF_REDUCTIONS = frozenset(map(_content, REDUCE))
+_SHIPPED = _OF_REDUCTIONS.union(map(_content, DEFAULT))
 _LEFT_OUT = frozenset(_content(rule) for rule in DEFAULT if not rule.modulo_theory)
 
 
@@ -39,7 +40,7 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True) -> tuple
     if modulo_theory:
         found = [rule for rule in found if _content(rule) not in _LEFT_OUT]
         # the theory takes signs out of extremes over ranges; the rule would make the opposite of every body
-        found = [rule for rule in found if not (rule.pattern.turns_extreme and is_shipped(rule))]
+        found = [rule for rule in found if not (_content(rule) in _OF_REDUCTIONS and rule.pattern.turns_extreme)]
     for rule in found:
         if not is_shipped(rule):
             # the others are compiled when they may match
