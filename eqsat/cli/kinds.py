@@ -332,7 +332,8 @@ def _stages(record: Record, settings: Settings) -> Row:
     return {
         "split": True,
         "out": [str(in_stages("data", found, expanded=copies, limits=limits))],
-        "factors": [found.outer, found.inner],
+        # how many values each partial result combines, and how many of these there are
+        "factors": [found.inner, found.outer],
         "axis": found.axis,
     }
 

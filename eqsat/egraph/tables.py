@@ -210,10 +210,10 @@ class Tables:
         return any(rule.pattern.binds_index for rule in self._rules)
 
     @cached_property
-    def taken_apart(self) -> dict[str, str]:
-        """By reduction the extreme that shipped rules take apart in it, which egglog does not match."""
-        patterns = [rule.pattern for rule in self._rules if rule not in self._thorough]
-        return {p.left.op: p.right.op for p in patterns if p.binds_index and p.reduces_extremes}
+    def taken_apart(self) -> dict[str, Rule]:
+        """By reduction the shipped rule that takes extremes apart in it, which egglog does not match."""
+        shipped = [rule for rule in self._rules if rule not in self._thorough]
+        return {rule.pattern.left.op: rule for rule in shipped if rule.pattern.reduces_extremes}
 
     def _start(self) -> None:
         """Let egglog read the encoding and a caller's own rules, once.

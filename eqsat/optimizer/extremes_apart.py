@@ -6,10 +6,11 @@ operands. So all operands are reduced at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 
+from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import Node
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
@@ -20,10 +21,11 @@ from eqsat.theory.forms import as_term
 class ExtremesApart:
     """Takes the reductions of extremes apart that the rules of a run take apart, each once."""
 
-    def __init__(self, additions: Additions, kinds: Mapping[str, str]) -> None:
-        self.additions, self.builder = additions, additions.builder
+    def __init__(self, additions: Additions, tables: Tables) -> None:
+        self.additions, self.builder, self.matches = additions, additions.builder, tables.matches
+        self.rules = tables.taken_apart
         #: By reduction, the extreme that it is taken apart into.
-        self.kinds = kinds
+        self.kinds = {op: rule.pattern.right.op for op, rule in self.rules.items()}
         self._done: set[tuple[int, Node, frozenset[int]]] = set()
 
     def add(self) -> None:
@@ -74,4 +76,5 @@ class ExtremesApart:
         if len(reductions) == len(members) and self.additions.value(kind, None, tuple(reductions)) != values[c]:
             whole = self.additions.add(kind, None, tuple(reductions))
             if whole is not None:
+                self.matches[self.rules[op].name] += 1
                 self.additions.link(c, whole)

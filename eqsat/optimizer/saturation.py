@@ -138,7 +138,7 @@ class _Run:
         self.derived = Derived(self.additions)
         self.reader = Reader(tables, is_late)
         self.reductions = ReductionRules(builder)
-        self.extremes = ExtremesApart(self.additions, tables.taken_apart)
+        self.extremes = ExtremesApart(self.additions, tables)
         # the matches of rules about reductions that are to be applied; those that merge, split and swap loops wait
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []

@@ -189,7 +189,7 @@ ROWS = [
             "strides": ["n", 1],
             "mask": [[0, 8], [1, "n"]],
         },
-        {"out": ["j + i*n", "1 <= j and j < n"]},
+        {"out": ["i*n + j", "1 <= j and j < n"]},
     ),
     (
         {"kind": "expand", "vars": {"i": [0, 7], "u": [0, 1]}, "expr": "(i*2 + u)//2", "unroll": ["u"]},
@@ -338,7 +338,7 @@ ROWS = [
         {
             "split": True,
             "out": ["REDUCE(CONTIGUOUS(REDUCE(RESHAPE(data, [32, 2]), axes=[1])), axes=[0])"],
-            "factors": [32, 2],
+            "factors": [2, 32],
         },
     ),
     (

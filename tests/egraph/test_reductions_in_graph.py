@@ -208,7 +208,7 @@ def test_what_cannot_merge_is_swapped_or_rewritten():
     triangle = Rule("triangle", "sum(sum(x, j, 0, i), i, 0, v)", "sum(sum(at(x, i, j), i, j + 1, v), j, 0, v)")
     a = buffer("A", "i32")
     n = var("n", 0, 9)
-    text = "sum(sum(A[s], s, 0, r), r, 0, n)"
+    text = "sum(sum(A[s]*r, s, 0, r), r, 0, n)"
     result = optimize(parse(text, {"A": a, "n": n}), rules=[*DEFAULT, triangle])
     assert "triangle" in result.rules
     assert result.cost < optimize(parse(text, {"A": a, "n": n})).cost

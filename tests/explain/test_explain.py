@@ -440,7 +440,8 @@ def test_random_reductions_are_derived(case):
 def test_large_subterms_have_names_and_long_terms_lines_of_their_own():
     flat = "((((a*14 + b)*3 + c)*3 + d)*5 + e)"
     ranges = {"a": (0, 13), "b": (0, 13), "c": (0, 2), "d": (0, 2), "e": (0, 4)}
-    found = sound(optimize([f"{flat}//126 + {flat}//3%3", f"{flat}//9%14 + {flat}%3*({flat}//7)"], rules=(), **ranges))
+    product = f"({flat}%3 + a)*({flat}//7)"
+    found = sound(optimize([f"{flat}//126 + {flat}//3%3", f"{flat}//9%14 + {product}"], rules=(), **ranges))
     lines = str(found).splitlines()
     (named,) = [line for line in lines if line.startswith("t0 stands for ")]
     record = found.record()

@@ -123,7 +123,6 @@ DOUBLED = Rule("bits-of-double", "own_bits(x*2)", "own_bits(x)")
 OF_8 = Rule("bits-of-8", "own_bits(x*8)", "own_bits(x)")
 SHIFTED = Rule("bits-shifted", "own_bits(x << s)", "own_bits(x)")
 ABSOLUTE = Rule("square-of-absolute", "max(x, -x)*max(x, -x)", "x*x")
-OPPOSITES = Rule("opposites", "tdiv(-x, y) + tdiv(x, y)", "0")
 APART = Rule("apart", "max(x - y, y - x)", "own_distance(x, y)")
 TO_EITHER = Rule("to-either", "x + y - (x & y)", "x | y")
 PERIOD = Rule("period", "own_hash(x + 11*y)", "own_hash(x)")
@@ -171,7 +170,6 @@ HIDDEN = [
     ("own_bits(tmod(g, i + 1)*8)", [OF_8]),
     ("own_bits(min(g, h)*8)", [OF_8]),
     ("max(g - h, h - g)*max(g - h, h - g)", [ABSOLUTE]),
-    ("tdiv(h - g, i + 1) + tdiv(g - h, i + 1) + k", [OPPOSITES]),
     ("g + h - ((g + h) & -(g + h))", [LOWEST]),
     ("prod(own_bits(2*r + 2), r, 0, k)", [DOUBLED]),
     ("max_over(own_bits(2*r + 2*k), r, 0, 9)", [DOUBLED]),
