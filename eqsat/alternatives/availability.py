@@ -171,8 +171,7 @@ def _of_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) ->
                 remainder = builder.classes.remainder_of(quotient)
                 r = builder.add_class(remainder)
                 builder.add_node(r, builder.node("mod", of, number(m)))
-                (low, high), (least, most) = builder.graph.bounds[r], builder.theory.bounds(remainder)
-                builder.graph.bounds[r] = max(low, least), min(high, most)
+                builder.classes.narrow_to(r, builder.theory.bounds(remainder))
                 least = _least_as_priced(builder, rest, builder.theory.plain_bounds(rest)[0])
                 for scale in (k, k - n if k > 0 else k + n):
                     low = least + min(0, scale * (m - 1))

@@ -224,19 +224,23 @@ class CanonicalGraph:
     def _narrow(self, c: int, node: Node) -> None:
         """Narrow the bounds of a class by those of a node: the normal form alone, a sum, often has wider ones."""
         bounds = self.graph.bounds
-        low, high = bounds[c]
         op, payload, inner = node
         operands = [bounds[a] for a in inner]
         if op == "sum":
             constant, coefficients = sum_payload(payload)
-            least, most = linear_bounds(constant, zip(operands, coefficients, strict=True))
+            known = linear_bounds(constant, zip(operands, coefficients, strict=True))
         elif op in REDUCTIONS:
             body, _, first, end = operands
-            least, most = reduction_bounds(op, body, trip_bounds(first, end)) or (low, high)
+            known = reduction_bounds(op, body, trip_bounds(first, end)) or bounds[c]
         else:
-            least, most = OPS[op].bounds(*operands)
+            known = OPS[op].bounds(*operands)
+        self.narrow_to(c, known)
+
+    def narrow_to(self, c: int, known: Bounds) -> None:
+        """Narrow the bounds of a class by what is known of its values, if they overlap."""
+        (low, high), (least, most) = self.graph.bounds[c], known
         if low < least <= high or low <= most < high:
-            bounds[c] = max(low, least), min(high, most)
+            self.graph.bounds[c] = max(low, least), min(high, most)
 
     def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
         dividend, divisor = map(self.form_of, node[2])

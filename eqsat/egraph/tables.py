@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -51,6 +51,11 @@ def _removed(folder: Path, files: dict[str, TextIO]) -> None:
     for file in files.values():
         file.close()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _by_place(able: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rulesets of the first stages of the ways to match, then those of the second, and so on, each once."""
+    return [[*dict.fromkeys(filter(None, names))] for names in zip_longest(*able)]
 
 
 class Tables:
@@ -346,8 +351,7 @@ class Tables:
         if self._joins is None:
             return self._has_changed(self._schedule(able))
         changed = False
-        for place in range(max(map(len, able), default=0)):
-            of_place = [*dict.fromkeys([names[place] for names in able if place < len(names)])]
+        for place, of_place in enumerate(_by_place(able)):
             in_time = self._joins.in_time(of_place, is_late)
             self.is_cut |= len(in_time) < len(of_place)
             changed |= self._has_changed(f"(run-schedule {self._step(place, in_time)})")
@@ -377,15 +381,13 @@ class Tables:
     def _schedule(self, able: tuple[tuple[str, ...], ...]) -> str:
         """The schedule of a round that runs these rulesets."""
         if able not in self._schedules:
-            steps = []
-            for place in range(max(map(len, able), default=0)):
-                steps.append(self._step(place, [names[place] for names in able if place < len(names)]))
+            steps = [self._step(place, of_place) for place, of_place in enumerate(_by_place(able))]
             self._schedules[able] = f"(run-schedule {' '.join(steps)})"
         return self._schedules[able]
 
     def _step(self, place: int, rulesets: Iterable[str]) -> str:
         """The part of a schedule that runs these rulesets, of the stages at this place of each rule."""
-        of_place = tuple(dict.fromkeys(rulesets))
+        of_place = tuple(rulesets)
         if (combined := self._combined.get(of_place)) is None:
             combined = self._combined[of_place] = f"step{len(self._combined)}"
             self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")

@@ -760,7 +760,7 @@ def _join_remainders(intervals: Iterable[Interval]) -> Iterator[Interval]:
             continue
         dividend, modulus, remainder = read(term.args[0]), term.args[1].vmin, max(low, term.vmin)
         remainder -= dividend.constant
-        dividend = dividend.shifted(-dividend.constant)
+        dividend = dividend.direction()
         other, first = known.get(dividend, (1, 0))
         common = gcd(other, modulus)
         if (remainder - first) % common:

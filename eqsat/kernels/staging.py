@@ -527,16 +527,19 @@ def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipel
     """
     require(kernel, Kernel, "a kernel")
     require(producer, Store, "a store")
-    kept = _kept(kernel, producer)
-    try:
-        alone = Pipeline((inlined(kernel, producer),))
-    except ValueError:
-        return kept
+    kept, alone = _kept(kernel, producer), _inlined_or_kept(kernel, producer)
     return alone if alone.cost(cost) <= kept.cost(cost) else kept
 
 
 def _kept(kernel: Kernel, producer: Store) -> Pipeline:
     return Pipeline((Kernel(f"{kernel.name}_{producer.array.name}", (producer,)), kernel))
+
+
+def _inlined_or_kept(kernel: Kernel, producer: Store) -> Pipeline:
+    try:
+        return Pipeline((inlined(kernel, producer),))
+    except ValueError:
+        return _kept(kernel, producer)
 
 
 def by_policy(kernel: Kernel, producer: Store, limit: int = 31, partial_level: int = 0) -> Pipeline:
@@ -566,9 +569,5 @@ def by_policy(kernel: Kernel, producer: Store, limit: int = 31, partial_level: i
     """
     decision = decide(Intermediate.of(kernel, producer, limit, partial_level))
     along = [load for load in _reduced_loads(kernel, producer.array) if indices_around(load)]
-    if decision is Decision.KEEP or (decision is Decision.PARTIAL and along):
-        return _kept(kernel, producer)
-    try:
-        return Pipeline((inlined(kernel, producer),))
-    except ValueError:
-        return _kept(kernel, producer)
+    is_kept = decision is Decision.KEEP or (decision is Decision.PARTIAL and along)
+    return _kept(kernel, producer) if is_kept else _inlined_or_kept(kernel, producer)

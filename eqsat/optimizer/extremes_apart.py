@@ -15,6 +15,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
 from eqsat.optimizer.exchange import Additions
+from eqsat.optimizer.reductions import members_within
 from eqsat.theory.forms import as_term
 
 
@@ -49,17 +50,11 @@ class ExtremesApart:
 
     def _extremes(self, body: int, kind: str) -> Iterator[list[int]]:
         """The operands of each extreme that a class is."""
-        for op, _, operands in [*self.builder.graph.classes[body]]:
+        graph, is_name = self.builder.graph, self.builder.classes.may_be_undefined
+        for op, _, operands in [*graph.classes[body]]:
             if op == kind:
-                yield sorted({member for c in operands for member in self._members(c, kind, {body})})
-
-    def _members(self, c: int, kind: str, above: set[int]) -> Iterator[int]:
-        inner = [over for op, _, over in self.builder.graph.classes[c] if op == kind and not above & {*over}]
-        if not inner or c in above or self.builder.classes.may_be_undefined(c):
-            yield c
-            return
-        for member in inner[0]:
-            yield from self._members(member, kind, above | {c})
+                inside = [members_within(graph, c, kind, lambda c: not is_name(c), (body,)) for c in operands]
+                yield sorted(set().union(*inside))
 
     def _take_apart(self, c: int, node: Node, members: list[int]) -> None:
         """Unite a reduction with the extreme of the reductions of its operands."""

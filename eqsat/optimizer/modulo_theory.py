@@ -320,8 +320,7 @@ class ModuloTheory(Optimisation):
         if through != terms and self._has_time():
             # the sum that the variable stood for shares nothing yet with other roots
             builder = self._insert(base, topological(through), through, found.values)
-            written = builder.root_terms(self._choose(builder))
-            found.terms = self._cheapest(through, [written[builder.add_class(value)] for value in found.values])
+            self._take_if_cheaper(found, builder, self._choose(builder), found.values)
 
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
         """The answer with a flat index as one variable; ``terms``, the answer so far, if there is none."""
@@ -389,8 +388,7 @@ class ModuloTheory(Optimisation):
             without_rules = self._saturate(builder) if divides else {}
             cost = cost_of(terms, self.model)
             choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)
-            written = builder.root_terms(choice)
-            found.terms = self._cheapest(terms, [written[builder.add_class(value)] for value in again])
+            self._take_if_cheaper(found, builder, choice, again)
             values, nodes = again, len(builder.graph)
 
     def _without_gates(self, found: _Found, base: LinearArithmetic) -> None:
@@ -411,8 +409,12 @@ class ModuloTheory(Optimisation):
             builder = self._insert(base, self.order, self.roots, plain)
             without_rules = self._saturate(builder)
             choice = self._extract(builder, cost_of(found.terms, self.model), without_rules)
-            written = builder.root_terms(choice)
-            found.terms = self._cheapest(found.terms, [written[builder.add_class(value)] for value in plain])
+            self._take_if_cheaper(found, builder, choice, plain)
+
+    def _take_if_cheaper(self, found: _Found, builder: Builder, choice: Choice, values: Iterable[Value]) -> None:
+        """Take the terms that a choice has for these values of the roots, if they cost less."""
+        written = builder.root_terms(choice)
+        found.terms = self._cheapest(found.terms, [written[builder.add_class(value)] for value in values])
 
     def _cost_as_is(self, values: Iterable[Value]) -> int:
         """What normal forms cost together as they are."""

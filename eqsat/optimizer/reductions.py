@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import product
 from operator import or_
 from types import MappingProxyType
@@ -36,7 +36,7 @@ from eqsat.egraph.patterns import (
     moved_letter,
     reductions_of,
 )
-from eqsat.extract.graph import EQUALITY, Payload, sum_of, sum_payload
+from eqsat.extract.graph import EQUALITY, EGraph, Payload, sum_of, sum_payload
 from eqsat.lang.expr import TRUE, Expr, any_var, const, make, refuse_capture, replaced
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
@@ -147,15 +147,6 @@ class ReductionRules:
         is_that = all(op in (kind, reduction) or (op == "sum" and len(over) == 1) for op, _, over in nodes)
         return has_members and is_that and not self.builder.classes.may_be_undefined(c)
 
-    def _members(self, c: int, kind: str, reduction: str, above: tuple[int, ...] = ()) -> Iterator[int]:
-        """The members of a container in a class, and of those in it: a node has two of them."""
-        nodes = self.builder.graph.classes[c] if self._is_combined(c, kind, reduction) else ()
-        inner = [members for op, _, members in nodes if op == kind and not {c, *above} & {*members}]
-        if not inner:
-            yield c
-        for member in inner[0] if inner else ():
-            yield from self._members(member, kind, reduction, (c, *above))
-
     def _taken_apart(
         self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], one: str, rest: str
     ) -> Iterator[int]:
@@ -169,8 +160,8 @@ class ReductionRules:
         first = match.letters[one]
         nodes = [*self.builder.graph.classes[match.letters[rest]]]
         if kind != "sum":
-            members_of_rest = tuple(self._members(match.letters[rest], kind, match.rule.pattern.left.op))
-            nodes = [(kind, None, members_of_rest)]
+            is_open = partial(self._is_combined, kind=kind, reduction=match.rule.pattern.left.op)
+            nodes = [(kind, None, tuple(members_within(self.builder.graph, match.letters[rest], kind, is_open)))]
         for op, payload, others in nodes:
             # a product may have one member twice
             if op != kind or any(self.builder.form_of(c).order() < self.builder.form_of(first).order() for c in others):
@@ -427,6 +418,21 @@ def _divided(form: LinearForm, divisor: int) -> LinearForm | None:
     if form.constant % divisor or any(k % divisor for k in form.terms.values()):
         return None
     return form.divided(divisor)
+
+
+def members_within(
+    graph: EGraph, c: int, kind: str, is_open: Callable[[int], bool], above: tuple[int, ...] = ()
+) -> Iterator[int]:
+    """The members of a container in a class, and of those in it that are ``open``: a node has two of them.
+
+    A class has itself as a member if another one is neutral, so those ``above`` are not looked into again.
+    """
+    nodes = graph.classes[c] if c not in above and is_open(c) else ()
+    inner = [members for op, _, members in nodes if op == kind and not {c, *above} & {*members}]
+    if not inner:
+        yield c
+    for member in inner[0] if inner else ():
+        yield from members_within(graph, member, kind, is_open, (c, *above))
 
 
 def _captures(match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:

@@ -229,7 +229,7 @@ class Facts(Arithmetic):
             divisor = literal_divisor(quotient)
             if divisor and abs(scale) == divisor:
                 dividend = self.inner(quotient.args[0])
-                plain, sign = dividend.shifted(-dividend.constant), -scale // divisor
+                plain, sign = dividend.direction(), -scale // divisor
                 is_new = any(self._is_solvable(a) and self._is_quotient_of(quotient, a) for a in plain.terms)
                 whole = plain.plus(atom_form(quotient), -divisor).times(sign)
                 if dividend.constant and is_new and plain.sign() > 0 and whole == direction:
