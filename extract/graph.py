@@ -9,10 +9,11 @@ more than once: in the body of a reduction once per step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 Payload = int | str | tuple[int, tuple[int, ...]] | None
 Node = tuple[str, Payload, tuple[int, ...]]
@@ -61,6 +62,45 @@ def added(choice: Mapping[int, Node], node: Node) -> tuple[int, dict[int, int]] 
         if (by := choice[b])[0] == "const":
             return 0, {a: cast(int, by[1])}
     return (cast(int, payload), {}) if op == "const" else None
+
+
+class Flat(NamedTuple):
+    """A chosen sum with each part that nothing else uses written into it.
+
+    ``terms`` has the coefficients of the classes that are left; those of ``alone`` have no use outside of the sum.
+    ``parts`` are the classes that are written out: that of the sum first.
+    """
+
+    constant: int
+    terms: dict[int, int]
+    alone: list[int]
+    parts: list[int]
+
+
+def flattened(choice: Mapping[int, Node], c: int, uses: Mapping[int, int], kept: Container[int] = ()) -> Flat:
+    """The sum chosen for a class, flat but for the parts that are ``kept``.
+
+    ``uses`` says how often each class is an operand of what is chosen, or a root.
+    """
+    constant, terms, parts = 0, {c: 1}, []
+    inside: Counter[int] = Counter()
+    pending = [c]
+    while pending:
+        own = added(choice, choice[a := pending.pop()])
+        if own is None or (a in kept and a != c):
+            continue
+        k = terms.pop(a)
+        parts.append(a)
+        constant += k * own[0]
+        for b, j in own[1].items():
+            if choice[b][0] == "const":
+                constant += k * j * cast(int, choice[b][1])
+            else:
+                terms[b] = terms.get(b, 0) + k * j
+        inside.update(choice[a][2])
+        pending += [b for b in own[1] if b in terms and inside[b] == uses[b]]
+    terms = {a: k for a, k in terms.items() if k}
+    return Flat(constant, terms, [a for a in terms if inside[a] == uses[a]], parts)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.partial_sums import LinearPrograms, hoisted_sums, programs_by, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import EGraph, Node, added, sum_of
+from eqsat.extract.graph import EGraph, Node, added, flattened, sum_of
 from eqsat.extract.select import (
     Choice,
     Priced,
@@ -255,28 +255,25 @@ def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choic
 def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choice: Choice) -> Choice | None:
     """The choice with each part that one sum alone uses written into that sum; ``None`` if that spares no operation."""
     roots = builder.graph.roots
-    uses = Counter([*roots, *[a for _, _, args in choice.values() for a in set(args)]])
-    # of each sum its terms, its constant, and what it costs together with the parts that are written into it
-    sums: dict[int, tuple[dict[int, int], int, int]] = {}
+    uses = Counter([*roots, *[a for _, _, args in choice.values() for a in args]])
+    users = Counter([*roots, *[a for _, _, args in choice.values() for a in set(args)]])
+    shared = {a for a, count in users.items() if count > 1}
     changed: dict[int, Node] = {}
     for c, node in choice.items():
-        if (own := added(choice, node)) is None:
+        if node[0] == "const" or added(choice, node) is None:
             continue
-        terms: dict[int, int] = {}
-        constant, cost = own[0], priced.price(c, node)
-        for a, k in own[1].items():
-            alone = uses[a] == 1 or choice[a][0] == "const"
-            part, offset, paid = sums[a] if alone and a in sums else ({a: 1}, 0, 0)
-            constant, cost = constant + k * offset, cost + paid
-            for b, j in part.items():
-                terms[b] = terms.get(b, 0) + k * j
-        terms = {a: k for a, k in terms.items() if k}
-        sums[c] = terms, constant, cost
-        if len(terms) > 1 and c not in terms:
-            whole = sum_of(terms.items(), constant)
-            products = sum([programs.prices[abs(k)] for k in terms.values()])
-            by_terms = products + (len(terms) - (not constant)) * programs.prices.addition
-            if min(by_terms, programs.price(whole) or by_terms) < cost:
-                changed[c] = whole
+        most = 0
+        flats = [flattened(choice, c, uses, shared)]
+        if not shared.isdisjoint(flats[0].terms):
+            flats.append(flattened(choice, c, uses))
+        for flat in flats:
+            if len(flat.terms) > 1:
+                whole = sum_of(flat.terms.items(), flat.constant)
+                products = sum([programs.prices[abs(k)] for k in flat.terms.values()])
+                by_terms = products + (len(flat.terms) - (not flat.constant)) * programs.prices.addition
+                cost = sum([priced.price(a, choice[a]) for a in flat.parts])
+                saved = cost - min(by_terms, programs.price(whole) or by_terms)
+                if saved > most:
+                    changed[c], most = whole, saved
     found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
     return needed(choice | found, roots) if found else None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import Node, sum_of
+from eqsat.extract.graph import Node, flattened, sum_of
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors
+
+#: What has a value for each of two cases.
+_WITH_BRANCHES = frozenset({"where", "min", "max"})
+#: What adds, or multiplies by a literal.
+_ADDING = frozenset({"sum", "add", "sub", "neg", "mul"})
 
 
 class SelectionNodes(KindNodes):
@@ -76,15 +81,19 @@ class SelectionNodes(KindNodes):
         """
         classes = list(reachable(choice, self.classes.graph.roots))
         self._step_from_one(classes, choice)
-        uses = _uses(classes, choice)
         for c in classes:
             form = self.classes.values[c]
-            if isinstance(form, LinearForm) and form.constant:
-                for atom in form.terms if len(form.terms) > 1 else ():
+            if isinstance(form, LinearForm) and form.constant and len(form.terms) > 1:
+                for atom in form.terms:
                     rest = form.direction().without(atom) if self._has_two_values(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))
-                self._absorb_constant(c, choice, uses)
+        if any(choice[c][0] in _WITH_BRANCHES for c in classes):
+            uses, products = _uses(classes, choice), {c for c in classes if choice[c][0] == "mul"}
+            # what is chosen may add a constant where the normal form has none
+            for c in classes:
+                if choice[c][0] in _ADDING:
+                    self._absorb_constant(c, choice, uses, products)
 
     def _step_from_one(self, classes: Sequence[int], choice: Choice) -> None:
         """Choose ``y + 7`` as ``(y + 3) + 4`` if ``y`` has a selection, which may take in the 3, and no other use."""
@@ -99,8 +108,7 @@ class SelectionNodes(KindNodes):
         for y, found in steps.items():
             if len(found) < 2 or uses[y] > len(found) or y in self.classes.graph.roots:
                 continue
-            _, terms = _added_up(y, choice, uses)
-            selects = any(choice[a][0] == "where" for a in terms)
+            selects = any(choice[a][0] == "where" for a in flattened(choice, y, uses).terms)
             if selects or any(map(self._has_two_values, self.classes.form_of(y).terms)):
                 (first, least), *others = sorted(found, key=lambda step: (step[1], step[0]))
                 for c, by in others:
@@ -108,23 +116,34 @@ class SelectionNodes(KindNodes):
                     if self.classes.add_node(c, node):
                         choice[c] = node
 
-    def _absorb_constant(self, c: int, choice: Choice, uses: Mapping[int, int]) -> None:
-        """Add to a class its chosen sum with the constant in the literals of a selection, if the sum has one."""
-        constant, terms = _added_up(c, choice, uses)
+    def _absorb_constant(self, c: int, choice: Choice, uses: Mapping[int, int], products: Container[int]) -> None:
+        """Add to a class its chosen sum with the constant in the literals of a selection, if the sum has one.
+
+        ``products`` are the multiples that are chosen: those of sums are not multiplied out but to move a constant.
+        """
+        flat = flattened(choice, c, uses)
+        constant, terms = flat.constant, flat.terms
         selections = [a for a in terms if choice[a][0] == "where"]
         if selections and constant:
-            self._enter_literals(c, selections, terms, constant)
-        for a, k in list(terms.items()) if selections else ():
-            if uses[a] <= 1 and (apart := self._constant_apart(a, choice)) is not None:
-                (b, j), own = apart
-                others = {**terms, b: terms.get(b, 0) + k * j}
+            undivided = flattened(choice, c, uses, products)
+            self._enter_literals(c, selections, undivided.terms, undivided.constant)
+        moved = {a: apart for a in flat.alone if (apart := self._constant_apart(a, choice)) is not None}
+        for some in [[a] for a in moved] + ([[*moved]] if len(moved) > 1 else []):
+            others, total = Counter(terms), constant
+            for a in some:
+                (b, j), own = moved[a]
+                others[b] += terms[a] * j
+                total += terms[a] * own
                 del others[a]
-                self._enter_literals(c, selections, others, constant + k * own)
+            self._enter_literals(c, [a for a in selections if a not in some], others, total)
+            if len(some) + bool(constant) > 1:
+                self.classes.add_node(c, sum_of(others.items(), total))
 
     def _enter_literals(self, c: int, selections: Iterable[int], terms: Mapping[int, int], constant: int) -> None:
         """Add the sum of ``terms`` and a constant to a class, with the constant in the literals of a selection."""
         for a in selections:
-            k = terms[a]
+            if not (k := terms.get(a, 0)):
+                continue
             whole = self.add_class(self.classes.form_of(a).times(k).shifted(constant))
             for op, _, args in list(self.classes.graph.classes[a]):
                 if op == "where" and not any(self.classes.form_of(x).terms for x in args[1:]):
@@ -133,33 +152,26 @@ class SelectionNodes(KindNodes):
             self.classes.add_node(c, sum_of([*[(b, j) for b, j in terms.items() if b != a], (whole, 1)], 0))
 
     def _constant_apart(self, c: int, choice: Choice) -> tuple[tuple[int, int], int] | None:
-        """``max(x*6 - 12, 0)`` is ``max(x, 2)`` times 6 and a constant: that extreme, its factor and the constant."""
+        """``max(x*6 - 12, 0)`` is ``max(x, 2)`` times 6 and a constant: that extreme, its factor and the constant.
+
+        So is ``where(p, x*6 - 12, 0)``.
+        """
         op, _, args = choice[c]
-        operands = [self.classes.form_of(a) for a in args] if op in ("min", "max") else []
+        ends = args[1:] if op == "where" else args
+        operands = [self.classes.form_of(a) for a in ends] if op in ("min", "max", "where") else []
         if sorted(bool(operand.terms) for operand in operands) != [False, True]:
             return None
-        [constant] = [operand.constant for operand in operands if operand.terms]
-        if not constant:
+        [operand] = [operand for operand in operands if operand.terms]
+        if not operand.constant:
             return None
-        value = self.classes.form_of(c).shifted(-constant)
+        value = self.classes.form_of(c).shifted(-operand.constant)
         factor = gcd(value.content(), value.constant)
-        return (self.add_class(value.divided(factor)), factor), constant
+        if op == "where" and operand.sign() < 0:
+            # `where(p, 1 - x, 0)` is less `where(p, x, 1)`
+            factor = -factor
+        return (self.add_class(value.divided(factor)), factor), operand.constant
 
 
 def _uses(classes: Iterable[int], choice: Choice) -> Counter[int]:
     """How often each class is an operand of what is chosen."""
     return Counter([a for c in classes for a in choice[c][2]])
-
-
-def _added_up(c: int, choice: Choice, uses: Mapping[int, int]) -> tuple[int, dict[int, int]]:
-    """The constant and the classes that ``choice`` adds for a class, through sums that nothing else uses."""
-    constant, terms, pending = 0, {c: 1}, [c]
-    while pending:
-        op, payload, args = choice[a := pending.pop()]
-        is_own = a == c or uses[a] == 1
-        if (op == "const" or (op in ("add", "sub") and is_own)) and (k := terms.pop(a, 0)):
-            constant += k * cast(int, payload) if op == "const" else 0
-            for b, j in zip(args, (k, k if op == "add" else -k), strict=False):
-                terms[b] = terms.get(b, 0) + j
-                pending.append(b)
-    return constant, terms

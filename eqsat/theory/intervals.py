@@ -6,7 +6,7 @@ the ways to read atoms as quotients are here too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import gcd
 
@@ -79,14 +79,14 @@ class Intervals(Arithmetic):
     def _selection_range(self, atom: Expr) -> Bounds:
         """Bounds of a selection, by those of the branches where they are taken."""
         condition, x, y = atom.args
-        branches = [(x, chain_members(condition, "and")), (y, map(opposite, chain_members(condition, "or")))]
+        branches = [(x, chain_members(condition, "and")), (y, [*map(opposite, chain_members(condition, "or"))])]
         ends = [self._bounds_where(self.inner(branch), holding) for branch, holding in branches]
         # a branch that is never taken has no values
         taken = [(low, high) for low, high in ends if low <= high] or [(atom.vmin, atom.vmax)]
         lows, highs = zip(*taken, strict=True)
         return min(lows), max(highs)
 
-    def _bounds_where(self, form: LinearForm, holding: Iterable[Expr]) -> Bounds:
+    def _bounds_where(self, form: LinearForm, holding: Sequence[Expr]) -> Bounds:
         """Bounds of a form where conditions hold, by each that compares terms of the form."""
         low, high = self._bounds_without_known_sums(form)
         for condition in holding:
@@ -97,7 +97,20 @@ class Intervals(Arithmetic):
                 least, most = self._independent_bounds(form.plus(gap, -scale))
                 low = max(low, least) if scale > 0 or condition.op == "eq" else low
                 high = min(high, most) if scale < 0 or condition.op == "eq" else high
+        if (joined := self._as_multiple_of_quotient(form)) is not None:
+            dividend, n, k = joined
+            least, most = [k * (end // n) for end in self._bounds_where(dividend, holding)][:: 1 if k > 0 else -1]
+            low, high = max(low, least), min(high, most)
         return low, high
+
+    def _as_multiple_of_quotient(self, form: LinearForm) -> tuple[LinearForm, int, int] | None:
+        """``x//3*k + y*k`` as dividend, divisor and factor of ``(x + y*3)//3*k``; ``None`` without such a quotient."""
+        for atom, k in form.terms.items() if len(form.terms) > 1 else ():
+            if atom.op == "floordiv" and atom.args[1].op == "const" and (n := atom.args[1].vmin) > 0:
+                rest = form.without(atom)
+                if not gcd(rest.content(), rest.constant) % k:
+                    return self.inner(atom.args[0]).plus(rest.divided(k), n), n, k
+        return None
 
     def plain_bounds(self, form: LinearForm) -> Bounds:
         if self.has_minima[0] and form.has_minimum() and self.has_time_for(form):

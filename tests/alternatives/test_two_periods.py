@@ -98,6 +98,18 @@ CLAMPED = [
     ("min(x + 3, 5)*6 + z//5*270", "min(x, 2)*6 + where(z < 5, 18, 288)"),
     # without literals beside it there is nothing to gain
     ("max(x - 2, 0)*6 + y*270", "max(0, x*6 - 12) + y*270"),
+    # a branch, as a clamp
+    ("where(y < z, x - 1, 0)*13 + z//5*270", "where(y < z, x, 1)*13 + where(z < 5, -13, 257)"),
+    ("z//5*270 - where(y < z, 1 - x, 0)", "where(y < z, x, 1) + where(z < 5, -1, 269)"),
+    # the constants of two branches together, in literals or not
+    (
+        "where(y < z, x - 1, 0)*13 + where(z < x, y - 1, 0)*11 + z//5*270",
+        "(where(y < z, x, 1) + where(z < x, y, 1))*11 + where(y < z, x, 1)*2 + where(z < 5, -24, 246)",
+    ),
+    (
+        "where(y < z, x - 1, 0)*13 + where(z < x, y - 1, 0)*11",
+        "(where(y < z, x, 1) + where(z < x, y, 1))*11 + where(y < z, x, 1)*2 - 24",
+    ),
     # nor without a constant that is added to what is clamped
     ("max(x, 2)*6 + z//5*270", "max(x, 2)*6 + where(z < 5, 0, 270)"),
 ]

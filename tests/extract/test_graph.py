@@ -1,9 +1,11 @@
 """E-graphs as plain data: classes that become one, and what nodes add."""
 
+from collections import Counter
+
 import pytest
 
 from eqsat.extract import EGraph
-from eqsat.extract.graph import added, united
+from eqsat.extract.graph import added, flattened, united
 
 
 def test_congruence_follows_unions():
@@ -56,3 +58,24 @@ ADDED = [
 @pytest.mark.parametrize(("node", "wanted"), ADDED)
 def test_what_a_node_adds(node, wanted):
     assert added({0: ("var", "x", ()), 1: ("var", "y", ()), 2: ("const", 5, ())}, node) == wanted
+
+
+def test_a_sum_is_flat_but_for_what_is_used_elsewhere():
+    # (x + 5)*8 - (x + 5) + y
+    choice = {
+        0: ("var", "x", ()),
+        1: ("var", "y", ()),
+        2: ("const", 5, ()),
+        3: ("const", 8, ()),
+        4: ("add", None, (0, 2)),
+        5: ("mul", None, (4, 3)),
+        6: ("sub", None, (5, 4)),
+        7: ("add", None, (6, 1)),
+    }
+    uses = Counter([7, *[a for _, _, args in choice.values() for a in args]])
+    assert flattened(choice, 7, uses) == (35, {0: 7, 1: 1}, [1, 0], [7, 6, 5, 4])
+    # what is kept stays
+    assert flattened(choice, 7, uses, {5}) == (0, {5: 1, 4: -1, 1: 1}, [1, 5], [7, 6])
+    # as does what another class uses too, and what only a part that stays would use
+    assert flattened(choice, 7, uses + Counter([4])) == (0, {4: 7, 1: 1}, [1], [7, 6, 5])
+    assert flattened(choice, 1, uses) == (0, {1: 1}, [], [])
