@@ -458,9 +458,9 @@ def improved(
 ) -> tuple[Choice, int]:
     """A choice from ``start`` on that no single change makes cheaper, and its cost, each class paid once.
 
-    The choice holds the classes that the roots need, operands first. If ``thorough``, two more changes are tried: all
-    users of a class give it up at once, or it is computed from one of them. When it is ``late``, the best choice so far
-    is returned.
+    The choice holds the classes that the roots need, operands first. If ``thorough``, three more changes are tried:
+    all users of a class give it up at once; it is computed from one of them; several classes use one that was not
+    needed. When it is ``late``, the best choice so far is returned.
     """
     search = _searched(priced, start, thorough, late)
     return {c: search.choice[c] for c in search.in_order()}, search.total
@@ -473,7 +473,7 @@ def _searched(
     for _ in range(MAX_ROUNDS):
         if not search.improve():
             break
-    while thorough and (search.abandon() or search.turn()):
+    while thorough and (search.abandon() or search.turn() or search.adopt()):
         search.improve()
     return search
 
@@ -677,6 +677,30 @@ class _Search:
                         if self._is_late():
                             return False
                         changed |= self._turned(c, user, min(turned))
+        return changed
+
+    def adopt(self) -> bool:
+        """Try to compute each class that is not needed and that several could use; return whether the total fell."""
+        users: dict[int, list[int]] = defaultdict(list)
+        for c in self.in_order()[::-1]:
+            if c not in self.wide:
+                for a in set().union(*self.operands_of(c)) - self.needed:
+                    if self.paid.get(a):
+                        users[a].append(c)
+        changed = False
+        for a, classes in users.items():
+            if len(classes) < 2 or a in self.needed:
+                continue
+            if self._is_late():
+                return False
+            total, undo = self.total, []
+            self.total += self._take([a])
+            for c in classes:
+                before = (c, self.choice[c], self.paid[c])
+                if self.uses[c] and self._take_cheapest(c):
+                    undo.append(before)
+            self.total -= self._release([a])
+            changed |= bool(undo) and self._kept(undo, total)
         return changed
 
     def _turned(self, c: int, user: int, price: int) -> bool:

@@ -200,6 +200,19 @@ def test_what_serves_one_class_alone_is_given_up_with_what_it_needs(alone, cost)
     assert improved(found, start, thorough=True)[1] == cost
 
 
+#: Classes 2 and 3 could use 1, which nothing needs; what they cost, and what a thorough search pays.
+ADOPTED = [(8, 8, 11), (5, 6, 11), (5, 5, 10), (8, 2, 10)]
+
+
+@pytest.mark.parametrize(("first", "second", "cost"), ADOPTED)
+def test_what_nothing_needs_is_computed_if_that_pays_for_several(first, second, cost):
+    found = priced({1: [(9, ())], 2: [(first, ()), (1, (1,))], 3: [(second, ()), (1, (1,))]}, [2, 3])
+    start = tree(found)
+    assert total_cost(found, start) == first + second
+    chosen, spent = improved(found, start, thorough=True)
+    assert spent == total_cost(found, chosen) == cost
+
+
 #: Class 2 is used by the sum 3, which could be computed without it, and 2 from 3; the price of 3 without 2.
 TURNED = [(3, "add", 4), (4, "add", 5), (5, "add", 6), (3, "mul", 6)]
 
