@@ -58,17 +58,22 @@ class Facts(Arithmetic):
     def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
         super().__init__(parent, work)
         if parent:
-            for fact in facts:
-                # its parent has normalised it
-                self._assume_normal(fact)
+            # its parent has normalised them, but one may say less of others than it does once these are known
+            parts = list({part: None for fact in facts for part in chain_members(fact, "and")})
+            parts.sort(key=lambda part: (*_first_read(part), part.key))
+            for part in parts:
+                if len(parts) > 1 and any(term.op == "floordiv" for term in topological([part])):
+                    self.assume(part)
+                else:
+                    self._assume_normal(part)
             self._propagate_all()
         else:
             self._read_all(list(facts))
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
         """Add conditions that are known to hold, in a fixed order, until none says more."""
+        facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
         if len(facts) > 1:
-            facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
             facts.sort(key=lambda fact: (*_first_read(self.condition(fact)), fact.key))
         for _ in range(LIMITS.readings):
             # in the next round a later fact may decide a part of an earlier one

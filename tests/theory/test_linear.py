@@ -613,6 +613,19 @@ def test_facts_are_read_again_until_none_says_more():
     assert LinearArithmetic([(x < 3) | (x > 7), x + y % 3 < 5]).range(x) == (0, 2)
 
 
+@pytest.mark.parametrize(("bound", "wanted"), [("x + y < 8", "n//2"), ("x + y < 9", "(x + n*6 + y - 2)//12")])
+def test_a_condition_is_read_knowing_its_other_members(bound, wanted):
+    known, text, as_wanted = [
+        read(text, SMALL)
+        for text in (f"2 <= x + y and (n*6 + x + y - 2)//6%2 < 1 and {bound}", "(n*6 + x + y - 2)//12", wanted)
+    ]
+    theory = LinearArithmetic()
+    inner = theory.assuming(theory.condition(known))
+    assert inner is not None
+    for knowing in (inner, LinearArithmetic([known])):
+        assert assert_same(knowing, text, [known]) is LinearArithmetic().simplify(as_wanted)
+
+
 @pytest.mark.parametrize(("facts", "possible"), CONTRADICTIONS, ids=str)
 def test_contradictory_facts_are_refused(facts, possible):
     with pytest.raises(ValueError, match=r"contradict"):
