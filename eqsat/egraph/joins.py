@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import perm
 
-from eqsat.egraph.matching import Stage
+from eqsat.egraph.compilation import Stage
 
 #: About the seconds that egglog takes for each match: more, and mostly there are fewer matches than told here.
 SECONDS_PER_MATCH = 5e-6

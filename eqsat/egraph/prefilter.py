@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol, cast
 
+from eqsat.egraph.compilation import by_representation, needed_by
 from eqsat.egraph.left_sides import is_one_term, is_unit
-from eqsat.egraph.matching import by_representation, needed_by
 from eqsat.egraph.patterns import (
     MEASURES,
     Conjunct,

@@ -2,7 +2,7 @@
 
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions:
 :mod:`eqsat.egraph.patterns` has their language. From that line come the egglog rules
-(:mod:`eqsat.egraph.matching`), the matcher of the greedy engine (:mod:`eqsat.optimizer.matcher`) and the proof
+(:mod:`eqsat.egraph.compilation`), the matcher of the greedy engine (:mod:`eqsat.optimizer.matcher`) and the proof
 (:mod:`eqsat.prove.proof`).
 
 Rules about reductions are what :mod:`eqsat.theory.reduce` rests on; they are proved for each small range

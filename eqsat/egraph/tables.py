@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
+from eqsat.egraph.compilation import Compiled, ReductionQuery, Stage, compiled, needed_by
 from eqsat.egraph.joins import Joins
-from eqsat.egraph.matching import Compiled, ReductionQuery, Stage, compiled, needed_by
 from eqsat.egraph.prefilter import Given, Prefilter, prefilters
 from eqsat.egraph.program import (
     CONSTRUCTORS,

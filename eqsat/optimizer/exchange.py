@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
-from eqsat.egraph.matching import Match
+from eqsat.egraph.compilation import Match
 from eqsat.egraph.program import (
     ALIGNED,
     ATOM,

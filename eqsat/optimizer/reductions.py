@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.matching import Match, ReductionQuery
+from eqsat.egraph.compilation import Match, ReductionQuery
 from eqsat.egraph.patterns import (
     FOUND_IN_BODIES,
     LITERALS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 
-from eqsat.egraph.matching import compiled
+from eqsat.egraph.compilation import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.rules import DEFAULT, REDUCE
 

@@ -25,7 +25,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.alternatives.multiples import of_products
 from eqsat.egraph.budget import Budget
-from eqsat.egraph.matching import Match
+from eqsat.egraph.compilation import Match
 from eqsat.egraph.program import CONTAINERS, EQUAL
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables

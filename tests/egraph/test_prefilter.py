@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from strategies import expressions
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.matching import needed_by
+from eqsat.egraph.compilation import needed_by
 from eqsat.egraph.prefilter import MOST_ROWS, Given, Prefilter
 from eqsat.egraph.program import ATOM
 from eqsat.egraph.tables import Tables

@@ -14,7 +14,7 @@ from reductions import loop_nests, reduction_terms
 
 from eqsat.alternatives.providers import without
 from eqsat.egraph.budget import Budget
-from eqsat.egraph.matching import compiled
+from eqsat.egraph.compilation import compiled
 from eqsat.egraph.rule import Rule
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from decided import is_decided
 
-from eqsat.egraph.matching import by_representation
+from eqsat.egraph.compilation import by_representation
 from eqsat.egraph.rule import Rule
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules

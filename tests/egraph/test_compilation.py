@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.matching import MOST_WAYS, by_representation, compiled
+from eqsat.egraph.compilation import MOST_WAYS, by_representation, compiled
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import buffer, var
