@@ -16,9 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial, reduce
+from functools import cache
 from itertools import chain, count, islice
-from typing import cast
 
 from eqsat.egraph.left_sides import Kept, LeftSide
 from eqsat.egraph.patterns import (
@@ -29,13 +28,11 @@ from eqsat.egraph.patterns import (
     Pattern,
     alternatives,
     as_sum,
-    ends_in,
     has_terms,
     is_literal_letter,
     is_number,
     is_sum,
     letter_of,
-    moved_letter,
     operands_of,
     reductions_of,
 )
@@ -43,10 +40,11 @@ from eqsat.egraph.program import CONTAINERS, INFINITE, LARGEST_FINITE, PLAIN, co
 from eqsat.egraph.queries import Cut, Query, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
-from eqsat.lang.expr import Expr, const, make, substitute, var
+from eqsat.egraph.variants import by_representation, matched_patterns
+from eqsat.lang.expr import Expr, const
 from eqsat.lang.ops import SUMS
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import buffers, chain_members, has_reductions, topological, variables
+from eqsat.lang.traversal import has_reductions, topological, variables
 
 #: A user's own rule with more ways to match is matched in those that are not the first at few choices. A sum may have a
 #: letter that stands elsewhere too in three ways, so there are 3**n ways for n such letters.
@@ -172,7 +170,7 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
     if by_representation(rule):
         return ()
     found: list[Compiled] = []
-    lefts = [LeftSide(one, pattern, thoroughly) for one, pattern in _matched(rule, thoroughly)]
+    lefts = [LeftSide(one, pattern, thoroughly) for one, pattern in matched_patterns(rule, thoroughly)]
     for left, matched in zip(lefts, _ways_to_match(lefts, thoroughly), strict=True):
         pattern = left.pattern
         needs = shapes_of(pattern)
@@ -201,73 +199,6 @@ def _ways_to_match(lefts: Sequence[LeftSide], thoroughly: bool) -> list[list[tup
     if not thoroughly or sum(1 for _ in counted) <= MOST_WAYS:
         return [[*left.top()] for left in lefts]
     return [left.few(MOST_WAYS // len(lefts)) for left in lefts]
-
-
-@cache
-def needed_by(rule: Rule) -> tuple[tuple[frozenset[Shape], Pattern], ...]:
-    """The shapes that each pattern of ``rule`` needs, which is quicker to tell than to compile it."""
-    return tuple([(shapes_of(pattern), pattern) for _, pattern in _matched(rule)])
-
-
-def _matched(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:
-    """What is matched for a rule: its left side in each direction, one about reductions also with literals.
-
-    ``thoroughly`` also with other signs.
-    """
-    for one in [rule, rule.reverse()] if rule.both_ways else [rule]:
-        if letter_of(one.pattern.left) is None:
-            patterns: Iterable[Pattern] = [one.pattern]
-            if one.pattern.binds_index:
-                patterns = _with_literals(one.pattern)
-            elif thoroughly:
-                patterns = _with_signs(one.pattern)
-            for pattern in patterns:
-                yield one, pattern
-
-
-def _with_signs(pattern: Pattern) -> Iterator[Pattern]:
-    """The pattern, and those in which a letter is negated where that leaves products with other signs.
-
-    ``x*x + x*y*2 + y*y`` of an ``x`` and ``-y`` is ``x*x - x*y*2 + y*y``.
-    """
-    yield pattern
-    known = {repr(_shape(pattern.left))}
-    measured = {str(v.value) for v in variables([pattern.right])} & MEASURES.keys()
-    asked = {str(v.value) for v in variables([pattern.when])} | measured
-    for letter in [v for v in variables([pattern.left]) if letter_of(v)] if pattern.beside is None else ():
-        name = str(letter.value)
-        left = None if any(name in measure.split("_") for measure in asked) else _negated(pattern.left, letter)
-        if left is None:
-            continue
-        # a sum is matched up to a factor
-        same = [left] if left.is_bool else [left, make("neg", left)]
-        if known.isdisjoint(shapes := [repr(_shape(term)) for term in same]):
-            known.update(shapes)
-            right, when = substitute([pattern.right, pattern.when], {letter: make("neg", letter)})
-            yield Pattern(left, right, when)
-
-
-def _negated(term: Expr, letter: Expr) -> Expr | None:
-    """A part of a pattern with a letter negated, which stands in sums and in their products alone; else nothing."""
-    if letter not in topological([term]):
-        return term
-    if is_sum(term):
-        constant, addends = as_sum(term)
-        total = constant
-        for coefficient, addend in addends:
-            factors = operands_of(addend, "mul")
-            others = [_negated(factor, letter) for factor in factors if factor is not letter]
-            if None in others:
-                return None
-            product = reduce(partial(make, "mul"), [*[letter] * factors.count(letter), *cast(list[Expr], others)])
-            if factors.count(letter) % 2:
-                coefficient = make("mul", coefficient, const(-1))
-            total = make("add", total, make("mul", product, coefficient))
-        return total
-    if letter in term.args:
-        return None
-    args = [_negated(arg, letter) for arg in term.args]
-    return None if None in args else make(term.op, *cast(list[Expr], args))
 
 
 def _all_stages(left: LeftSide, ways: Iterable[tuple[Query, Kept]]) -> Iterator[tuple[Stage, ...]]:
@@ -425,73 +356,6 @@ def _reduction_queries(left: LeftSide, ways: Iterable[tuple[Query, Kept]]) -> It
             Stage(_body(query.facts), head, declared, _taken(query, query.facts)),
             ReductionQuery(table, left.pattern, tuple(columns), left.ends, kept.op, left.thoroughly),
         )
-
-
-@cache
-def by_representation(rule: Rule) -> bool:
-    """Whether both sides of ``rule`` are one node of the encoding, as those of commutativity are.
-
-    >>> from eqsat.egraph.rule import Rule
-    >>> by_representation(Rule("associates", "(x + y) + z", "x + (y + z)"))
-    True
-    >>> by_representation(Rule("distributes", "(x + y) * z", "x*z + y*z"))
-    False
-    """
-    pattern = rule.pattern
-    if pattern.binds_index:
-        return False
-    return _shape(pattern.left) == _shape(pattern.right)
-
-
-def _shape(term: Expr) -> object:
-    """A pattern as the encoding holds it."""
-    if is_sum(term) or is_number(term):
-        constant, addends = as_sum(term)
-        numbers = [(c, _shape(a)) for c, a in addends]
-        if all(c.op == "const" for c, _ in numbers):
-            total: dict[str, int] = {}
-            for c, shape in numbers:
-                total[repr(shape)] = total.get(repr(shape), 0) + c.vmin
-            if len(total) == 1 and constant.op == "const" and not constant.vmin and set(total.values()) == {1}:
-                return numbers[0][1]
-            return "sum", constant, tuple(sorted(total.items()))
-        return "sum", _factors(constant), tuple(sorted((_factors(c), repr(shape)) for c, shape in numbers))
-    if term.op in CONTAINERS:
-        return term.op, tuple(sorted(repr(_shape(m)) for m in operands_of(term, term.op)))
-    return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
-
-
-def _factors(number: Expr) -> list[str]:
-    """What a number of a pattern is a product of, in one order."""
-    return sorted(map(repr, chain_members(number, "mul")))
-
-
-def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
-    """The pattern of a rule about reductions, and its copies in which a factor is a literal.
-
-    A multiple of a term is a term of a sum with that coefficient, not a product.
-    """
-    yield pattern
-    order = topological([pattern.left])
-    moved = {moved_letter(array) for array in buffers([pattern.right])}
-    ends = ends_in(pattern.left)
-    used = {str(v.value) for v in variables([pattern.left, pattern.right])}
-    unused = next((x for x in LITERALS if x not in used), None)
-    if unused is None:
-        return
-    for term in order:
-        for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
-            if all(is_number(other) for other in term.args if other is not letter):
-                # it is a multiple as it is
-                continue
-            name = letter_of(letter)
-            if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
-                literal = var(unused, letter.vmin, letter.vmax)
-                asked = [v for v in variables([pattern.right, pattern.when]) if str(v.value).split("_")[1:2] == [name]]
-                bounds = [v for v in asked if str(v.value).startswith(("vmin_", "vmax_"))]
-                if all(v in bounds or str(v.value).startswith("free_") for v in asked):
-                    images = dict.fromkeys([letter, *bounds], literal)
-                    yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], images))
 
 
 def _measured_letters(conjuncts: Sequence[Conjunct], *right: Expr) -> list[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import perm
-
-from eqsat.egraph.compilation import Stage
 
 #: About the seconds that egglog takes for each match: more, and mostly there are fewer matches than told here.
 SECONDS_PER_MATCH = 5e-6
@@ -20,10 +18,10 @@ class Joins:
         self._of_stage: dict[str, tuple[str, Counter[tuple[bool, str]]]] = {}
         self.clear()
 
-    def read(self, rulesets: Sequence[str], stages: Sequence[Stage]) -> None:
-        """Note the stages of one way to match, each of which goes on from the matches of the one before."""
-        for ruleset, stage, before in zip(rulesets, stages, ("", *rulesets), strict=False):
-            self._of_stage[ruleset] = before, Counter(stage.taken)
+    def read(self, rulesets: Sequence[str], taken: Sequence[Iterable[tuple[bool, str]]]) -> None:
+        """Note what each stage of a way to match takes; it goes on from the matches of the stage before."""
+        for ruleset, members, before in zip(rulesets, taken, ("", *rulesets), strict=False):
+            self._of_stage[ruleset] = before, Counter(members)
 
     def clear(self) -> None:
         """Forget the sums, the containers and the matches of one e-graph."""

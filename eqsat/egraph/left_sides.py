@@ -20,7 +20,9 @@ from eqsat.egraph.patterns import (
     as_sum,
     is_literal_letter,
     is_number,
+    is_one_term,
     is_sum,
+    is_unit,
     letter_of,
     operands_of,
     places_of_letters,
@@ -624,15 +626,6 @@ class LeftSide:
                 yield found[0], Kept(of=f"(Sum (multiset-of {term}) 0)")
 
 
-def is_one_term(term: Expr) -> bool:
-    """Whether a sum in a pattern is a multiple of one term: with an operator, or by a literal that a letter is."""
-    constant, addends = as_sum(term)
-    if len(addends) != 1 or constant.op != "const" or constant.vmin:
-        return False
-    coefficient, addend = addends[0]
-    return letter_of(addend) is None or is_literal_letter(coefficient)
-
-
 def _open_letter(term: Expr, query: Query) -> str | None:
     """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
     found = [t for t in topological([term]) if is_literal_letter(t) and str(t.value) not in query.sorts]
@@ -648,11 +641,6 @@ def _letters_in(left: Expr, sums: bool) -> Iterator[str]:
             yield from _letters_in(part, sums)
         elif is_sum(left) is sums:
             yield letter
-
-
-def is_unit(coefficient: Expr) -> bool:
-    """Whether a coefficient of a pattern is 1 or -1."""
-    return coefficient.op == "const" and abs(coefficient.vmin) == 1
 
 
 def _shared(left: Expr) -> dict[Expr, tuple[str, str]]:

@@ -475,6 +475,20 @@ def is_sum(term: Expr) -> bool:
     return term.op in SUMS or (term.op == "mul" and any(is_number(f) for f in operands_of(term, "mul")))
 
 
+def is_one_term(term: Expr) -> bool:
+    """Whether a sum in a pattern is a multiple of one term: with an operator, or by a literal that a letter is."""
+    constant, addends = as_sum(term)
+    if len(addends) != 1 or constant.op != "const" or constant.vmin:
+        return False
+    coefficient, addend = addends[0]
+    return letter_of(addend) is None or is_literal_letter(coefficient)
+
+
+def is_unit(coefficient: Expr) -> bool:
+    """Whether a coefficient of a pattern is 1 or -1."""
+    return coefficient.op == "const" and abs(coefficient.vmin) == 1
+
+
 def letter_of(term: Expr) -> str | None:
     """The letter of a term or condition that a part of a pattern is, if it is one."""
     if is_condition_letter(term):

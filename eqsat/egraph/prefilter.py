@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol, cast
 
-from eqsat.egraph.compilation import by_representation, needed_by
-from eqsat.egraph.left_sides import is_one_term, is_unit
 from eqsat.egraph.patterns import (
     MEASURES,
     Conjunct,
@@ -26,7 +24,9 @@ from eqsat.egraph.patterns import (
     has_terms,
     is_literal_letter,
     is_number,
+    is_one_term,
     is_sum,
+    is_unit,
     letter_of,
     operands_of,
 )
@@ -46,6 +46,7 @@ from eqsat.egraph.program import (
 )
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape
+from eqsat.egraph.variants import by_representation, needed_by
 from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.traversal import variables

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from eqsat.egraph.bindings import WarmProgram
-from eqsat.egraph.compilation import Compiled, ReductionQuery, Stage, compiled, needed_by
+from eqsat.egraph.compilation import Compiled, ReductionQuery, Stage, compiled
 from eqsat.egraph.joins import Joins
 from eqsat.egraph.prefilter import Given, Prefilter, prefilters
 from eqsat.egraph.program import (
@@ -37,6 +37,7 @@ from eqsat.egraph.program import (
 )
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
+from eqsat.egraph.variants import needed_by
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 1_000_000
@@ -273,7 +274,7 @@ class Tables:
                     )
                 names.append(rulesets[stage])
             if self._joins is not None:
-                self._joins.read(names, way.stages)
+                self._joins.read(names, [stage.taken for stage in way.stages])
             ways.append((way, tuple(names)))
         if self._program is None:
             self._program = WarmProgram("\n".join([program(), *lines]), MOST_SCRIPTS)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from strategies import expressions
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.compilation import needed_by
 from eqsat.egraph.prefilter import MOST_ROWS, Given, Prefilter
 from eqsat.egraph.program import ATOM
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH
+from eqsat.egraph.variants import needed_by
 
 
 @contextmanager

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from decided import is_decided
 
-from eqsat.egraph.compilation import by_representation
 from eqsat.egraph.rule import Rule
+from eqsat.egraph.variants import by_representation
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.rules import DEFAULT
