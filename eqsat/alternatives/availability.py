@@ -62,11 +62,12 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
-    intervals = list(as_intervals(builder, conditions, sorted(needed))) if conditions else []
+    moved = builder.conditions.moved
+    intervals = list(as_intervals(builder.classes, conditions, sorted(needed), moved)) if conditions else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
-    by_dividends = add_by_dividends(builder, forms)
+    by_dividends = add_by_dividends(builder.classes, forms)
     builder.grow()
-    found += [*intervals, *_in_time(builder, by_sums(builder, needed, compared))]
+    found += [*intervals, *_in_time(builder, by_sums(builder.classes, needed, compared))]
     for c, node in found:
         builder.add_node(c, node)
     has_more = _add_beside(builder, needed, forms)
@@ -87,11 +88,11 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         _of_shifted(builder, needed),
         _taken_in(builder, needed),
         _negated(builder, needed),
-        of_products(builder),
+        of_products(builder.classes),
     )
     for c, node in found:
         builder.add_node(c, node)
-    return CongruentRemainders(builder).add(needed) or bool(found)
+    return CongruentRemainders(builder.classes).add(needed) or bool(found)
 
 
 def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple[int, Node]]:
@@ -120,7 +121,7 @@ def _around(builder: Builder, needed: Mapping[int, Node], c: int) -> dict[int, N
 def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``k*(A % n) + r`` as ``(k*A + r) % (k*n)`` for ``r`` in ``[0, k)``."""
     for c, form in forms:
-        for dividend, n in wider_remainders(builder, form):
+        for dividend, n in wider_remainders(builder.classes, form):
             shift = shift_to_non_negative(builder.theory.plain_bounds(dividend)[0], n)
             yield c, builder.node("mod", dividend.shifted(shift), number(n))
 

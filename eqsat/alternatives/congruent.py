@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
-from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.lang.traversal import reached
@@ -19,8 +19,8 @@ from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, r
 class CongruentRemainders:
     """Adds the same remainders of other sums, for each remainder once."""
 
-    def __init__(self, builder: Builder) -> None:
-        self.builder = builder
+    def __init__(self, classes: CanonicalGraph) -> None:
+        self.classes = classes
         # classes with the divisors of their remainders that have been treated
         self._added: set[tuple[int, int]] = set()
         # classes with the operands of their remainders whose extremes have been turned
@@ -34,59 +34,58 @@ class CongruentRemainders:
 
         ``there`` are the classes that may be divided instead; by default, those that the roots are computed from.
         """
-        builder = self.builder
-        size = builder.classes.size
+        size = self.classes.size
         remainders: dict[int, list[tuple[int, LinearForm]]] = defaultdict(list)
         self._turn_extremes()
         for c, n, dividend in [*self._remainders(), *self._wider_remainders()]:
             remainders[n].append((c, dividend))
         if remainders:
             if there is None:
-                classes = builder.graph.classes
+                nodes = self.classes.graph.classes
                 # by the first e-node of each
-                there = reached(builder.graph.roots, lambda c: classes[c][0][2] if classes[c] else ())
+                there = reached(self.classes.graph.roots, lambda c: nodes[c][0][2] if nodes[c] else ())
             there = sorted(there)
             for n, dividends in remainders.items():
                 self._by_residues(n, dividends, there)
-        return builder.classes.size > size
+        return self.classes.size > size
 
     def _remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
         """Every new remainder: its class, its divisor and what is divided."""
-        for c, nodes in self.builder.graph.classes.items():
+        for c, nodes in self.classes.graph.classes.items():
             for op, _, args in nodes:
                 if op == "mod" and (c, args[1]) not in self._added:
                     self._added.add((c, args[1]))
-                    divisor = self.builder.form_of(args[1])
+                    divisor = self.classes.form_of(args[1])
                     if not divisor.terms and divisor.constant > 1:
-                        yield c, divisor.constant, self.builder.form_of(args[0])
+                        yield c, divisor.constant, self.classes.form_of(args[0])
 
     def _turn_extremes(self) -> None:
         """Add ``(A - k*m) % n`` to ``(A + k*m) % n`` for an extreme ``m`` where ``2*k`` is a multiple of ``n``.
 
         A maximum is a sum with a minimum subtracted, which is not seen in one to which the minimum is added.
         """
-        for c, nodes in list(self.builder.graph.classes.items()):
+        for c, nodes in list(self.classes.graph.classes.items()):
             for op, _, args in [*nodes]:
                 if op != "mod" or (c, *args) in self._turned:
                     continue
                 self._turned.add((c, *args))
-                dividend, divisor = (self.builder.form_of(a) for a in args)
+                dividend, divisor = (self.classes.form_of(a) for a in args)
                 n = divisor.constant
                 if divisor.terms or n == 0 or n % 2:
                     continue
                 for atom, k in dividend.terms.items():
                     if atom.op == "min" and k % (n // 2) == 0:
-                        turned = self.builder.add_class(dividend.plus(atom_form(atom), -2 * k))
+                        turned = self.classes.add_class(dividend.plus(atom_form(atom), -2 * k))
                         self._turned.add((c, turned, args[1]))
-                        self.builder.add_node(c, ("mod", None, (turned, args[1])))
+                        self.classes.add_node(c, ("mod", None, (turned, args[1])))
 
     def _wider_remainders(self) -> Iterator[tuple[int, int, LinearForm]]:
         """What :func:`wider_remainders` finds for the new classes: the class, the divisor, the dividend."""
-        values = self.builder.values
+        values = self.classes.values
         classes, self._read = range(self._read, len(values)), len(values)
         for c in classes:
             value = values[c]
-            for dividend, n in wider_remainders(self.builder, value) if isinstance(value, LinearForm) else ():
+            for dividend, n in wider_remainders(self.classes, value) if isinstance(value, LinearForm) else ():
                 yield c, n, dividend
 
     def _by_residues(self, n: int, dividends: list[tuple[int, LinearForm]], there: list[int]) -> None:
@@ -94,8 +93,8 @@ class CongruentRemainders:
 
         ``dividends`` are the remainders, each by its class and its dividend.
         """
-        builder = self.builder
-        values = builder.values
+        classes = self.classes
+        values = classes.values
         wanted: dict[LinearForm, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
         # a congruent sum has every atom of the residues, so also the first
         atoms = {next(iter(left.terms), None) for left in wanted}
@@ -107,22 +106,22 @@ class CongruentRemainders:
                     found.append(c)
         for c, dividend in dividends:
             others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
-            shifts = {other: (dividend.constant - builder.form_of(other).constant) % n for other in others}
-            divisor = builder.add_class(number(n))
+            shifts = {other: (dividend.constant - classes.form_of(other).constant) % n for other in others}
+            divisor = classes.add_class(number(n))
             for other in [other for other in others if not shifts[other]][:1]:
-                builder.add_node(c, ("mod", None, (other, divisor)))
+                classes.add_node(c, ("mod", None, (other, divisor)))
             for other in [other for other in others if shifts[other]][:1]:
-                shifted = builder.add_class(builder.form_of(other).shifted(shifts[other]), expand=False)
-                builder.add_node(shifted, ("sum", (shifts[other], (1,)), (other,)))
-                builder.add_node(c, ("mod", None, (shifted, divisor)))
+                shifted = classes.add_class(classes.form_of(other).shifted(shifts[other]), expand=False)
+                classes.add_node(shifted, ("sum", (shifts[other], (1,)), (other,)))
+                classes.add_node(c, ("mod", None, (shifted, divisor)))
 
 
-def wider_remainders(builder: Builder, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
+def wider_remainders(classes: CanonicalGraph, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
     for quotient, coefficient in form.terms.items() if len(form.terms) <= LIMITS.wide_sum else ():
         n = literal_divisor(quotient)
         k, left = divmod(-coefficient, n) if n else (0, 0)
         if k > 1 and not left:
-            low, high = builder.theory.bounds(form.plus(builder.classes.remainder_of(quotient), -k))
+            low, high = classes.theory.bounds(form.plus(classes.remainder_of(quotient), -k))
             if low >= 0 and high < k:
                 yield form.without(quotient), -coefficient

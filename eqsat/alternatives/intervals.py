@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.alternatives.builder import Builder
+from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
@@ -25,11 +25,17 @@ from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 
 @provides("intervals")
 def as_intervals(
-    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+    classes: CanonicalGraph,
+    conditions: Sequence[tuple[int, Expr]],
+    there: Iterable[int],
+    moved: Callable[[Expr], Iterable[Node]],
 ) -> Iterator[tuple[int, Node]]:
-    """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables."""
-    for names, compared in _compared(builder, conditions, there).items():
-        yield from _decided(builder, names, compared)
+    """Conditions as ``low <= F``, ``F < high``, both, or ``F == low``, for classes ``F`` affine in variables.
+
+    Comparisons with a literal are also ``moved``.
+    """
+    for names, compared in _compared(classes, conditions, there).items():
+        yield from _decided(classes, names, compared, moved)
 
 
 #: Conditions of the same variables, each with its class and the sums that it may be compared by.
@@ -37,12 +43,12 @@ _Compared = list[tuple[int, Expr, list[LinearForm]]]
 
 
 def _compared(
-    builder: Builder, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
+    classes: CanonicalGraph, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
 ) -> dict[tuple[Expr, ...], _Compared]:
     """The conditions that are compared, by their variables."""
     sums: dict[frozenset[Expr], dict[LinearForm, LinearForm]] = defaultdict(dict)
     for c in there:
-        value = builder.values[c]
+        value = classes.values[c]
         if isinstance(value, LinearForm) and value.terms and value.is_affine():
             of_direction = sums[frozenset(value.terms)]
             direction = value.direction()
@@ -66,7 +72,9 @@ def _compared(
     return found
 
 
-def _decided(builder: Builder, names: tuple[Expr, ...], compared: _Compared) -> Iterator[tuple[int, Node]]:
+def _decided(
+    classes: CanonicalGraph, names: tuple[Expr, ...], compared: _Compared, moved: Callable[[Expr], Iterable[Node]]
+) -> Iterator[tuple[int, Node]]:
     """The nodes of conditions as intervals, by the values of both at every point of their variables."""
     conditions = [condition for _, condition, _ in compared]
     used = list(dict.fromkeys(f for _, _, directions in compared for f in directions))
@@ -82,11 +90,11 @@ def _decided(builder: Builder, names: tuple[Expr, ...], compared: _Compared) -> 
         if holds.all() or not holds.any():
             continue
         for form in directions:
-            if (node := _as_interval(builder, form, of_sum[form], holds)) is not None:
+            if (node := _as_interval(classes, form, of_sum[form], holds)) is not None:
                 yield c, node
                 if node[0] in ("le", "lt") and not form.constant:
-                    sides = [to_expr(builder.form_of(a)) for a in node[2]]
-                    yield from ((c, moved) for moved in builder.conditions.moved(make(node[0], *sides)))
+                    sides = [to_expr(classes.form_of(a)) for a in node[2]]
+                    yield from ((c, other) for other in moved(make(node[0], *sides)))
 
 
 def worth_reading(condition: Expr) -> bool:
@@ -133,37 +141,37 @@ def _over(
     return found
 
 
-def _as_interval(builder: Builder, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
+def _as_interval(classes: CanonicalGraph, form: LinearForm, values: NDArray[Any], holds: NDArray[Any]) -> Node | None:
     """The node that compares ``form``, of which these are the values, and holds just there; ``None`` if none does."""
     inside = values[holds]
     low, high = int(inside.min()), int(inside.max())
     outside = values[~holds]
     if low == high and not (outside == low).any():
-        return builder.node("eq", form, number(low))
+        return classes.node("eq", form, number(low))
     step = int(np.gcd.reduce(inside - low))
     if step > 1 and not ((outside - low) % step == 0).any():
-        remainder = builder.theory.remainder(form, number(step))
-        return builder.node("eq", remainder, number(low % step))
+        remainder = classes.theory.remainder(form, number(step))
+        return classes.node("eq", remainder, number(low % step))
     above, below = outside > high, outside < low
     if not (above | below).all():
         least, most = int(outside.min()), int(outside.max())
         if least != most or (inside == least).any():
             return None
-        return builder.node("ne", form, number(least))
+        return classes.node("ne", form, number(least))
     parts: list[Node] = []
     if below.any():
-        parts.append(builder.node("le", number(low), form))
+        parts.append(classes.node("le", number(low), form))
     if above.any():
-        parts.append(builder.node("lt", form, number(high + 1)))
+        parts.append(classes.node("lt", form, number(high + 1)))
     if len(parts) == 1:
         return parts[0]
-    return "and", None, tuple([_class_of(builder, part) for part in parts])
+    return "and", None, tuple([_class_of(classes, part) for part in parts])
 
 
-def _class_of(builder: Builder, comparison: Node) -> int:
+def _class_of(classes: CanonicalGraph, comparison: Node) -> int:
     """The class of a comparison with a literal, with this e-node."""
     op, _, operands = comparison
-    terms = [to_expr(builder.form_of(a)) for a in operands]
-    c = builder.add_class(builder.theory.condition(make(op, *terms)))
-    builder.add_node(c, comparison)
+    terms = [to_expr(classes.form_of(a)) for a in operands]
+    c = classes.add_class(classes.theory.condition(make(op, *terms)))
+    classes.add_node(c, comparison)
     return c

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, permutations
 
-from eqsat.alternatives.builder import Builder
-from eqsat.alternatives.canonical import shift_to_non_negative
+from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_terms
@@ -15,9 +14,9 @@ from eqsat.lang.expr import Expr
 from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, residues
 
 
-def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
+def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
-    forms = [(c, form) for c, form in enumerate(builder.values) if isinstance(form, LinearForm)]
+    forms = [(c, form) for c, form in enumerate(classes.values) if isinstance(form, LinearForm)]
     alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
     products = {pair: c for c, form in alone for pair in form.terms.items() if pair[1] > 1}
     atoms = {atom: c for c, form in alone for atom, k in form.terms.items() if k == 1}
@@ -28,11 +27,11 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
     for atom, found in scales.items():
         for k, j in permutations(found, 2) if len(found) > 1 else ():
             if not k % j and is_power_of_two(k // j):
-                yield products[atom, k], ("mul", None, (products[atom, j], builder.add_class(number(k // j))))
+                yield products[atom, k], ("mul", None, (products[atom, j], classes.add_class(number(k // j))))
 
     def multiple(atom: Expr, k: int) -> tuple[int, int]:
         if (product := products.get((atom, abs(k)))) is None:
-            return atoms[atom] if atom in atoms else builder.add_class(atom_form(atom)), k
+            return atoms[atom] if atom in atoms else classes.add_class(atom_form(atom)), k
         return product, 1 if k > 0 else -1
 
     for c, form in forms if products else ():
@@ -40,34 +39,34 @@ def of_products(builder: Builder) -> Iterator[tuple[int, Node]]:
             yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
 
 
-def by_sums(builder: Builder, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
+def by_sums(classes: CanonicalGraph, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
     """Sums with a multiple of another, or of its quotient, in place of terms that both have.
 
     Of sums that are ``needed``, and of those ``others`` that conditions may be compared by. What takes a quotient or a
     remainder may be no shorter for it, and then be a multiple of another sum: ``70*x + 142*y - 419*((x + 2*y)//6)`` is
     ``70*S - 419*(S//6)`` for an ``S = x + 14*y``.
     """
-    if sum(map(builder.is_sum, needed)) < 2:
+    if sum(map(classes.is_sum, needed)) < 2:
         return
-    forms = [(c, value) for c, value in enumerate(builder.values) if isinstance(value, LinearForm)]
+    forms = [(c, value) for c, value in enumerate(classes.values) if isinstance(value, LinearForm)]
     atoms = {atom: c for c, form in forms if (atom := form.single()) is not None}
-    sums = _of_atoms(builder, atoms, [*needed, *others])
-    quotients = list(_quotients_of(builder, sums))
+    sums = _of_atoms(classes, atoms, [*needed, *others])
+    quotients = list(_quotients_of(classes, sums))
     yield from quotients
-    remainders = list(_remainders_of(builder, sums))
-    more = _of_atoms(builder, atoms, [*[c for c, _ in quotients], *remainders])
+    remainders = list(_remainders_of(classes, sums))
+    more = _of_atoms(classes, atoms, [*[c for c, _ in quotients], *remainders])
     digits = [*[c for c, node in quotients if node[0] == "floordiv"], *remainders]
-    parts = _Parts(builder, atoms, sums | more, digits)
+    parts = _Parts(classes, atoms, sums | more, digits)
     for c in sums:
         used = needed[c][2] if c in needed else ()
-        for node in list(builder.graph.classes[c]):
+        for node in list(classes.graph.classes[c]):
             if node[0] == "sum" and len(node[2]) > 2:
                 yield from ((c, sum_of(terms.items(), left)) for left, terms in parts.shorter(c, node, used))
 
 
-def _of_atoms(builder: Builder, atoms: Mapping[Expr, int], classes: Iterable[int]) -> dict[int, dict[int, int]]:
-    """The coefficients of the classes of ``atoms``, by class of a sum that has no others."""
-    found = {c: builder.form_of(c).terms for c in classes if builder.is_sum(c)}
+def _of_atoms(classes: CanonicalGraph, atoms: Mapping[Expr, int], some: Iterable[int]) -> dict[int, dict[int, int]]:
+    """The coefficients of the classes of ``atoms``, by class of those among ``some`` that are sums without others."""
+    found = {c: classes.form_of(c).terms for c in some if classes.is_sum(c)}
     return {c: {atoms[a]: k for a, k in terms.items()} for c, terms in found.items() if terms.keys() <= atoms.keys()}
 
 
@@ -78,17 +77,21 @@ class _Parts:
     """
 
     def __init__(
-        self, builder: Builder, atoms: Mapping[Expr, int], sums: Mapping[int, dict[int, int]], digits: Iterable[int]
+        self,
+        classes: CanonicalGraph,
+        atoms: Mapping[Expr, int],
+        sums: Mapping[int, dict[int, int]],
+        digits: Iterable[int],
     ) -> None:
-        self.builder, self._terms = builder, sums
-        self._affine = {c for c in sums if builder.form_of(c).is_affine()}
+        self.classes, self._terms = classes, sums
+        self._affine = {c for c in sums if classes.form_of(c).is_affine()}
         self._having: dict[int, list[int]] = defaultdict(list)
         for part, terms in sums.items():
             for a in terms:
                 self._having[a].append(part)
         self._digits_having: dict[int, list[int]] = defaultdict(list)
         for digit in [digit for digit in dict.fromkeys(digits) if digit in sums]:
-            for atom in builder.form_of(digit).terms:
+            for atom in classes.form_of(digit).terms:
                 if atom.op == "floordiv":
                     self._digits_having[atoms[atom]].append(digit)
 
@@ -132,22 +135,22 @@ class _Parts:
                     for a, k in of_part.items():
                         left[a] = left.get(a, 0) - scale * k
                     left[part] = left.get(part, 0) + scale
-                    rest = constant - scale * self.builder.form_of(part).constant
+                    rest = constant - scale * self.classes.form_of(part).constant
                     yield rest, {a: k for a, k in left.items() if k}
 
 
-def _remainders_of(builder: Builder, sums: Iterable[int]) -> Iterator[int]:
+def _remainders_of(classes: CanonicalGraph, sums: Iterable[int]) -> Iterator[int]:
     """The classes that are there of ``A % n`` for quotients ``A // n`` in sums."""
-    for atom in {a: None for c in sums for a in builder.form_of(c).terms if a.op == "floordiv"}:
-        remainder = builder.classes.remainder_of(atom)
-        if remainder in builder.classes:
-            yield builder.add_class(remainder)
+    for atom in {a: None for c in sums for a in classes.form_of(c).terms if a.op == "floordiv"}:
+        remainder = classes.remainder_of(atom)
+        if remainder in classes:
+            yield classes.add_class(remainder)
 
 
-def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
+def _quotients_of(classes: CanonicalGraph, sums: Iterable[int]) -> Iterator[tuple[int, Node]]:
     """``A//n + w`` as ``B//n`` for sums ``B`` that differ from ``A`` by ``n*w`` and a constant."""
-    theory = builder.theory
-    forms = {c: form for c in sums if len((form := builder.form_of(c)).terms) <= LIMITS.wide_sum}
+    theory = classes.theory
+    forms = {c: form for c in sums if len((form := classes.form_of(c)).terms) <= LIMITS.wide_sum}
     wanted: dict[int, dict[LinearForm, set[int]]] = defaultdict(lambda: defaultdict(set))
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if (n := literal_divisor(atom)) > 1:
@@ -168,16 +171,16 @@ def _quotients_of(builder: Builder, sums: Iterable[int]) -> Iterator[tuple[int, 
                 dividend = LinearForm(form.terms, constant)
                 quotient = theory.quotient_by(dividend, n)
                 if len(quotient.terms) > 1:
-                    below = builder.add_class(dividend)
+                    below = classes.add_class(dividend)
                     if below != c:
                         yield below, ("sum", (constant - form.constant, (1,)), (c,))
-                    yield builder.add_class(quotient), ("floordiv", None, (below, builder.add_class(number(n))))
-    yield from _of_finer_sums(builder, forms)
+                    yield classes.add_class(quotient), ("floordiv", None, (below, classes.add_class(number(n))))
+    yield from _of_finer_sums(classes, forms)
 
 
-def _of_finer_sums(builder: Builder, forms: Mapping[int, LinearForm]) -> Iterator[tuple[int, Node]]:
+def _of_finer_sums(classes: CanonicalGraph, forms: Mapping[int, LinearForm]) -> Iterator[tuple[int, Node]]:
     """``A//n + w`` as ``B//(k*n)`` for sums ``B`` that differ from ``k*A`` by ``k*n*w`` and what does not count."""
-    theory = builder.theory
+    theory = classes.theory
     tried: set[tuple[int, int]] = set()
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if theory.late_or_raise():
@@ -195,10 +198,10 @@ def _of_finer_sums(builder: Builder, forms: Mapping[int, LinearForm]) -> Iterato
             tried.add((c, k * n))
             quotient = theory.quotient_by(form, k * n)
             if len(quotient.terms) > 1 and atom in quotient.terms:
-                yield builder.add_class(quotient), ("floordiv", None, (c, builder.add_class(number(k * n))))
+                yield classes.add_class(quotient), ("floordiv", None, (c, classes.add_class(number(k * n))))
 
 
-def add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> dict[int, Node]:
+def add_by_dividends(classes: CanonicalGraph, forms: Iterable[tuple[int, LinearForm]]) -> dict[int, Node]:
     """Add sums as multiples of a dividend and of its quotient; those with nothing besides, and the quotients.
 
     ``7*x - 524*y - 1259*((x - 75*y)//180)`` needs one ``x + 105*y``: a normal form has the smallest coefficients below
@@ -208,41 +211,41 @@ def add_by_dividends(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) 
     """
     found: dict[int, Node] = {}
     for c, form in forms:
-        if builder.theory.late_or_raise():
+        if classes.theory.late_or_raise():
             break
         if not 2 < len(form.terms) <= LIMITS.wide_sum:
             continue
         for atom, coefficient in form.terms.items():
-            for dividend, n in _readings(builder, atom):
-                for whole, left, a in _dividends(builder, form, atom, coefficient, dividend, n):
-                    base, quotient = builder.add_class(whole), builder.theory.quotient_by(whole, n)
-                    divided = builder.add_class(quotient, expand=False)
-                    division: Node = ("floordiv", None, (base, builder.add_class(number(n))))
-                    multiples = builder.sum_node([(whole, a), (quotient, coefficient)], left)
-                    builder.add_node(divided, division)
-                    builder.add_node(c, multiples)
+            for dividend, n in _readings(classes, atom):
+                for whole, left, a in _dividends(classes, form, atom, coefficient, dividend, n):
+                    base, quotient = classes.add_class(whole), classes.theory.quotient_by(whole, n)
+                    divided = classes.add_class(quotient, expand=False)
+                    division: Node = ("floordiv", None, (base, classes.add_class(number(n))))
+                    multiples = classes.sum_node([(whole, a), (quotient, coefficient)], left)
+                    classes.add_node(divided, division)
+                    classes.add_node(c, multiples)
                     if not left.terms:
                         found |= {divided: division, c: multiples}
     return found
 
 
-def _readings(builder: Builder, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
+def _readings(classes: CanonicalGraph, atom: Expr) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of which an atom is the quotient, if it is one by a literal."""
     n = literal_divisor(atom)
     if not n:
         return
-    dividend = builder.theory.inner(atom.args[0])
+    dividend = classes.theory.inner(atom.args[0])
     yield dividend, n
     for inside, k in dividend.terms.items():
         # (x//b + r)//n is (x + b*r)//(b*n), and -(x//b) is (b - 1 - x)//b
         if abs(k) == 1 and (b := literal_divisor(inside)) > 1:
-            below = builder.theory.inner(inside.args[0])
+            below = classes.theory.inner(inside.args[0])
             rest = dividend.without(inside)
             yield rest.times(b).plus(below, k).shifted(b - 1 if k < 0 else 0), b * n
 
 
 def _dividends(
-    builder: Builder, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
+    classes: CanonicalGraph, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
 ) -> Iterator[tuple[LinearForm, LinearForm, int]]:
     """Dividends of a quotient in a sum, with what is left of that beside a multiple of them and of the quotient."""
     rest = form.without(atom)
@@ -261,6 +264,6 @@ def _dividends(
             continue
         total = dividend.plus(whole, n)
         shifts = {} if left.constant % step else {left.constant // step: None}
-        shifts[shift_to_non_negative(builder.theory.plain_bounds(total)[0], n) // n] = None
+        shifts[shift_to_non_negative(classes.theory.plain_bounds(total)[0], n) // n] = None
         for shift in shifts:
             yield total.shifted(n * shift), left.shifted(-step * shift), a

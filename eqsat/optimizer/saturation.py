@@ -76,7 +76,7 @@ def run_rules(
         with_two_values = "floordiv" in operators or any(low + 1 == high for low, high in builder.graph.bounds.values())
         if not tables.can_match(operators, with_two_values):
             if builder.theory.is_canonical:
-                CongruentRemainders(builder).add()
+                CongruentRemainders(builder.classes).add()
                 builder.grow()
             spent.skip(NO_MATCH if rules else NO_RULES)
             return Saturated("saturated", ())
@@ -130,7 +130,7 @@ class _Run:
         self.is_late = is_late
         self.classes, self.values = builder.graph.classes, builder.values
         is_canonical = builder.theory.is_canonical
-        self.congruent = CongruentRemainders(builder) if is_canonical else None
+        self.congruent = CongruentRemainders(builder.classes) if is_canonical else None
         # what bounds the sums that rules match, where no normal form does
         self.demand = None if is_canonical else Demand(builder.graph)
         self.insertion = Insertion(builder, tables, self.demand, is_late, has_own_rules)
@@ -238,7 +238,7 @@ class _Run:
                     self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
             if self.additions.has_multiples:
                 self.additions.has_multiples = False
-                for c, node in list(of_products(self.builder)):
+                for c, node in list(of_products(self.builder.classes)):
                     self.builder.add_node(c, node)
             for match in self.reader.matches(rows, home):
                 (self.reindexing if match.has_own_loops else self.matched).append(match)
