@@ -14,7 +14,7 @@ from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import Node
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
-from eqsat.optimizer.exchange import Additions
+from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.reductions import members_within
 from eqsat.theory.forms import as_term
 

@@ -33,9 +33,10 @@ from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.traversal import has_reductions
+from eqsat.optimizer.additions import Additions, Reader, Row
 from eqsat.optimizer.demand import Demand
-from eqsat.optimizer.exchange import Additions, Insertion, Reader, Row
 from eqsat.optimizer.extremes_apart import ExtremesApart
+from eqsat.optimizer.insertion import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped

@@ -23,7 +23,7 @@ from eqsat.lang.functions import sum_over, where
 from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import buffers, has_reductions, topological, variables
-from eqsat.optimizer.exchange import Additions
+from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.forms import to_expr
