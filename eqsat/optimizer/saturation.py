@@ -139,7 +139,7 @@ class _Run:
         self.derived = Derived(self.additions)
         self.reader = Reader(tables, is_late)
         self.reductions = ReductionRules(builder)
-        self.extremes = ExtremesApart(self.additions, tables)
+        self.extremes = ExtremesApart(builder, tables)
         # the matches of rules about reductions that are to be applied; those that merge, split and swap loops wait
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
@@ -203,7 +203,9 @@ class _Run:
     def insert(self, wait: bool = False) -> bool:
         """Give egglog what it does not have of the graph; whether rules have anything new to match."""
         self.builder.grow()
-        self.extremes.add()
+        with self.builder.adding("rules"):
+            for c, whole in self.extremes.extremes(self.additions.add, self.additions.value):
+                self.additions.link(c, whole)
         self.builder.grow()
         if self.congruent is not None:
             self.congruent.add()

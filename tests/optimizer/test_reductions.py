@@ -589,3 +589,9 @@ def test_each_value_of_a_prefix_sum_is_added_as_often_as_ranges_have_it(text, is
     found = optimize(parse(text, NAMES), engine=engine)
     assert found.check().equal
     assert not is_one_loop or found.cost * 2 < found.cost_before
+
+
+def test_extremes_that_code_takes_apart_count_as_matches_of_their_rule():
+    result = optimize("max_over(max(x*r, y + r), r, 0, 9)", x=(0, 9), y=(0, 9), theory=False)
+    assert str(result.expr).count("max_over") == 1
+    assert result.rules["max-distributes"] >= 1
