@@ -21,7 +21,8 @@ from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.interop.relations import Relation
-from eqsat.interop.structure import Tree, in_stages, normalized
+from eqsat.interop.structure import in_stages, normalized
+from eqsat.interop.structure.trees import Tree
 from eqsat.interop.views import View
 from eqsat.kernels.ranges import Axis, Nest, cheapest, consider_merge, split_at_modulo
 from eqsat.kernels.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, SplitLimits, decide, output_ratio, two_stages

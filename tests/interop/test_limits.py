@@ -10,7 +10,7 @@ from eqsat.interop import hlo, mlir
 from eqsat.interop.affine import AffineFunction
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.limits import INTEROP_LIMITS
-from eqsat.interop.structure import Tree
+from eqsat.interop.structure.trees import Tree
 
 LONG = "x" * (INTEROP_LIMITS.characters + 1)
 MANY = "\n" * (INTEROP_LIMITS.lines + 1)

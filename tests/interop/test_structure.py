@@ -8,7 +8,8 @@ import time
 import pytest
 
 from eqsat.interop.limits import INTEROP_LIMITS
-from eqsat.interop.structure import Tree, normalized
+from eqsat.interop.structure import normalized
+from eqsat.interop.structure.trees import Tree
 
 NORMAL = [
     # abstract indices get a width, leaves first
