@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Protocol, cast
@@ -47,23 +47,12 @@ from eqsat.egraph.program import (
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape
 from eqsat.egraph.variants import by_representation, needed_by
-from eqsat.lang.expr import Expr, const, make
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.expr import Expr
+from eqsat.lang.ops import apply_to_numbers
 from eqsat.lang.traversal import variables
 
 #: More rows than this have a match nearly always, and are not looked at.
 MOST_ROWS = 200
-
-#: What Python computes as the operator of that name does: no term is made for that.
-_OF_NUMBERS: dict[str, Callable[..., int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "min": min,
-    "max": max,
-}
 
 #: What letters stand for: a class, or the number that a literal is; ``None`` where that is not known.
 Bound = dict[str, int | None]
@@ -183,14 +172,9 @@ def _number(term: Expr, given: Given, bound: Bound) -> int | None:
     numbers = [_number(operand, given, bound) for operand in term.args]
     if None in numbers:
         return None
-    if term.op in DIVISIONS and not numbers[1]:
-        raise _NoNumberError
-    if (function := _OF_NUMBERS.get(term.op)) is not None:
-        return function(*numbers)
     try:
-        # an operator on literals has one value
-        return make(term.op, *[const(cast(int, number)) for number in numbers]).vmin
-    except ValueError:
+        return apply_to_numbers(term.op, cast(list[int], numbers))
+    except (ValueError, ArithmeticError):
         raise _NoNumberError from None
 
 

@@ -9,7 +9,7 @@ Everything that walks expressions (printer, evaluator, rule compiler, lowering) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 from operator import and_, or_, xor
@@ -315,6 +315,27 @@ REDUCTIONS: dict[str, Reduction] = {
 
 #: A product that could have more bits than this is refused: bounds are exact, so repeated squaring must end somewhere.
 MOST_BITS = 10_000
+
+
+def apply_to_numbers(op: str, numbers: Sequence[int]) -> int:
+    """What an operator makes of numbers: its bounds, where each operand has one value.
+
+    Raises
+    ------
+    ArithmeticError
+        If a divisor is zero, a shift goes too far, or the result has more bits than a literal may have.
+
+    >>> apply_to_numbers("mod", (-7, 4))
+    1
+    """
+    if op in DIVISIONS and not numbers[1]:
+        raise ZeroDivisionError(f"{numbers[0]} is divided by zero")
+    if op in SHIFTS and not 0 <= numbers[1] <= MAX_SHIFT:
+        raise OverflowError(f"{numbers[0]} is shifted by {numbers[1]}")
+    value, _ = OPS[op].bounds(*[(number, number) for number in numbers])
+    if bits(value) > MOST_BITS:
+        raise OverflowError("a number has more bits than a literal may have")
+    return value
 
 
 def linear_bounds(constant: int, terms: Iterable[tuple[Bounds, int]]) -> Bounds:

@@ -24,8 +24,7 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, const, instantiate
-from eqsat.lang.infinity import bits
-from eqsat.lang.ops import DIVISIONS, MAX_SHIFT, MOST_BITS, OPS, REDUCTIONS
+from eqsat.lang.ops import MAX_SHIFT, OPS, REDUCTIONS, apply_to_numbers
 from eqsat.lang.traversal import is_index, topological
 from eqsat.optimizer.canonical_terms import (
     CHAINED,
@@ -144,16 +143,6 @@ _ON_NUMBERS = frozenset(
 )
 
 
-def _number_of(op: str, numbers: Sequence[int]) -> int:
-    """What an operator makes of numbers: its bounds, where each operand has one value."""
-    if op in DIVISIONS and not numbers[1]:
-        raise ZeroDivisionError(f"{numbers[0]} is divided by zero")
-    value, _ = OPS[op].bounds(*[(number, number) for number in numbers])
-    if bits(value) > MOST_BITS:
-        raise OverflowError("a number has more bits than a literal may have")
-    return value
-
-
 #: The number that a part of a pattern is where its letters stand for what a matcher has bound.
 _Number = Callable[["Matcher", Binding], int]
 
@@ -176,7 +165,7 @@ def _computed(pattern: Expr) -> _Number | None:
     parts = [part for a in args if (part := _computed(a)) is not None]
     if op not in _ON_NUMBERS or len(parts) < len(args):
         return None
-    return lambda matcher, binding: _number_of(op, [part(matcher, binding) for part in parts])
+    return lambda matcher, binding: apply_to_numbers(op, [part(matcher, binding) for part in parts])
 
 
 @dataclass(frozen=True)
