@@ -132,15 +132,6 @@ class ModuloTheory(Optimisation):
             return result
         return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
 
-    def _chosen_inside(self, builder: Builder, wanted: Sequence[int]) -> list[Expr]:
-        """The terms chosen among the e-nodes that have no variables but those of their classes."""
-        priced = Priced.of(builder.classes.within_variables(), self.model)
-        choice = tree(priced)
-        if self.extract != "tree":
-            choice, _ = improved(priced, choice, thorough=True, late=builder.theory.work.is_late)
-        written = builder.root_terms(choice)
-        return [written[c] for c in wanted]
-
     def _find(self, found: _Found, limit: float) -> None:
         """Normalise, insert, saturate, extract, and improve the answer; ``found`` gains what each step finds."""
         base = self._normalise(found)
@@ -169,19 +160,6 @@ class ModuloTheory(Optimisation):
         base.work.until = self._ends()
         return base
 
-    def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
-        """Try exact extraction if that is asked for, a flat index, gates as facts and not, the answer as an input."""
-        if self.extract == "exact":
-            found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
-        if limit == inf:
-            self.spent.enter("flat index")
-            self._try_flat_index(found, base)
-            found.terms = self._under_gates(found)
-        self.spent.enter("again")
-        self._read_again(found, base, len(builder.graph))
-        if limit == inf:
-            self._without_gates(found, base)
-
     def _insert(
         self, base: LinearArithmetic, written: Sequence[Expr], roots: Sequence[Expr], values: Sequence[Value]
     ) -> Builder:
@@ -203,14 +181,6 @@ class ModuloTheory(Optimisation):
             builder.grow()
         return builder
 
-    def _add_asserted(self, builder: Builder, roots: Sequence[Expr], values: Sequence[Value]) -> None:
-        """Add the input's own nodes to roots that were asserted to equal terms with other normal forms."""
-        for root, gate, value in zip(roots, self.gates, values, strict=True):
-            # a gate makes terms equal for its own root alone
-            node = builder.input.written(root) if gate is None and builder.value_of(root) != value else None
-            if node is not None:
-                builder.add_node(builder.add_class(value), node)
-
     def _saturate(self, builder: Builder) -> Choice:
         """Let rules and theory add e-nodes until nothing changes or the budget ends; the best choice without these.
 
@@ -231,14 +201,6 @@ class ModuloTheory(Optimisation):
                 before, _ = improved(priced, start, late=builder.theory.work.is_late)
         return before
 
-    def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
-        return Chooser(builder, ProductPrices(model), self.extract == "tree")
-
-    def _choose(self, builder: Builder) -> Choice:
-        """The cheapest choice found over the graph, without what is added to use values again."""
-        with self.spent.during("extract"):
-            return self._chooser(builder, self.model).choose()[0]
-
     def _extract(self, builder: Builder, limit: float, without_rules: Choice) -> Choice:
         """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
         with self.spent.during("extract"):
@@ -250,6 +212,112 @@ class ModuloTheory(Optimisation):
                     raise
                 self.stop = "time"
                 return chooser.search.best[0]
+
+    def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
+        """Try exact extraction if that is asked for, a flat index, gates as facts and not, the answer as an input."""
+        if self.extract == "exact":
+            found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
+        if limit == inf:
+            self.spent.enter("flat index")
+            self._try_flat_index(found, base)
+            found.terms = self._under_gates(found)
+        self.spent.enter("again")
+        self._read_again(found, base, len(builder.graph))
+        if limit == inf:
+            self._without_gates(found, base)
+
+    def _values(self, base: LinearArithmetic) -> list[Value]:
+        """The normal form of each root under the facts that hold for it; don't care where those never hold."""
+        gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
+        ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
+        # what is asserted here holds under each gate too
+        found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
+        # gates that say the same are one
+        normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
+        known = [None if gate is None else normal[gate] for gate in self.gates]
+        under: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
+        for condition in dict.fromkeys(normal.values()):
+            theory = base.assuming_bounded(condition)
+            facts = self.facts if theory is base else (*self.facts, condition)
+            members = [root for root, of in zip(self.roots, known, strict=True) if of is condition]
+            values = self._normal_forms(theory, facts, members)
+            under[condition] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
+        return [next(under[condition]) for condition in known]
+
+    def _normal_forms(
+        self, theory: LinearArithmetic | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
+    ) -> list[Value]:
+        """The normal forms of roots under a theory of ``facts``, which asserts what conjectures can be proved.
+
+        ``order`` has the terms below the roots, operands first, if these are at hand.
+        """
+        nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
+        if theory is None:
+            return nothing
+        values: list[Value] = []
+        parts = long_partial_chains(order, ALTERNATIVES.wide_sum)
+        for _ in range(LIMITS.conjecture_rounds):
+            theory.traverse(order, parts)
+            before, values = values, [theory.value(root) for root in roots]
+            if values == before:
+                break
+            if theory.late_or_raise() and (before or len(self.order) > LIMITS.large):
+                break
+            # there is nothing to conjecture of sums of variables
+            terms = {value: as_term(value) for value in values if not is_affine(value)}
+            if not terms:
+                break
+            more = self._assume_remainders(theory, terms.values())
+            # what an array holds is not known, so evaluation proves nothing of it
+            if self.has_uninterpreted:
+                if more:
+                    continue
+                break
+            if self.divides_by_terms and not self.is_bounded:
+                # of most such terms points prove nothing, and it takes long to find out what they divide by
+                break
+            unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
+            with self.spent.during("conjecture"):
+                found = _conjectured(terms.values(), facts, theory.solved, unsafe, theory.work.is_over)
+            if found.impossible:
+                if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
+                    raise self._contradiction()
+                return nothing
+            if not found.conjectures:
+                theory.assert_bounds([(conjecture.before, conjecture.after) for conjecture in found.by_bounds])
+                self.conjectures += found.by_bounds
+                break
+            asserted = {conjecture.before: conjecture.after for conjecture in found.conjectures}
+            theory.assert_equal(asserted.items())
+            roots = [asserted.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
+            self.conjectures += found.conjectures
+        return values
+
+    def _assume_remainders(self, theory: LinearArithmetic, terms: Iterable[Expr]) -> bool:
+        """Let a theory know remainders in ``terms`` that are the same for all values; whether some were new to it."""
+        known, before = theory.equations(), len(self.conjectures)
+        for conjecture in constant_remainders(terms):
+            equation = read(conjecture.before).shifted(-conjecture.after.vmin)
+            if equation not in known:
+                theory.assume_zero(equation)
+                self.conjectures.append(conjecture)
+        return len(self.conjectures) > before
+
+    def _add_asserted(self, builder: Builder, roots: Sequence[Expr], values: Sequence[Value]) -> None:
+        """Add the input's own nodes to roots that were asserted to equal terms with other normal forms."""
+        for root, gate, value in zip(roots, self.gates, values, strict=True):
+            # a gate makes terms equal for its own root alone
+            node = builder.input.written(root) if gate is None and builder.value_of(root) != value else None
+            if node is not None:
+                builder.add_node(builder.add_class(value), node)
+
+    def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
+        return Chooser(builder, ProductPrices(model), self.extract == "tree")
+
+    def _choose(self, builder: Builder) -> Choice:
+        """The cheapest choice found over the graph, without what is added to use values again."""
+        with self.spent.during("extract"):
+            return self._chooser(builder, self.model).choose()[0]
 
     def _chosen(self, chooser: Chooser, limit: float, without_rules: Choice) -> Choice:
         """As :meth:`_extract`; raise :class:`OverdueError` if that takes long."""
@@ -452,6 +520,15 @@ class ModuloTheory(Optimisation):
             for theory, value, term in zip(contexts, values, terms, strict=True)
         ]
 
+    def _chosen_inside(self, builder: Builder, wanted: Sequence[int]) -> list[Expr]:
+        """The terms chosen among the e-nodes that have no variables but those of their classes."""
+        priced = Priced.of(builder.classes.within_variables(), self.model)
+        choice = tree(priced)
+        if self.extract != "tree":
+            choice, _ = improved(priced, choice, thorough=True, late=builder.theory.work.is_late)
+        written = builder.root_terms(choice)
+        return [written[c] for c in wanted]
+
     def _with_answers(self, result: Result, blended: Iterable[tuple[Expr, ...]]) -> Result:
         """The result with the answers of which none is worse than another in both cost and size."""
         size = SIZES[cast(str, self.pareto)]
@@ -478,83 +555,6 @@ class ModuloTheory(Optimisation):
             exprs = self._within_64_bits(self._defined([written[c] for c in wanted], contexts), self.roots)
             if not self._escaping(exprs):
                 yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
-
-    def _values(self, base: LinearArithmetic) -> list[Value]:
-        """The normal form of each root under the facts that hold for it; don't care where those never hold."""
-        gates = list(dict.fromkeys(gate for gate in self.gates if gate is not None))
-        ungated = [root for root, gate in zip(self.roots, self.gates, strict=True) if gate is None]
-        # what is asserted here holds under each gate too
-        found = self._normal_forms(base, self.facts, [*ungated, *gates], () if gates else self.order)
-        # gates that say the same are one
-        normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
-        known = [None if gate is None else normal[gate] for gate in self.gates]
-        under: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
-        for condition in dict.fromkeys(normal.values()):
-            theory = base.assuming_bounded(condition)
-            facts = self.facts if theory is base else (*self.facts, condition)
-            members = [root for root, of in zip(self.roots, known, strict=True) if of is condition]
-            values = self._normal_forms(theory, facts, members)
-            under[condition] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
-        return [next(under[condition]) for condition in known]
-
-    def _assume_remainders(self, theory: LinearArithmetic, terms: Iterable[Expr]) -> bool:
-        """Let a theory know remainders in ``terms`` that are the same for all values; whether some were new to it."""
-        known, before = theory.equations(), len(self.conjectures)
-        for conjecture in constant_remainders(terms):
-            equation = read(conjecture.before).shifted(-conjecture.after.vmin)
-            if equation not in known:
-                theory.assume_zero(equation)
-                self.conjectures.append(conjecture)
-        return len(self.conjectures) > before
-
-    def _normal_forms(
-        self, theory: LinearArithmetic | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()
-    ) -> list[Value]:
-        """The normal forms of roots under a theory of ``facts``, which asserts what conjectures can be proved.
-
-        ``order`` has the terms below the roots, operands first, if these are at hand.
-        """
-        nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
-        if theory is None:
-            return nothing
-        values: list[Value] = []
-        parts = long_partial_chains(order, ALTERNATIVES.wide_sum)
-        for _ in range(LIMITS.conjecture_rounds):
-            theory.traverse(order, parts)
-            before, values = values, [theory.value(root) for root in roots]
-            if values == before:
-                break
-            if theory.late_or_raise() and (before or len(self.order) > LIMITS.large):
-                break
-            # there is nothing to conjecture of sums of variables
-            terms = {value: as_term(value) for value in values if not is_affine(value)}
-            if not terms:
-                break
-            more = self._assume_remainders(theory, terms.values())
-            # what an array holds is not known, so evaluation proves nothing of it
-            if self.has_uninterpreted:
-                if more:
-                    continue
-                break
-            if self.divides_by_terms and not self.is_bounded:
-                # of most such terms points prove nothing, and it takes long to find out what they divide by
-                break
-            unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
-            with self.spent.during("conjecture"):
-                found = _conjectured(terms.values(), facts, theory.solved, unsafe, theory.work.is_over)
-            if found.impossible:
-                if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
-                    raise self._contradiction()
-                return nothing
-            if not found.conjectures:
-                theory.assert_bounds([(conjecture.before, conjecture.after) for conjecture in found.by_bounds])
-                self.conjectures += found.by_bounds
-                break
-            asserted = {conjecture.before: conjecture.after for conjecture in found.conjectures}
-            theory.assert_equal(asserted.items())
-            roots = [asserted.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
-            self.conjectures += found.conjectures
-        return values
 
 
 def _prices_as_written(
