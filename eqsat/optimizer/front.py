@@ -157,6 +157,7 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
     run.spent.started = began
     with collection_paused():
         _refuse_leaves(run)
+        # normalise, insert, saturate, extract
         result = run.run()
     return result if hidden is given else with_divisions(result, given, hidden, extract == "tree")
 

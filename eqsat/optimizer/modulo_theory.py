@@ -1,5 +1,7 @@
 """The default: rules and linear arithmetic work on one e-graph, and a cost model chooses from it.
 
+:meth:`ModuloTheory.run` has a statement for each step: normalise, insert, saturate, extract.
+
 The theory (:mod:`eqsat.theory.linear`) normalises the roots; :mod:`eqsat.alternatives.builder` makes the e-graph of
 their normal forms and of the input; :mod:`eqsat.optimizer.saturation` lets the rules match in egglog and the theory
 normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
@@ -90,16 +92,24 @@ class ModuloTheory(Optimisation):
         return self.engine == "egraph"
 
     def run(self, limit: float = inf) -> Result:
-        """The answer of the theory, for the engine ``"egraph"`` with the rules.
+        """Normalise, insert, saturate, extract: the answer of the theory, for the engine ``"egraph"`` with the rules.
 
         A run within another has a ``limit``: an answer that costs more is not improved further, and no flat index is
         looked for.
         """
         if not self.with_rules and limit == inf:
             self.spent.skip(WITHOUT_RULES)
+        # each step adds what it finds
         found = _Found([*self.roots], [None] * len(self.roots))
         try:
-            self._find(found, limit)
+            base = self._normalise(found)
+            if any(as_term(value).args for value in found.values):
+                builder = found.builder = self._insert(base, self.order, self.roots, found.values)
+                without_rules = self._saturate(builder)
+                found.terms = found.take(builder, self._extract(builder, limit, without_rules))
+                self._improve(found, base, builder, limit)
+            else:
+                self._take_leaves(found)
         except OverdueError:
             # the answer is what was found until then, or else the input
             self.stop = "time"
@@ -107,40 +117,8 @@ class ModuloTheory(Optimisation):
             # by its bounds a product has too many bits: those of what was found are looser than those of the input
             self.stop = "nodes"
             found = found if found.wanted else _Found(found.terms, found.contexts, found.base)
-        if found.base is not None:
-            # a late theory may not see that a divisor is never zero
-            found.base.work.until = found.base.work.end = inf
-        if found.values and not found.wanted and not found.is_free:
-            found.terms = self._cheapest(found.terms, [as_term(value) for value in found.values])
-        if found.builder is not None and not found.wanted:
-            try:
-                cheapest = found.take(found.builder, tree(Priced.of(found.builder.graph, self.model)))
-                found.terms = self._cheapest(found.terms, cheapest)
-            except TooWideError:
-                found.builder = None
-        builder = found.builder
-        if builder is None:
-            # the snapshot makes an e-graph of leaves when it is asked for
-            nodes, snapshot = (len({*found.terms}), Snapshot((), self.lazy)) if found.is_free else (0, None)
-            result = self._result(found.terms, nodes, found.contexts, snapshot)
-            return result if self.pareto is None else self._with_answers(result, [])
-        part = Part(builder.graph, (*enumerate(found.wanted),), found.choice, builder.input.narrowed())
-        snapshot = Snapshot((part,), self.lazy)
-        inside = partial(self._chosen_inside, builder, found.wanted)
-        result = self._result(found.terms, len(builder.graph), found.contexts, snapshot, inside)
-        if self.pareto is None:
-            return result
-        return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
-
-    def _find(self, found: _Found, limit: float) -> None:
-        """Normalise, insert, saturate, extract, and improve the answer; ``found`` gains what each step finds."""
-        base = self._normalise(found)
-        if not any(as_term(value).args for value in found.values):
-            return self._take_leaves(found)
-        builder = found.builder = self._insert(base, self.order, self.roots, found.values)
-        without_rules = self._saturate(builder)
-        found.terms = found.take(builder, self._extract(builder, limit, without_rules))
-        self._improve(found, base, builder, limit)
+        self._complete(found)
+        return self._answer(found)
 
     def _take_leaves(self, found: _Found) -> None:
         """Answer with normal forms that cost nothing, without an e-graph: no other term costs less."""
@@ -519,6 +497,36 @@ class ModuloTheory(Optimisation):
             value if theory is None or is_affine(value) else _plainly(theory.value(term), theory, base)
             for theory, value, term in zip(contexts, values, terms, strict=True)
         ]
+
+    def _complete(self, found: _Found) -> None:
+        """Take terms for the normal forms, and from the e-graph, if a run that was stopped has taken none."""
+        if found.base is not None:
+            # a late theory may not see that a divisor is never zero
+            found.base.work.until = found.base.work.end = inf
+        if found.values and not found.wanted and not found.is_free:
+            found.terms = self._cheapest(found.terms, [as_term(value) for value in found.values])
+        if found.builder is not None and not found.wanted:
+            try:
+                cheapest = found.take(found.builder, tree(Priced.of(found.builder.graph, self.model)))
+                found.terms = self._cheapest(found.terms, cheapest)
+            except TooWideError:
+                found.builder = None
+
+    def _answer(self, found: _Found) -> Result:
+        """The result of what was found, with its e-graph."""
+        builder = found.builder
+        if builder is None:
+            # the snapshot makes an e-graph of leaves when it is asked for
+            nodes, snapshot = (len({*found.terms}), Snapshot((), self.lazy)) if found.is_free else (0, None)
+            result = self._result(found.terms, nodes, found.contexts, snapshot)
+            return result if self.pareto is None else self._with_answers(result, [])
+        part = Part(builder.graph, (*enumerate(found.wanted),), found.choice, builder.input.narrowed())
+        snapshot = Snapshot((part,), self.lazy)
+        inside = partial(self._chosen_inside, builder, found.wanted)
+        result = self._result(found.terms, len(builder.graph), found.contexts, snapshot, inside)
+        if self.pareto is None:
+            return result
+        return self._with_answers(result, self._blended(result, builder, found.wanted, found.contexts))
 
     def _chosen_inside(self, builder: Builder, wanted: Sequence[int]) -> list[Expr]:
         """The terms chosen among the e-nodes that have no variables but those of their classes."""
