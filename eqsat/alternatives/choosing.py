@@ -14,7 +14,8 @@ from functools import partial
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.partial_sums import LinearPrograms, hoisted_sums, programs_by, share_junctions, share_sums
+from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
+from eqsat.alternatives.partial_sums import hoisted_sums, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import EGraph, Node, added, flattened, sum_of
 from eqsat.extract.select import (

@@ -14,7 +14,8 @@ from functools import cache
 from itertools import chain
 
 from eqsat.alternatives.choosing import BRACKETED, Improver
-from eqsat.alternatives.partial_sums import hoisted_sums, programs_by, share_junctions, share_sums
+from eqsat.alternatives.linear_programs import programs_by
+from eqsat.alternatives.partial_sums import hoisted_sums, share_junctions, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.trace import FROM_RESULT

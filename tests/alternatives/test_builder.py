@@ -17,7 +17,8 @@ from strategies import bool_expressions, expressions, grid
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.choosing import Chooser
-from eqsat.alternatives.partial_sums import LinearPrograms, share_sums
+from eqsat.alternatives.linear_programs import LinearPrograms
+from eqsat.alternatives.partial_sums import share_sums
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.tables import Tables
 from eqsat.extract import Choice, Latency, OpCount, Priced, dag, reachable, total_cost, tree

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eqsat.alternatives import partial_sums
-from eqsat.alternatives.partial_sums import Coefficients, LinearPrograms, hoisted_sums, programs_by
+from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms, programs_by
+from eqsat.alternatives.partial_sums import hoisted_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
 from eqsat.extract.graph import EGraph, Node
