@@ -1,7 +1,7 @@
 """What is cheap: frozen e-graphs as plain data, cost models, and extractors.
 
-``graph`` is the data, ``cost`` the models, ``select`` and ``exact`` the extractors. Nothing here knows
-expressions or egglog.
+``graph`` is the data, ``cost`` the models, ``select`` and ``exact`` the extractors; ``exchange`` has graphs as other
+programs read and write them. Nothing here knows expressions or egglog.
 """
 
 from eqsat.extract.cost import (

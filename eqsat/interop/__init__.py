@@ -1,5 +1,5 @@
-"""Index expressions as other systems have them: indexing maps, HLO, MLIR, views, SymPy, and steps in the compilers of
-PyTorch Inductor, tinygrad and Triton.
+"""Index expressions as other systems have them: indexing maps, tiles, views, the structure around indices, HLO, MLIR,
+SymPy, and steps in the compilers of PyTorch Inductor, tinygrad and Triton.
 
 Imports ``extract``, ``lang``, ``theory``, ``egraph``, ``rules``, ``prove``, ``optimizer`` and ``kernels``.
 """

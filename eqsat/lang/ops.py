@@ -1,4 +1,4 @@
-"""The operators of the language: one row each for sort, bounds, evaluation and notation.
+"""The operators of the language: one row each for sort, bounds, evaluation and notation; reductions, and arrays.
 
 Index terms are mathematical integers; ``//`` and ``%`` are floor division and floor modulo, ``tdiv`` and ``tmod`` are
 C's truncating ones. ``&``, ``|`` and ``^`` are Python's: two's complement with as many sign bits as it takes.
