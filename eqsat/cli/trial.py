@@ -82,7 +82,7 @@ def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
     return [(kernels[name], names.get(f"{name}_numpy")) for name in ([chosen] if chosen else kernels)]
 
 
-def random_arguments(kernel: Kernel, seed: int = 0) -> dict[str, Any]:
+def random_arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     """Inputs and parameters: normal numbers; integers that are indices of some axis, or just outside of it."""
     random = np.random.default_rng(seed)
     most = max([n for b in (*kernel.inputs, *kernel.outputs) for n in b.shape or ()])

@@ -28,7 +28,7 @@ from eqsat.theory.linear import LinearArithmetic
 
 
 def guarded_loads(
-    roots: Sequence[Expr], facts: Sequence[Expr] = (), row: Expr | None = None
+    roots: Sequence[Expr], facts: Sequence[Expr], row: Expr | None
 ) -> tuple[frozenset[Expr], frozenset[Expr]]:
     """The loads that are inside their array wherever they are evaluated, and the terms that must stay in a branch.
 

@@ -159,7 +159,7 @@ class Pattern:
 
 
 @cache
-def parsed(left: str, right: str, when: str, beside: str = "") -> Pattern:
+def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
     """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
 
     Raises

@@ -251,7 +251,7 @@ def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
     return all(x is y or theory.form(x - y) == ZERO for x, y in zip(one.terms, other.terms, strict=True))
 
 
-def related(instruction: Instruction, output: int = 0) -> list[Relation | None]:
+def related(instruction: Instruction, output: int) -> list[Relation | None]:
     """How each operand is read for one output, None if it is not; ``ValueError`` if the shapes do not fit."""
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shapes[output]
     if opcode in NULLARY:

@@ -622,7 +622,7 @@ def _load(array: Expr, *indices: Expr) -> Expr:
     return _new(("load", *args), "load", args, None, array.vmin, array.vmax, array.is_bool, key, element)
 
 
-def literal_float(value: float, element: str = "f64") -> Expr:
+def literal_float(value: float, element: str) -> Expr:
     """The floating-point literal ``value``, rounded to ``element`` (``"f32"`` or ``"f64"``).
 
     Raises ``ValueError`` if it is finite, and beyond what ``element`` holds.

@@ -80,7 +80,7 @@ def term_of_node(node: Node, operands: Sequence[Expr], leaves: Mapping[str, Expr
     return make(op, *operands)
 
 
-def node_of(term: Expr, operands: tuple[int, ...] = ()) -> Node:
+def node_of(term: Expr, operands: tuple[int, ...]) -> Node:
     """The e-node of a term over the classes of its operands."""
     return term.op, buffer_key(term) if term.op == "buffer" else cast(Payload, term.value), operands
 

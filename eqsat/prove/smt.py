@@ -272,14 +272,14 @@ def _refuse_other_meaning(op: Op) -> None:
             raise ValueError(f"operator {op.name!r} is {value} at {point}, and {meant} to z3: mend one of them")
 
 
-def to_bit_vectors(roots: Sequence[Expr], context: Any = None) -> dict[Expr, Any]:
+def to_bit_vectors(roots: Sequence[Expr], context: Any) -> dict[Expr, Any]:
     """Every term below ``roots`` as a z3 bit-vector, all of one width, that holds it by its bounds; conditions as such.
 
     Nothing overflows where the variables are in their ranges, which are not stated, and no divisor is zero.
 
     >>> from eqsat import var
     >>> x = var("x", -8, 7)
-    >>> to_bit_vectors([x & 3])[x & 3].size()
+    >>> to_bit_vectors([x & 3], None)[x & 3].size()
     6
     """
     import z3
