@@ -249,25 +249,34 @@ class Pools:
     def _steps(self, cost: int) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
         """Each operator with the rows of its operands, such that the whole costs ``cost``."""
         integers, conditions = self.pools
-        literal = [(int(integers.values[at, 0]), at) for at in integers.literals]
         for op in ("floordiv", "mod"):
-            for c, at in literal:
-                if c < 2:
-                    continue
-                for signed in (False, True):
-                    x = integers.of(cost - self.price(op, signed, c), signed)
-                    yield 0, op, (x, np.full(len(x), at))
+            yield from self._by_literals(op, cost, (False, True))
         for op in [*_INTEGERS, *sorted(self.operators & BITWISE)]:
             if op == "mul":
-                for c, at in literal:
-                    x = integers.of(cost - self.price(op, False, c))
-                    yield 0, op, (x, np.full(len(x), at))
+                yield from self._by_literals(op, cost, (None,))
             yield from self._pairs(0, op, integers, cost - self.price(op, False, False), op == "mul")
         for op in _COMPARISONS:
             yield from self._pairs(1, op, integers, cost - self.price(op, False, False))
         for op in ("and", "or"):
             yield from self._pairs(1, op, conditions, cost - self.price(op, False, False))
-        left = cost - self.price("where", False, False, False)
+        yield from self._selecting(cost - self.price("where", False, False, False))
+
+    def _by_literals(
+        self, op: str, cost: int, signs: Sequence[bool | None]
+    ) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+        """The operator with the rows of terms, of each of the signs, and of a literal."""
+        integers, _ = self.pools
+        for at in integers.literals:
+            c = int(integers.values[at, 0])
+            if c < 2 and op != "mul":
+                continue
+            for signed in signs:
+                x = integers.of(cost - self.price(op, bool(signed), c), signed)
+                yield 0, op, (x, np.full(len(x), at))
+
+    def _selecting(self, left: int) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+        """Selections with the rows of a condition and two terms that cost ``left`` together."""
+        integers, conditions = self.pools
         for p in range(1, left + 1):
             for a in range(left - p + 1):
                 x, y = integers.of(a), integers.of(left - p - a)

@@ -186,18 +186,8 @@ class _Evaluation:
         results: dict[Expr, Any] = {}
         for term in operands:
             of_body: _Undefined | None = None
-            if term.op == "var":
-                if term.value not in self.values:
-                    raise KeyError(f"no value for variable {term.value!r}")
-                result = self.values[term.value]
-                # NumPy makes floats of an empty list
-                if result.size and result.dtype.kind not in "biuO":
-                    raise TypeError(f"the values of variable {term.value!r} are of type {result.dtype}: give integers")
-            elif term.op == "float":
-                result = np.asarray(as_float(term, term).value)
-            elif not term.args:
-                refuse_array(term)
-                result = np.asarray(term.value)
+            if not term.args:
+                result = self.leaf(term)
             elif term.op == "load":
                 array, indices = array_of(term), [results[a] for a in term.args[1:]]
                 result = self.load(array, indices)
@@ -215,6 +205,21 @@ class _Evaluation:
                 if not users[arg]:
                     del results[arg]
         return [results[root] for root in roots]
+
+    def leaf(self, term: Expr) -> NDArray[Any]:
+        """The values of a variable or literal."""
+        if term.op == "float":
+            return np.asarray(as_float(term, term).value)
+        if term.op != "var":
+            refuse_array(term)
+            return np.asarray(term.value)
+        if term.value not in self.values:
+            raise KeyError(f"no value for variable {term.value!r}")
+        values = self.values[term.value]
+        # NumPy makes floats of an empty list
+        if values.size and values.dtype.kind not in "biuO":
+            raise TypeError(f"the values of variable {term.value!r} are of type {values.dtype}: give integers")
+        return values
 
     def note_undefined(self, term: Expr, results: Mapping[Expr, Any], of_body: _Undefined | None) -> None:
         """Note where ``term`` needs a quotient by zero, if anywhere."""

@@ -310,6 +310,10 @@ class _Parser:
             return True
         if kind != _WORD or token in ("and", "or"):
             raise self.fail(self.unexpected(token))
+        return self.word(token, following)
+
+    def word(self, token: str, following: str) -> bool:
+        """Take a name, a call or a truth value; return whether an operand is still wanted."""
         named = self.meaning(token)
         if named is None:
             # Python normalises names of keyword arguments, as which ranges are given

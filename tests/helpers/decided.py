@@ -33,6 +33,21 @@ def decides_most(decided: list[bool]) -> bool:
     return bool(decided) and sum(decided) >= MOST_INSTANCES * len(decided)
 
 
+def _term(name: str, source: random.Random, is_wide: bool, has_remainder: bool) -> tuple[Expr, dict[str, int]]:
+    """A multiple of a variable, perhaps with a remainder, for a letter; and what a guard may ask of it."""
+    if is_wide:
+        low, high = source.randint(-20, -9), source.randint(9, 20)
+    else:
+        low = source.choice((0, source.randint(-8, 8)))
+        high = low + source.choice((1, 2, source.randint(0, 12)))
+    modulus = source.choice((1, 2, 3, 4, 6))
+    rest = source.randrange(modulus) if has_remainder else 0
+    scaled = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
+    measures = {f"vmin_{name}": low * modulus + rest, f"vmax_{name}": high * modulus + rest}
+    measures |= {f"modulus_{name}": modulus, f"remainder_{name}": rest, f"factor_{name}": gcd(modulus, rest)}
+    return scaled + rest if rest else scaled, measures
+
+
 def rule_instances(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
     """Both sides of ``rule`` over variables with small ranges, for literals and ranges that its guard admits."""
     pattern = rule.pattern
@@ -50,18 +65,8 @@ def rule_instances(rule: Rule) -> Iterator[tuple[Expr, Expr]]:
                 image[name] = where(var(name, 0, 5).eq(2), 0, 1)
             elif "_" not in name:
                 # every other attempt has wide ranges, in which bounds decide little
-                if attempt % 2:
-                    low, high = source.randint(-20, -9), source.randint(9, 20)
-                else:
-                    low = source.choice((0, source.randint(-8, 8)))
-                    high = low + source.choice((1, 2, source.randint(0, 12)))
-                modulus = source.choice((1, 2, 3, 4, 6))
-                rest = source.randrange(modulus) if f"remainder_{name}" in letters else 0
-                scaled = var(name, low, high) * modulus if modulus > 1 else var(name, low, high)
-                image[name] = scaled + rest if rest else scaled
-                measures |= {f"vmin_{name}": low * modulus + rest, f"vmax_{name}": high * modulus + rest}
-                measures |= {f"modulus_{name}": modulus, f"remainder_{name}": rest}
-                measures[f"factor_{name}"] = gcd(modulus, rest)
+                image[name], measured = _term(name, source, bool(attempt % 2), f"remainder_{name}" in letters)
+                measures |= measured
         for name in letters:
             if name in measures:
                 image[name] = const(measures[name])

@@ -251,15 +251,7 @@ class Terms:
             number = int(found[1])
             return const(number) if fits(const(number), type_) and not is_condition(type_) else None
         if found := _BINARY.fullmatch(text):
-            x, y = (self.of(v, found["type"]) for v in values[1:])
-            if is_condition(found["type"]):
-                return make(_ON_CONDITIONS[found[1]], x, y) if found[1] in _ON_CONDITIONS else None
-            term = _binary(found[1], x, y)
-            low, high = limits(type_)
-            if "nsw" in (found["promised"] or "") and term.vmin <= high and low <= term.vmax:
-                # what wraps in spite of the promise may have any value
-                return term
-            return self._exact(term, (x, y), type_)
+            return self._of_two(found, values, type_)
         if found := COMPARISON.fullmatch(text):
             return _compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
         if found := _SELECT.fullmatch(text):
@@ -272,15 +264,31 @@ class Terms:
             place = axis(0, int(found[1]) - first)
             return place + first if first else place
         if found := SPREAD.fullmatch(text):
-            term = self.of(values[1], found[3])
-            if found[1] != "expand_dims":
-                return term
-            is_moved = all(axis_of(v) is not None or not is_tensor(self.type_of_variable(v)) for v in variables([term]))
-            return expanded(term, int(found[2])) if is_moved else None
+            return self._spread(found, values)
         if found := APPLY.fullmatch(text):
             terms = self.function(found[2], found[3], found[4], values)
             return reduce(maximum if found[1] == "max" else minimum, terms)
         return self._of_digits(value)
+
+    def _of_two(self, found: re.Match[str], values: Sequence[Value], type_: str) -> Expr | None:
+        """The term of an operation on two values."""
+        x, y = (self.of(v, found["type"]) for v in values[1:])
+        if is_condition(found["type"]):
+            return make(_ON_CONDITIONS[found[1]], x, y) if found[1] in _ON_CONDITIONS else None
+        term = _binary(found[1], x, y)
+        low, high = limits(type_)
+        if "nsw" in (found["promised"] or "") and term.vmin <= high and low <= term.vmax:
+            # what wraps in spite of the promise may have any value
+            return term
+        return self._exact(term, (x, y), type_)
+
+    def _spread(self, found: re.Match[str], values: Sequence[Value]) -> Expr | None:
+        """The term of a value, or tensor, that is spread along axes."""
+        term = self.of(values[1], found[3])
+        if found[1] != "expand_dims":
+            return term
+        is_moved = all(axis_of(v) is not None or not is_tensor(self.type_of_variable(v)) for v in variables([term]))
+        return expanded(term, int(found[2])) if is_moved else None
 
     def _of_digits(self, value: Value) -> Expr | None:
         """The index that digits make, or a digit of an index; the first digit may exceed its size."""
