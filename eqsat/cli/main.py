@@ -11,17 +11,16 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
-from functools import partial, reduce
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
-from click.core import ParameterSource
 
 from eqsat.cli.cases import numbered_lines, one_line, read_corpus, reason
 from eqsat.cli.corpus import Comparison, program, record, rows_kept, run, run_on_cluster
@@ -40,12 +39,28 @@ from eqsat.cli.files import (
     standard_input,
     write_whole,
 )
+from eqsat.cli.options import (
+    COST,
+    COUNT,
+    FILE,
+    FILE_OR_DASH,
+    NO_THEORY,
+    OUTPUT,
+    RULES,
+    SECONDS,
+    TIME,
+    WITHOUT,
+    extractors,
+    refuse_idle_seconds,
+    settings_of,
+    with_settings,
+)
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
-from eqsat.cli.settings import Row, Settings
+from eqsat.cli.settings import Row
 from eqsat.codegen.expressions import to_c
 from eqsat.egraph.budget import Budget
-from eqsat.extract.cost import COST_MODELS, LoopAware
+from eqsat.extract.cost import LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
@@ -53,10 +68,8 @@ from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, to_program, to_text
 from eqsat.lang.traversal import extent
-from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, UNKNOWN_DIVISORS
 from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
-from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import SHORT
 from eqsat.prove.proof import RULE_SECONDS
 from eqsat.prove.verify import refuse_wrong
@@ -68,130 +81,10 @@ if TYPE_CHECKING:
     from eqsat.prove.verify import Check
 
 
-_FILE, _FILE_OR_DASH = click.Path(path_type=Path), click.Path(path_type=Path, allow_dash=True)
-_COUNT = click.IntRange(min=1)
-
-
-def _unless_dash(context: click.Context, option: click.Parameter, output: Path | None) -> Path | None:
-    return None if str(output) == "-" else output
-
-
-#: The type of options that name a file to write: none and - are standard output.
-_OUTPUT: dict[str, Any] = {"type": _FILE_OR_DASH, "callback": _unless_dash}
-
-
-def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:
-    if extract == "exact" and find_spec("highspy") is None:
-        raise click.UsageError("--extract exact needs HiGHS: pip install 'eqsat[exact]'")
-    return extract
-
-
-def _extractors(context: click.Context, option: click.Parameter, given: str) -> list[str]:
-    allowed = click.Choice(EXTRACTORS)
-    return [_exact_allowed(context, option, allowed.convert(name, option, context)) for name in given.split(",")]
-
-
-def _known_cost(context: click.Context, option: click.Parameter, cost: str) -> str:
-    model_of(cost)
-    return cost
-
-
-_COST = click.option(
-    "--cost",
-    metavar="MODEL",
-    default="latency",
-    callback=_known_cost,
-    help=f"The cost model: {', '.join(COST_MODELS)}, a file FILE.json that eqsat calibrate has written, or a model "
-    "of your own, FILE.py:NAME.",
-)
-_EXTRACT = click.option(
-    "--extract",
-    type=click.Choice(EXTRACTORS),
-    default="dag",
-    callback=_exact_allowed,
-    help="How the cheapest terms are chosen: tree counts every use of a subterm, dag counts it once, exact proves the "
-    "choice the best of the e-graph (extra: exact).",
-)
-_ENGINE = click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    default="egraph",
-    help="How equal terms are found: egraph by the theory (linear arithmetic) and all rules at once, theory without "
-    "rules, greedy by the rules one after the other.",
-)
-_NO_THEORY = click.option("--no-theory", is_flag=True, help="Leave out the theory: the rules alone.")
-
-_BRANCHES = click.option(
-    "--branches",
-    type=click.Choice(BRANCHES),
-    default="eager",
-    help="Where branches of selections and masked roots are evaluated. eager: everywhere, so the answer divides by "
-    "zero at no point where the input does not. lazy: only where they are chosen.",
-)
-_RULES = click.option(
-    "--rules",
-    "rule_files",
-    multiple=True,
-    metavar="FILE.py",
-    help="A Python file with rules beside the shipped ones: eqsat.Rule objects, or lists of them, with global names.",
-)
-_WITHOUT = click.option(
-    "--without",
-    multiple=True,
-    metavar="NAME",
-    help="Leave out the rules of this name or family; * in a name matches any characters.",
-)
-_UNKNOWN_DIVISORS = click.option(
-    "--unknown-divisors",
-    type=click.Choice(UNKNOWN_DIVISORS),
-    default="refuse",
-    help="What becomes of a division whose divisor may be zero. refuse: an error. keep: it stays, and only its "
-    "operands are simplified. assume: the divisor is taken not to be zero.",
-)
-
-
-def _a_time(context: click.Context, option: click.Parameter, seconds: float) -> float:
-    # click's range accepts nan
-    if not seconds > 0:
-        raise click.BadParameter(f"{seconds} is no time: give a number of seconds over 0")
-    return seconds
-
-
-#: The type of options that are numbers of seconds.
-_TIME: dict[str, Any] = {"type": click.FloatRange(min=0, min_open=True), "callback": _a_time}
-_SECONDS = click.option(
-    "--seconds",
-    default=DEFAULT_BUDGET.seconds,
-    help="How long one optimisation may take; the best found by then is the answer.",
-    **_TIME,
-)
-_PROVE = click.option("--prove", is_flag=True, help="Prove the result at every point (more with the extra: check).")
 #: What to do about a variable without a range.
 _REMEDY = "give its range, --range {name}=N or --var {name}=LOW:HIGH"
 #: What arrays of index expressions hold; floating-point values are for kernels.
 _ELEMENTS = ("i32", "i64", "bool", "int")
-_PROVE_SECONDS = click.option("--prove-seconds", default=10.0, help="How long a proof may take.", **_TIME)
-#: The options of ``optimize`` and ``corpus``, which :func:`_settings` reads.
-_SETTINGS = (
-    *(_COST, _EXTRACT, _ENGINE, _NO_THEORY, _RULES, _WITHOUT, _BRANCHES, _UNKNOWN_DIVISORS),
-    *(_SECONDS, _PROVE, _PROVE_SECONDS),
-)
-
-
-def _with_settings[F: Callable[..., None]](command: F) -> F:
-    return reduce(lambda decorated, option: option(decorated), reversed(_SETTINGS), command)
-
-
-def _settings(*, no_theory: bool, rule_files: tuple[str, ...], seconds: float, **options: Any) -> Settings:
-    _refuse_idle_seconds(options["prove"])
-    return Settings(theory=not no_theory, rules=rule_files, budget=Budget(seconds=seconds), **options)
-
-
-def _refuse_idle_seconds(prove: bool) -> None:
-    """Refuse a time for proofs where there are none."""
-    given = click.get_current_context().get_parameter_source("prove_seconds")
-    if not prove and given is not ParameterSource.DEFAULT:
-        raise click.UsageError("--prove-seconds is the time of --prove: give that too")
 
 
 def _version(context: click.Context, option: click.Parameter, asked: bool) -> None:
@@ -296,12 +189,12 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
 @click.option(
-    "--html", metavar="FILE.html", type=_FILE, help="Also write a page that shows what was found, how, and the e-graph."
+    "--html", metavar="FILE.html", type=FILE, help="Also write a page that shows what was found, how, and the e-graph."
 )
 @click.option(
     "--stats", is_flag=True, help="Also print the time of each phase, what added e-nodes and which rules matched."
 )
-@_with_settings
+@with_settings
 def optimize(
     expressions: tuple[str, ...],
     ranges: tuple[str, ...],
@@ -323,7 +216,7 @@ def optimize(
     Several expressions are optimised together: a common subexpression costs once. - reads them from standard input,
     one a line.
     """
-    settings = _settings(**options)
+    settings = settings_of(**options)
     # reads the files of rules: the expressions may have operators that these define
     optimizing = settings.optimizing_roots
     names = _names(ranges, variables, buffers)
@@ -449,11 +342,11 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
 
 
 @app.command(short_help="Optimise every case of a JSON Lines file.")
-@click.argument("source", metavar="IN.jsonl", type=_FILE_OR_DASH)
-@click.option("-o", "--output", metavar="OUT.jsonl", help="Default: standard output.", **_OUTPUT)
-@_with_settings
+@click.argument("source", metavar="IN.jsonl", type=FILE_OR_DASH)
+@click.option("-o", "--output", metavar="OUT.jsonl", help="Default: standard output.", **OUTPUT)
+@with_settings
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
-@click.option("--jobs", type=_COUNT, default=1, help="Worker processes.")
+@click.option("--jobs", type=COUNT, default=1, help="Worker processes.")
 @click.option("--memory", type=click.IntRange(min=1024), default=4096, help="Most megabytes of each worker.")
 @click.option(
     "--baseline",
@@ -478,7 +371,7 @@ def corpus(
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
     After an interruption --resume goes on with the same options.
     """
-    settings = _settings(gates=not no_gates, **options)
+    settings = settings_of(gates=not no_gates, **options)
     # what is wrong with files of rules is said once, not in each row
     rule_set(settings.rules, settings.without)
     refuse_input(output, [source])
@@ -514,15 +407,15 @@ def corpus(
 
 
 @app.command(short_help="Make the index arithmetic of MLIR cheaper.")
-@click.argument("source", metavar="FILE.mlir", type=_FILE_OR_DASH)
-@click.option("-o", "--output", metavar="FILE", help="Default: standard output.", **_OUTPUT)
-@_COST
-@_SECONDS
+@click.argument("source", metavar="FILE.mlir", type=FILE_OR_DASH)
+@click.option("-o", "--output", metavar="FILE", help="Default: standard output.", **OUTPUT)
+@COST
+@SECONDS
 @click.option(
     "--total-seconds",
     default=INTEROP_LIMITS.module_seconds,
     help="How long all may take; then the rest stays as it is.",
-    **_TIME,
+    **TIME,
 )
 def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_seconds: float) -> None:
     """Make the index arithmetic of an MLIR module cheaper; write all else as it was.
@@ -565,7 +458,7 @@ def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) ->
     help="Elements stored at a time, by vector loads and stores: 1 to 16.",
 )
 @click.option("--verify/--no-verify", default=True, help="Compare what the C compiler makes with the evaluator first.")
-@click.option("--repeats", type=_COUNT, default=7, help="How often each is measured; medians count.")
+@click.option("--repeats", type=COUNT, default=7, help="How often each is measured; medians count.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
@@ -599,8 +492,8 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
 
 
 @app.command(short_help="Measure this machine; write a cost model.")
-@click.option("-o", "--output", required=True, metavar="FILE.json", type=_FILE, help="The model file.")
-@click.option("--repeats", type=_COUNT, default=15, help="How often everything is measured; medians count.")
+@click.option("-o", "--output", required=True, metavar="FILE.json", type=FILE, help="The model file.")
+@click.option("--repeats", type=COUNT, default=15, help="How often everything is measured; medians count.")
 def calibrate(output: Path, repeats: int) -> None:
     """Measure what operations take on this machine; write a cost model for --cost.
 
@@ -616,11 +509,11 @@ def calibrate(output: Path, repeats: int) -> None:
 
 
 @app.command(short_help="Compare cost models, compiled and measured.")
-@click.argument("source", metavar="CORPUS.jsonl", type=_FILE)
-@click.option("-o", "--output", required=True, metavar="DIR", type=_FILE, help="For CSV and plots.")
+@click.argument("source", metavar="CORPUS.jsonl", type=FILE)
+@click.option("-o", "--output", required=True, metavar="DIR", type=FILE, help="For CSV and plots.")
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
-@click.option("--extracts", default="dag,tree", callback=_extractors, help="Extractors, comma-separated.")
-@click.option("--limit", type=_COUNT, help="Take N cases, chosen by the seed.")
+@click.option("--extracts", default="dag,tree", callback=extractors, help="Extractors, comma-separated.")
+@click.option("--limit", type=COUNT, help="Take N cases, chosen by the seed.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=0),
@@ -628,8 +521,8 @@ def calibrate(output: Path, repeats: int) -> None:
     help="How often everything is measured; medians count. 0: nothing is compiled.",
 )
 @click.option("--seed", type=int, default=0, help="For the choice of cases and the order of measurements.")
-@_RULES
-@_WITHOUT
+@RULES
+@WITHOUT
 def experiment(
     source: Path,
     output: Path,
@@ -687,14 +580,14 @@ def experiment(
 
 
 @app.command(short_help="Find rules that a corpus needs.")
-@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=_FILE)
-@click.option("-o", "--output", metavar="FILE.py", help="Write the rules here.", **_OUTPUT)
-@_COST
-@_NO_THEORY
-@_RULES
-@_WITHOUT
-@click.option("--limit", type=_COUNT, help="Read the first N cases of each corpus.")
-@click.option("--search-seconds", default=60.0, help="How long to look for rules, in processor time.", **_TIME)
+@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=FILE)
+@click.option("-o", "--output", metavar="FILE.py", help="Write the rules here.", **OUTPUT)
+@COST
+@NO_THEORY
+@RULES
+@WITHOUT
+@click.option("--limit", type=COUNT, help="Read the first N cases of each corpus.")
+@click.option("--search-seconds", default=60.0, help="How long to look for rules, in processor time.", **TIME)
 def discover(
     sources: tuple[Path, ...],
     output: Path | None,
@@ -751,15 +644,15 @@ def discover(
 
 @app.command(short_help="List the rules, prove them, see them match.")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@_RULES
-@_WITHOUT
+@RULES
+@WITHOUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
 @click.option(
     "--prove-seconds",
     default=RULE_SECONDS,
     help="How long one proof may take.",
-    **_TIME,
+    **TIME,
 )
 @click.option(
     "--fires",
@@ -781,7 +674,7 @@ def rules(
     NAME is that of a rule or a family; * in it matches any characters. Without a NAME all are listed. A single rule is
     shown in detail.
     """
-    _refuse_idle_seconds(prove)
+    refuse_idle_seconds(prove)
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
     listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]

@@ -124,7 +124,7 @@ def test_the_solver_prints_nothing():
 
 
 def test_the_command_line_names_the_extra(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    monkeypatch.setattr("eqsat.cli.options.find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="2"):
         cli.main(["optimize", "x", "--var", "x=0:1", "--extract", "exact"])
     assert capsys.readouterr().err == "eqsat: --extract exact needs HiGHS: pip install 'eqsat[exact]'\n"
