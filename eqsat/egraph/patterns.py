@@ -158,6 +158,11 @@ class Pattern:
         return _always_evaluated(self.right) - _always_evaluated(self.left)
 
 
+def has_reduction(side: str) -> bool:
+    """Whether the text of a pattern has reductions."""
+    return _REDUCTION.search(side) is not None
+
+
 @cache
 def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
     """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
@@ -169,7 +174,7 @@ def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
     """
     if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
         raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
-    binds = _REDUCTION.search(left) is not None
+    binds = has_reduction(left)
     found = Pattern(
         parse(left, _NARROW if binds else _LETTERS, _REMEDY),
         _parse_measured(right, binds),

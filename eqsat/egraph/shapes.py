@@ -7,6 +7,7 @@ the e-graph lacks cannot match, and is left out of the round.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +25,7 @@ from eqsat.egraph.patterns import (
     operands_of,
 )
 from eqsat.egraph.program import ATOM, CONTAINERS, EQUAL, FAILS, HOLDS, KNOWN, NUMBER, PLAIN, negated
+from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr
 
 #: A place and what stands there, as ``("Where0", "Lt")``: an operand of a constructor, or ``""`` for anywhere; and a
@@ -45,6 +47,37 @@ def _placed[T](op: str, operands: Sequence[T]) -> Iterator[tuple[str, T]]:
     is_ordered = op in PLAIN and op != "eq"
     for i, operand in enumerate(operands):
         yield f"{constructor}{i}" if is_ordered else constructor, operand
+
+
+#: The constructors of what patterns write so; a sum or product may be another node, as where a part is a literal.
+_WRITTEN = {
+    "//": "Div",
+    "%": "Mod",
+    "<": "Lt",
+    ">": "Lt",
+    "==": "Eq",
+    "!=": "Eq",
+    "&": "BitAnd",
+    "|": "BitOr",
+    "^": "BitXor",
+    "<<": "Shl",
+    ">>": "Shr",
+    **{op: _constructor(op) for op in ("and", "or", "min", "max", "where", "tdiv", "tmod", "max_over", "min_over")},
+    "sum": _constructor("sum_over"),
+    "prod": _constructor("prod_over"),
+}
+_WORD_OR_SIGN = re.compile(r"\w+|//|<<|>>|==|!=|[%<>&|^]")
+
+
+@cache
+def written_in(rule: Rule) -> tuple[frozenset[Shape], ...]:
+    """For each direction of a shipped rule, shapes that it needs, as its text tells before it is parsed.
+
+    They are some of those of :func:`shapes_of`. No left side of a shipped rule has an operator of literals alone.
+    """
+    sides = [f"{rule.left} {rule.beside}", *([rule.right] if rule.both_ways else [])]
+    written = [[_WRITTEN[token] for token in _WORD_OR_SIGN.findall(side) if token in _WRITTEN] for side in sides]
+    return tuple([frozenset([("", kind) for kind in kinds]) for kinds in written])
 
 
 @cache

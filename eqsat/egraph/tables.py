@@ -23,6 +23,7 @@ from typing import Any, TextIO
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.compilation import Compiled, ReductionQuery, Stage, compiled
 from eqsat.egraph.joins import Joins
+from eqsat.egraph.patterns import has_reduction
 from eqsat.egraph.prefilter import Given, Prefilter, prefilters
 from eqsat.egraph.program import (
     CONSTRUCTORS,
@@ -36,7 +37,7 @@ from eqsat.egraph.program import (
     program,
 )
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
+from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes, written_in
 from eqsat.egraph.variants import needed_by
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
@@ -81,12 +82,14 @@ class Tables:
         self._rules = rules
         # the rules of a user's own, which are matched in more ways than shipped ones
         self._thorough = thorough
-        # by their places the left sides of the first rules: to look one up, its rule would be hashed
-        self._sides_of: list[tuple[Prefilter, ...]] = []
-        # the ways to match that egglog has read, each with the rulesets of its stages; the rules that it has not read,
-        # each with the shapes that its left sides need
+        # by their places the left sides of the rules that were asked for: to look one up, its rule would be hashed
+        self._sides_of: list[tuple[Prefilter, ...] | None] = [None] * len(rules)
+        # by their places some of the shapes that shipped rules need in each direction; the others may need none
+        self._written_shapes = [written_in(rule) if rule not in thorough else (frozenset[Shape](),) for rule in rules]
+        # the ways to match that egglog has read, each with the rulesets of its stages
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
-        self._unread: list[tuple[Rule, list[frozenset[Shape]]]] = []
+        # the places of the rules that egglog has not read
+        self._unread = [*range(len(rules))]
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
         #: The rules about reductions whose matches are rows of tables.
@@ -205,20 +208,23 @@ class Tables:
         key = live, with_two_values
         if key not in self._matchable:
             lacking = _constructors() - live
-            rules = [rule for rule in self._rules if with_two_values or not rule.pattern.asks_two_values]
-            sides = (side for rule in rules for side in prefilters(rule))
-            self._matchable[key] = any(lacking.isdisjoint([kind for _, kind in side.needs]) for side in sides)
+            sides = self._sides({("", name) for name in live})
+            self._matchable[key] = any(
+                lacking.isdisjoint([kind for _, kind in side.needs])
+                and (with_two_values or not side.pattern.asks_two_values)
+                for side in sides
+            )
         return self._matchable[key]
 
     @cached_property
     def reduces(self) -> bool:
         """Whether there are rules about reductions."""
-        return any(rule.pattern.binds_index for rule in self._rules)
+        return any(has_reduction(rule.left) for rule in self._rules)
 
     @cached_property
     def taken_apart(self) -> dict[str, Rule]:
         """By reduction the shipped rule that takes extremes apart in it, which egglog does not match."""
-        shipped = [rule for rule in self._rules if rule not in self._thorough]
+        shipped = [rule for rule in self._rules if has_reduction(rule.left) and rule not in self._thorough]
         return {rule.pattern.left.op: rule for rule in shipped if rule.pattern.reduces_extremes}
 
     def _start(self) -> None:
@@ -231,8 +237,7 @@ class Tables:
         """
         if self._program is None:
             with self._reading():
-                self._unread = [(rule, [needs for needs, _ in needed_by(rule)]) for rule in self._rules]
-                self._read([rule for rule in self._rules if rule in self._thorough])
+                self._read([place for place in self._unread if self._rules[place] in self._thorough])
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -245,17 +250,24 @@ class Tables:
     def _read_able(self) -> None:
         """Let egglog read the rules that the e-graph has all shapes for."""
         found = self.shapes.found
-        if able := [rule for rule, ways in self._unread if any(needs <= found for needs in ways)]:
+        if able := [place for place in self._unread if self._is_able(place, found)]:
             with self._reading():
                 self._read(able)
+
+    def _is_able(self, place: int, found: set[Shape]) -> bool:
+        """Whether the rule at a place has a left side whose shapes are all ``found``; most need no parsing for that."""
+        if not any(written <= found for written in self._written_shapes[place]):
+            return False
+        return any(needs <= found for needs, _ in needed_by(self._rules[place]))
 
     def read_all(self) -> None:
         """Let egglog read all rules, if it has read any."""
         if self._program is not None and not self.is_left:
-            self._read([rule for rule, _ in self._unread])
+            self._read(self._unread)
 
-    def _read(self, rules: Sequence[Rule]) -> None:
-        """Compile rules, and let egglog read them, after the encoding if it does not have that."""
+    def _read(self, places: Sequence[int]) -> None:
+        """Compile the rules at these places, and let egglog read them, after the encoding if it does not have that."""
+        rules = [self._rules[place] for place in places]
         compiled_ways = [way for rule in rules for way in compiled(rule, rule in self._thorough)]
         lines: list[str] = []
         ways: list[tuple[Compiled, tuple[str, ...]]] = []
@@ -285,8 +297,8 @@ class Tables:
         self._ways += ways
         self._rulesets = rulesets
         self.queries += [way.query for way, _ in ways if way.query is not None]
-        known = set(rules)
-        self._unread = [(rule, needs) for rule, needs in self._unread if rule not in known]
+        known = set(places)
+        self._unread = [place for place in self._unread if place not in known]
 
     def begin(self, filtered: bool = False, once: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked.
@@ -308,14 +320,15 @@ class Tables:
         """Whether a rule may match the rows of the first insertion."""
         if self._given is None:
             return True
-        return self._given.may_match(self._sides(), self.shapes.found)
+        return self._given.may_match(self._sides(self.shapes.found), self.shapes.found)
 
-    def _sides(self) -> Iterator[Prefilter]:
-        """The left sides of the rules: one that may match is found before most others are compiled."""
-        for place, rule in enumerate(self._rules):
-            if place == len(self._sides_of):
-                self._sides_of.append(prefilters(rule))
-            yield from self._sides_of[place]
+    def _sides(self, found: set[Shape]) -> Iterator[Prefilter]:
+        """The left sides of the rules but for those whose text has what is not ``found``, which need no parsing."""
+        for place, written in enumerate(self._written_shapes):
+            if any(needs <= found for needs in written):
+                if (sides := self._sides_of[place]) is None:
+                    sides = self._sides_of[place] = prefilters(self._rules[place])
+                yield from sides
 
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""

@@ -10,8 +10,11 @@ import pytest
 from corpora import GATES, HAND, TESTS, cases
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.shapes import Shapes, shapes_of
+from eqsat.egraph.matching import needed_by
+from eqsat.egraph.shapes import Shapes, shapes_of, written_in
 from eqsat.egraph.tables import Tables
+from eqsat.optimizer.relevant import relevant_of_default
+from eqsat.rules import DEFAULT, REDUCE
 
 
 def needs(left: str, guard: str = "") -> set[tuple[str, str]]:
@@ -111,3 +114,21 @@ def test_most_rules_are_left_out():
     with patch.object(Tables, "_ran", counted):
         optimize("(i + 5)//7 + i%5", i=(0, 90))
     assert 0 < max(ran) < 60
+
+
+def test_the_text_of_a_rule_tells_some_of_the_shapes_that_it_needs():
+    told = 0
+    for rule in [*DEFAULT, *REDUCE]:
+        for shapes, _ in needed_by(rule):
+            assert any(written <= shapes for written in written_in(rule)), rule.name
+        told += all(written_in(rule))
+    # the others are sums and products alone
+    assert told > 0.9 * len([*DEFAULT, *REDUCE])
+
+
+def test_rules_whose_text_has_what_the_input_lacks_are_not_parsed():
+    with patch("eqsat.egraph.tables.prefilters", return_value=()) as asked:
+        Tables(relevant_of_default(modulo_theory=True)).can_match({"sum", "floordiv"}, with_two_values=True)
+    names = {call.args[0].name for call in asked.call_args_list}
+    assert "mod-part" in names
+    assert not any("%" in rule.left or "min" in rule.left for rule in DEFAULT if rule.name in names)
