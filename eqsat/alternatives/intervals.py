@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import gcd
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
@@ -21,6 +19,9 @@ from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import domain_size, extent, is_index, may_divide_by_zero, topological, variables
 from eqsat.theory.forms import LinearForm, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @provides("intervals")

@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, SupportsIndex
 
+import numpy as np
+
 from eqsat.codegen.expressions import Function, check_name, internal_name, preamble
 from eqsat.codegen.interior import Interior, interior_of
 from eqsat.codegen.limits import CODE_LIMITS
@@ -305,7 +307,7 @@ def _tile_of_sums(store: Store) -> tuple[int, int] | None:
     rows = next((n for n in ROWS if extent(outer) % n == 0), None)
     strip = STRIP if extent(row) % STRIP == 0 else extent(row)
     far = any(
-        array_of(t).size * DTYPES[array_of(t).element].itemsize > CODE_LIMITS.stripped_bytes
+        array_of(t).size * np.dtype(DTYPES[array_of(t).element]).itemsize > CODE_LIMITS.stripped_bytes
         for t in topological([store.value])
         if t.op == "load" and mentions(t, row)
     )

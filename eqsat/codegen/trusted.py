@@ -170,7 +170,7 @@ def _steps(store: Store) -> int:
 
 def _held(kernel: Kernel) -> int:
     """The bytes of all arrays."""
-    return sum(DTYPES[b.element].itemsize * b.size for b in (*kernel.inputs, *kernel.outputs))
+    return sum(np.dtype(DTYPES[b.element]).itemsize * b.size for b in (*kernel.inputs, *kernel.outputs))
 
 
 def _random_input(array: Buffer, random: np.random.Generator) -> NDArray[Any]:

@@ -172,6 +172,8 @@ class Spent:
     #: The phase that is on now, and those before it, each with the time at which it ended.
     phase: str = "normalise"
     laps: list[tuple[str, float]] = field(init=False)
+    #: Those of the run that is on now.
+    deadlines: Deadlines | None = None
 
     def __post_init__(self) -> None:
         self.laps = [("", self.started)]
@@ -238,6 +240,15 @@ class Spent:
             self.started += taken
             deadlines.until += taken
             deadlines.end += taken
+
+    def skip_import(self, seconds: float) -> None:
+        """Do not count the time of an import that has just ended: it is done once in a process."""
+        now = time.perf_counter()
+        self.laps += [(self.phase, now - seconds), ("", now)]
+        self.started += seconds
+        if self.deadlines is not None:
+            self.deadlines.until += seconds
+            self.deadlines.end += seconds
 
     def seconds(self) -> float:
         """How long it has taken."""

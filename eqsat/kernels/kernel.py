@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from eqsat.lang.arrays import np
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
@@ -43,14 +41,11 @@ from eqsat.lang.traversal import array_of, buffers, extent, variables
 from eqsat.lang.validation import integer_of, require, shown
 from eqsat.theory.linear import LinearArithmetic
 
-#: NumPy's type of each element type.
-DTYPES: dict[str, np.dtype[Any]] = {
-    "bool": np.dtype("bool"),
-    "i32": np.dtype("int32"),
-    "i64": np.dtype("int64"),
-    "f32": np.dtype("float32"),
-    "f64": np.dtype("float64"),
-}
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+#: What NumPy calls each element type.
+DTYPES = {"bool": "bool", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
 
 
 @dataclass(frozen=True)

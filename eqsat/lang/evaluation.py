@@ -5,38 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from hashlib import blake2b
 from itertools import chain
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from eqsat.lang.arrays import np
 from eqsat.lang.expr import VALUES, Expr, as_float, brief, refuse_array
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
 from eqsat.lang.validation import list_of, require
 
-#: Points by name of variable: the value at each.
-Points = dict[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
-_BOOL, _I32, _I64, _F32, _F64, _ANY_SIZE = map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "object"))
+#: Points by name of variable: the value at each.
+type Points = dict[str, NDArray[Any]]
+
+
+@cache
+def _type(name: str) -> Any:
+    """NumPy's type of that name, which is one object."""
+    return np.dtype(name)
 
 
 def number_type(*terms: Expr) -> Any:
     """The narrowest NumPy type that holds the bounds of all ``terms`` and their negations."""
     if terms[0].element:
-        return _F64 if any(t.element == "f64" for t in terms) else _F32
+        return _type("float64" if any(t.element == "f64" for t in terms) else "float32")
     most = 0
     for t in terms:
         if t.vmax > most:
             most = t.vmax
         if -t.vmin > most:
             most = -t.vmin
-    return _I32 if most < 2**31 else _I64 if most < 2**63 else _ANY_SIZE
+    return _type("int32" if most < 2**31 else "int64" if most < 2**63 else "object")
 
 
 def integers(first: int, beyond: int) -> NDArray[Any]:
@@ -46,12 +51,12 @@ def integers(first: int, beyond: int) -> NDArray[Any]:
     (array([9223372036854775806, 9223372036854775807]), array([9223372036854775807, 9223372036854775808], dtype=object))
     """
     # no range from `first`: NumPy makes floats of ends that do not fit int64
-    kind = _I64 if first >= -(2**63) and beyond <= 2**63 else _ANY_SIZE
+    kind = _type("int64" if first >= -(2**63) and beyond <= 2**63 else "object")
     return np.arange(max(0, beyond - first)).astype(kind) + first
 
 
 def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-    if kind is _F32 and values.dtype is _ANY_SIZE:
+    if kind is _type("float32") and values.dtype is _type("object"):
         # NumPy would round them to f64 first
         values = np.asarray(np.frompyfunc(rounded_to_odd, 1, 1)(values))
     return values if values.dtype is kind else values.astype(kind, copy=False)
@@ -197,7 +202,7 @@ class _Evaluation:
                 result, of_body = self.reduce(term, results[term.args[2]], results[term.args[3]])
             else:
                 result = apply_operator(term, [results[a] for a in term.args])
-            results[term] = _in_type(np.asarray(result), _BOOL if term.is_bool else number_type(term))
+            results[term] = _in_type(np.asarray(result), _type("bool") if term.is_bool else number_type(term))
             if not self.total and (self.undefined or of_body or term.op in DIVISIONS):
                 self.note_undefined(term, results, of_body)
             for arg in operands[term]:
@@ -267,7 +272,7 @@ class _Evaluation:
         with np.errstate(over="ignore"):
             for index in indices:
                 # of an index that int64 does not hold, what is left modulo 2**64
-                held = np.asarray(index & 2**64 - 1) if index.dtype is _ANY_SIZE else index.astype(np.int64)
+                held = np.asarray(index & 2**64 - 1) if index.dtype is _type("object") else index.astype(np.int64)
                 mixed = (mixed ^ held.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
                 mixed = mixed ^ (mixed >> np.uint64(29))
         if array.element in ("f32", "f64"):
@@ -280,7 +285,7 @@ class _Evaluation:
     def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> tuple[Any, _Undefined | None]:
         body, index = term.args[:2]
         name = str(index.value)
-        combine = _COMBINE[term.op]
+        combine = getattr(np, _COMBINE[term.op])
         kind = number_type(term, body)
         outside = np.asarray(neutral(term.op, body), dtype=kind)
         total: Any = outside
@@ -315,8 +320,9 @@ class _Evaluation:
         return total, of_body
 
 
-_COMBINE = {"sum_over": np.add, "prod_over": np.multiply, "max_over": np.maximum, "min_over": np.minimum}
-_COMBINE |= {"fsum_over": np.add, "fprod_over": np.multiply, "fmax_over": np.fmax, "fmin_over": np.fmin}
+#: What NumPy calls the function that combines two values of a reduction.
+_COMBINE = {"sum_over": "add", "prod_over": "multiply", "max_over": "maximum", "min_over": "minimum"}
+_COMBINE |= {"fsum_over": "add", "fprod_over": "multiply", "fmax_over": "fmax", "fmin_over": "fmin"}
 
 
 def _outside_bodies(roots: Sequence[Expr]) -> dict[Expr, tuple[Expr, ...]]:

@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from math import isinf
-from typing import Any, NoReturn, Self, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, cast
 from weakref import ref
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
+from eqsat.lang.arrays import np
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.infinity import INFINITY, bits
 from eqsat.lang.interning import Identity, interned, known, terms
@@ -55,6 +53,9 @@ from eqsat.lang.traversal import (
 )
 from eqsat.lang.traversal import topological as topological
 from eqsat.lang.validation import list_of, require, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 IntLike = SupportsIndex
 
@@ -494,7 +495,12 @@ def as_expr(value: ExprLike) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    if isinstance(value, int):
+        # before what imports NumPy
+        return const(value)
+    if isinstance(value, np.bool_):
         return TRUE if value else FALSE
     if isinstance(value, float | np.floating):
         return any_float(float(value), "f64" if isinstance(value, np.float64) else "f32")

@@ -15,8 +15,7 @@ from math import inf, prod
 from operator import and_, or_, xor
 from typing import Any, cast
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.infinity import INFINITY, bits, is_finite
 
 Bounds = tuple[int, int]
@@ -238,6 +237,11 @@ def _where(c: Bounds, x: Bounds, y: Bounds) -> Bounds:
     return min(x[0], y[0]), max(x[1], y[1])
 
 
+def _numpy(name: str) -> Callable[..., Any]:
+    """NumPy's function of that name, which is looked up when it is called."""
+    return lambda *arrays: getattr(np, name)(*arrays)
+
+
 def _numpy_tdiv(a: Any, b: Any) -> Any:
     # a single large quotient comes as a Python int, which alone would become unsigned or be refused
     quotient = np.asarray(np.abs(a) // np.abs(b), dtype=np.result_type(a, b))
@@ -246,30 +250,30 @@ def _numpy_tdiv(a: Any, b: Any) -> Any:
 
 _TABLE = [
     # name, operand sorts, result sort, bounds, evaluation, symbol, precedence, commutes
-    Op("or", "bb", "b", _max, np.logical_or, "or", 1, True),
-    Op("and", "bb", "b", _min, np.logical_and, "and", 2, True),
-    Op("not", "b", "b", _not, np.logical_not, "not", 3),
-    Op("lt", "ii", "b", lambda x, y: (int(x[1] < y[0]), int(x[0] < y[1])), np.less, "<", 4),
-    Op("le", "ii", "b", lambda x, y: (int(x[1] <= y[0]), int(x[0] <= y[1])), np.less_equal, "<=", 4),
-    Op("eq", "ss", "b", _eq, np.equal, "==", 4, True),
-    Op("ne", "ss", "b", lambda x, y: _not(_eq(x, y)), np.not_equal, "!=", 4, True),
+    Op("or", "bb", "b", _max, _numpy("logical_or"), "or", 1, True),
+    Op("and", "bb", "b", _min, _numpy("logical_and"), "and", 2, True),
+    Op("not", "b", "b", _not, _numpy("logical_not"), "not", 3),
+    Op("lt", "ii", "b", lambda x, y: (int(x[1] < y[0]), int(x[0] < y[1])), _numpy("less"), "<", 4),
+    Op("le", "ii", "b", lambda x, y: (int(x[1] <= y[0]), int(x[0] <= y[1])), _numpy("less_equal"), "<=", 4),
+    Op("eq", "ss", "b", _eq, _numpy("equal"), "==", 4, True),
+    Op("ne", "ss", "b", lambda x, y: _not(_eq(x, y)), _numpy("not_equal"), "!=", 4, True),
     # exact on numbers of any width: arrays of NumPy hold no two of both signs that need 64 bits
     Op("bitor", "ii", "i", _bitor, or_, "|", 5, True),
     Op("bitxor", "ii", "i", _bitxor, xor, "^", 6, True),
     Op("bitand", "ii", "i", _bitand, and_, "&", 7, True),
-    Op("shl", "ii", "i", lambda x, y: _mul(x, (1 << y[0], 1 << y[1])), np.left_shift, "<<", 8),
-    Op("shr", "ii", "i", lambda x, y: _floordiv(x, (1 << y[0], 1 << y[1])), np.right_shift, ">>", 8),
-    Op("add", "ii", "i", lambda x, y: (x[0] + y[0], x[1] + y[1]), np.add, "+", 9, True),
-    Op("sub", "ii", "i", lambda x, y: (x[0] - y[1], x[1] - y[0]), np.subtract, "-", 9),
-    Op("mul", "ii", "i", _mul, np.multiply, "*", 10, True),
-    Op("floordiv", "ii", "i", _floordiv, np.floor_divide, "//", 10),
-    Op("mod", "ii", "i", _mod, np.remainder, "%", 10),
-    Op("neg", "i", "i", lambda x: (-x[1], -x[0]), np.negative, "-", 11),
+    Op("shl", "ii", "i", lambda x, y: _mul(x, (1 << y[0], 1 << y[1])), _numpy("left_shift"), "<<", 8),
+    Op("shr", "ii", "i", lambda x, y: _floordiv(x, (1 << y[0], 1 << y[1])), _numpy("right_shift"), ">>", 8),
+    Op("add", "ii", "i", lambda x, y: (x[0] + y[0], x[1] + y[1]), _numpy("add"), "+", 9, True),
+    Op("sub", "ii", "i", lambda x, y: (x[0] - y[1], x[1] - y[0]), _numpy("subtract"), "-", 9),
+    Op("mul", "ii", "i", _mul, _numpy("multiply"), "*", 10, True),
+    Op("floordiv", "ii", "i", _floordiv, _numpy("floor_divide"), "//", 10),
+    Op("mod", "ii", "i", _mod, _numpy("remainder"), "%", 10),
+    Op("neg", "i", "i", lambda x: (-x[1], -x[0]), _numpy("negative"), "-", 11),
     Op("tdiv", "ii", "i", _tdiv, _numpy_tdiv),
     Op("tmod", "ii", "i", _tmod, lambda a, b: a - b * _numpy_tdiv(a, b)),
-    Op("min", "ss", "s", _min, np.minimum, commutes=True),
-    Op("max", "ss", "s", _max, np.maximum, commutes=True),
-    Op("where", "bss", "s", _where, np.where),
+    Op("min", "ss", "s", _min, _numpy("minimum"), commutes=True),
+    Op("max", "ss", "s", _max, _numpy("maximum"), commutes=True),
+    Op("where", "bss", "s", _where, _numpy("where")),
 ]
 
 
@@ -433,22 +437,22 @@ class FloatOp:
 FLOATS: dict[str, FloatOp] = {
     op.name: op
     for op in (
-        FloatOp("fadd", "ff", "f", np.add, "add"),
-        FloatOp("fsub", "ff", "f", np.subtract, "sub"),
-        FloatOp("fmul", "ff", "f", np.multiply, "mul"),
-        FloatOp("fdiv", "ff", "f", np.divide),
-        FloatOp("fneg", "f", "f", np.negative, "neg"),
+        FloatOp("fadd", "ff", "f", _numpy("add"), "add"),
+        FloatOp("fsub", "ff", "f", _numpy("subtract"), "sub"),
+        FloatOp("fmul", "ff", "f", _numpy("multiply"), "mul"),
+        FloatOp("fdiv", "ff", "f", _numpy("divide")),
+        FloatOp("fneg", "f", "f", _numpy("negative"), "neg"),
         # as C's `x < y ? x : y`, which one instruction does; of a NaN and a number either may come out
         FloatOp("fmin", "ff", "f", lambda x, y: np.where(np.less(x, y), x, y), "min"),
         FloatOp("fmax", "ff", "f", lambda x, y: np.where(np.less(x, y), y, x), "max"),
-        FloatOp("flt", "ff", "b", np.less, "lt"),
-        FloatOp("fle", "ff", "b", np.less_equal, "le"),
-        FloatOp("feq", "ff", "b", np.equal, "eq"),
-        FloatOp("fne", "ff", "b", np.not_equal, "ne"),
-        FloatOp("fwhere", "bff", "f", np.where, "where"),
-        FloatOp("exp", "f", "f", np.exp),
-        FloatOp("log", "f", "f", np.log),
-        FloatOp("sqrt", "f", "f", np.sqrt),
+        FloatOp("flt", "ff", "b", _numpy("less"), "lt"),
+        FloatOp("fle", "ff", "b", _numpy("less_equal"), "le"),
+        FloatOp("feq", "ff", "b", _numpy("equal"), "eq"),
+        FloatOp("fne", "ff", "b", _numpy("not_equal"), "ne"),
+        FloatOp("fwhere", "bff", "f", _numpy("where"), "where"),
+        FloatOp("exp", "f", "f", _numpy("exp")),
+        FloatOp("log", "f", "f", _numpy("log")),
+        FloatOp("sqrt", "f", "f", _numpy("sqrt")),
         FloatOp("to_float", "i", "f", lambda x: x, element="f32"),
         FloatOp("to_double", "i", "f", lambda x: x, element="f64"),
     )

@@ -12,15 +12,16 @@ from functools import partial
 from itertools import product
 from random import Random
 from types import FunctionType
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.extract.cost import OWN_PRICES
+from eqsat.lang.arrays import np
 from eqsat.lang.expr import WORDS, Expr, ExprLike, as_expr, make
 from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.lang.ops import FLOATS, LETTERS, OPS, REDUCTIONS, Bounds, Op, add_own
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 #: What the text form and the language of rules call by name already.
 _TAKEN = {
@@ -192,7 +193,7 @@ def _wide(array: Any) -> NDArray[Any]:
     """``array`` as one of ``int64``, or of Python's integers where it has long ones."""
     array = np.asarray(array)
     is_long = array.size and not _are_short((array.min(), array.max()))
-    return cast(NDArray[Any], array.astype(object if is_long else np.int64))
+    return cast("NDArray[Any]", array.astype(object if is_long else np.int64))
 
 
 def _are_short(ends: Bounds) -> bool:

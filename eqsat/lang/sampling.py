@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import inf
 from time import monotonic
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate, integers
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.infinity import finite_part, is_finite
 from eqsat.lang.traversal import topological
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: How far points lie from zero, or from the end of a range whose other end is infinite: at most.
 REACHES = (16, 1000, 2**31, 2**60)

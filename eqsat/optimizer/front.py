@@ -11,6 +11,7 @@ from typing import TypeGuard, cast, overload
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
+from eqsat.lang.arrays import telling_of_imports
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.text import parse
@@ -155,7 +156,7 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
     run = kind(*known, strength_reduced(model), budget, engine, extract, pareto, branches == "lazy")
     # reading text takes time of the budget
     run.spent.started = began
-    with collection_paused():
+    with collection_paused(), telling_of_imports(run.spent.skip_import):
         _refuse_leaves(run)
         # normalise, insert, saturate, extract
         result = run.run()

@@ -127,8 +127,9 @@ class Optimisation(ABC):
         self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
         until = inf if self.suspected else self._ends(LIMITS.normal_forms_share)
+        work = self.spent.deadlines = Work(until=until, end=self._last())
         try:
-            base = LinearArithmetic(self.facts, work=Work(until=until, end=self._last()))
+            base = LinearArithmetic(self.facts, work=work)
         except ContradictionError as error:
             raise self._contradiction() from error
         self.sets = base.variables

@@ -15,8 +15,7 @@ from operator import and_
 from time import monotonic
 from typing import cast
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate, integers, number_type
 from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, const, make, rebuild, shift_amount, var
 from eqsat.lang.functions import where

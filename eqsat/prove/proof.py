@@ -22,13 +22,11 @@ from importlib.util import find_spec
 from itertools import combinations, combinations_with_replacement, permutations, product
 from math import gcd, inf
 from time import monotonic
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal
 
 from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, TERMS, Pattern, alternatives, mentioned, shown
 from eqsat.egraph.rule import Counterexample, Rule
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, make, substitute, var
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
@@ -39,7 +37,10 @@ from eqsat.prove import binding
 from eqsat.prove.binding import seconds_until
 from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+type Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"]
 
 #: Seconds that the proof of a rule may take unless its caller says otherwise: three times the longest of a shipped one.

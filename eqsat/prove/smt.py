@@ -15,8 +15,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, cast
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.expr import Expr, brief, const, instantiate, make, rebuild
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite

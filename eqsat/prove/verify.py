@@ -19,8 +19,7 @@ from math import inf, prod
 from time import monotonic
 from typing import Literal
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, most_steps
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.sampling import sample, select

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import permutations, product
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.expr import Expr, any_var, instantiate, make
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import chain_members

@@ -16,11 +16,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, apply_operator, number_type
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.infinity import finite_part
@@ -29,6 +27,9 @@ from eqsat.lang.traversal import Simplicity, VariableSets, chain_members, topolo
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: How long after the deadline unfinished work is waited for: this share of the time, and these seconds besides.
 GRACE, LEAST_GRACE = 0.1, 0.01

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, lcm, sqrt
 from operator import or_
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
+from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var
 from eqsat.lang.ops import COMPARISONS, SUMS
@@ -46,7 +44,10 @@ from eqsat.theory.forms import (
 )
 from eqsat.theory.limits import LIMITS
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+type Array = NDArray[Any]
 
 #: Operators of the atoms about which conjectures are made.
 _ATOMS = frozenset({"floordiv", "where", "min", "max"})

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations
 from math import gcd
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.infinity import INFINITY
@@ -21,6 +19,9 @@ from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import cannot_hold
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def extreme_of(theory: Arithmetic, op: str, operands: Iterable[LinearForm]) -> LinearForm:

@@ -14,8 +14,7 @@ from math import gcd
 from operator import or_
 from typing import Self
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr

@@ -15,8 +15,7 @@ from functools import reduce
 from math import gcd
 from operator import or_
 
-import numpy as np
-
+from eqsat.lang.arrays import np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced

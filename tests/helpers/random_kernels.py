@@ -228,7 +228,7 @@ def run_in_c(
     for kernel in kernels:
         outputs = {}
         for b in kernel.outputs:
-            dtype = DTYPES[b.element]
+            dtype = np.dtype(DTYPES[b.element])
             end = at + dtype.itemsize * prod(b.shape)
             outputs[b.name] = np.frombuffer(done.stdout[at:end], dtype=dtype)
             at = end

@@ -2,13 +2,17 @@
 
 import gc
 import pickle
+import subprocess
+import sys
 
-import numpy as np
+import numpy
 import pytest
 from hypothesis import given, settings
 from strategies import expressions, grid
 
+from eqsat.egraph.trace import Spent
 from eqsat.lang import expr, functions, interning
+from eqsat.lang.arrays import np, telling_of_imports
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, buffer, const, make, rebuild, substitute, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, tmod, where
@@ -17,6 +21,7 @@ from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import integer_of, integers_of
 from eqsat.optimizer.front import optimize
+from eqsat.theory.arithmetic import Work
 
 X, Y = var("x", -5, 7), var("y", 0, 3)
 F, D, N = [expr.buffer(name, element, (4,))[Y] for name, element in (("F", "f32"), ("D", "f64"), ("N", "i32"))]
@@ -459,3 +464,25 @@ def test_what_an_array_holds_is_no_value_of_a_variable():
     assert a[i].evaluate({"i": 1}, {"A": [5, 6, 7]}) == 6
     with pytest.raises(ValueError, match="'A' is an array, no variable: give what it holds as the second argument"):
         a[i].evaluate({"i": 1, "A": [5, 6, 7]})
+
+
+def test_numpy_is_imported_when_arrays_are_evaluated():
+    program = (
+        "import sys; from eqsat import optimize, var; i = var('i', 0, 9);"
+        "optimize((i*32 + i)//32 + i*3); print('numpy' in sys.modules);"
+        "i.evaluate({'i': [1]}); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_what_an_import_takes_does_not_count_as_time_of_a_run():
+    work, spent = Work(until=7.0, end=8.0), Spent()
+    began = spent.started
+    spent.deadlines = work
+    with telling_of_imports(spent.skip_import):
+        # as in a process that has not used NumPy before
+        assert type(np)().ndarray is numpy.ndarray
+    taken = spent.started - began
+    assert taken > 0
+    assert (work.until, work.end) == pytest.approx((7 + taken, 8 + taken))
