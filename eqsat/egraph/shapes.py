@@ -62,7 +62,8 @@ _WRITTEN = {
     "^": "BitXor",
     "<<": "Shl",
     ">>": "Shr",
-    **{op: _constructor(op) for op in ("and", "or", "min", "max", "where", "tdiv", "tmod", "max_over", "min_over")},
+    # the others are written by their names
+    **{op: _constructor(op) for op in (*CONTAINERS, *PLAIN)},
     "sum": _constructor("sum_over"),
     "prod": _constructor("prod_over"),
 }

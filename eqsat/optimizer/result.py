@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.trace import Trace
@@ -21,9 +19,11 @@ from eqsat.lang.slots import Slot
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import Answer
 from eqsat.optimizer.snapshot import Built, Snapshot
-from eqsat.prove.explanation import Explanation
-from eqsat.prove.verify import Check, check_equal, prove_equal
 from eqsat.theory.conjectures import Conjecture
+
+if TYPE_CHECKING:
+    from eqsat.prove.explanation import Explanation
+    from eqsat.prove.verify import Check
 
 #: An extractor of one's own: from a graph with the prices of its nodes to a node for each class that the roots need.
 Extractor = Callable[[Priced], Choice]
@@ -255,6 +255,8 @@ class Result(Displayed):
 
     def check(self, **options: Any) -> Check:
         """Check that input and output are equal; see :func:`eqsat.prove.verify.check_equal` for the options."""
+        from eqsat.prove.verify import check_equal
+
         return check_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
 
     def prove(self, **options: Any) -> Check:
@@ -266,6 +268,8 @@ class Result(Displayed):
         >>> optimize("(i*32 + j) // 32", i=(0, 2**40), j=(0, 31)).prove(seconds=5).kind
         'proved'
         """
+        from eqsat.prove.verify import prove_equal
+
         return prove_equal(self.before, self.exprs, constraints=self.constraints, gates=self.gates, **options)
 
     def to_html(self) -> str:
@@ -289,6 +293,9 @@ class Result(Displayed):
             target = Path(path)
             target.write_text(self.to_html(), encoding="utf-8")
             return target
+        import webbrowser
+        from tempfile import NamedTemporaryFile
+
         with NamedTemporaryFile("w", suffix=".html", prefix="eqsat-", delete=False, encoding="utf-8") as file:
             file.write(self.to_html())
         webbrowser.open(f"file://{file.name}")
