@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
 from math import inf
+from operator import add
 from typing import cast
 
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
@@ -64,6 +65,7 @@ class Priced:
     graph: EGraph
     prices: dict[int, list[int]]
     _operands: dict[int, list[frozenset[int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _waits: _Waits | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
@@ -90,6 +92,19 @@ class Priced:
                 times = graph.weights.get(c, 1)
                 new = nodes[len(prices) :]
                 prices += [(pricer.price(c, node) + beside) * times if node[2] else 0 for node in new]
+
+    def at(self, prices: dict[int, list[int]]) -> Priced:
+        """The same graph with other prices."""
+        other = Priced(self.graph, prices)
+        other._operands, other._waits = self._operands, self.waits()
+        return other
+
+    def waits(self) -> _Waits:
+        """Which nodes wait for which classes."""
+        if self._waits is None:
+            self._waits = _Waits(self.graph)
+        self._waits.update()
+        return self._waits
 
     def price(self, c: int, node: Node) -> int:
         """The price of a node of a class, operands not counted."""
@@ -120,6 +135,54 @@ class Priced:
         """Whether 64 bits hold the values of a class, as far as they have bounds."""
         low, high = self.graph.bounds[c]
         return (low >= _I64[0] or low == -inf) and (high <= _I64[1] or high == inf)
+
+
+class _Waits:
+    """Which nodes of a graph wait for which classes, by numbers of nodes; the graph may only gain nodes.
+
+    Attributes
+    ----------
+    nodes : list of (int, int)
+        The class of each node, and its place there.
+    missing : list of int
+        How many operands each node has.
+    leaves : list of int
+        The nodes without operands.
+    users : dict of int to list of int
+        By class the nodes that it is an operand of, as often as it is.
+    wide : set of int
+        The classes whose nodes have more than ``WIDE`` operands in all.
+    """
+
+    def __init__(self, graph: EGraph) -> None:
+        self.graph = graph
+        self.nodes: list[tuple[int, int]] = []
+        self.missing: list[int] = []
+        self.leaves: list[int] = []
+        self.users: dict[int, list[int]] = defaultdict(list)
+        self.wide: set[int] = set()
+        # by class how many of its nodes were read, and their operands in all
+        self._read: dict[int, tuple[int, int]] = {}
+
+    def update(self) -> None:
+        """Read the nodes that the graph has gained."""
+        known, users = self._read, self.users
+        for c, nodes in self.graph.classes.items():
+            first, total = known.get(c, (0, 0))
+            if first == len(nodes):
+                continue
+            for place in range(first, len(nodes)):
+                operands, number = nodes[place][2], len(self.nodes)
+                self.nodes.append((c, place))
+                self.missing.append(len(operands))
+                total += len(operands)
+                for a in operands:
+                    users[a].append(number)
+                if not operands:
+                    self.leaves.append(number)
+            known[c] = len(nodes), total
+            if total > WIDE:
+                self.wide.add(c)
 
 
 def require_priced(given: object) -> None:
@@ -190,11 +253,11 @@ class _LoopPricer(_Pricer):
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
     """The level of the innermost loop that each class depends on, the least among its e-nodes."""
 
-    def level(c: int, index: int, operands: list[int]) -> int:
-        op, value, _ = graph.classes[c][index]
-        return max(operands, default=model.level(value) if op == "var" and isinstance(value, str) else 0)
+    def level(node: Node) -> int:
+        op, value, _ = node
+        return model.level(value) if op == "var" and isinstance(value, str) else 0
 
-    return _least(graph, level)[0]
+    return _least(_waits_of(graph), {c: [*map(level, nodes)] for c, nodes in graph.classes.items()}, combine=max)[0]
 
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
@@ -328,8 +391,7 @@ def tree(priced: Priced) -> Choice:
 
 def trees(priced: Priced) -> tuple[dict[int, int], Choice]:
     """What the cheapest tree of every class that has a finite term costs, and the choice of :func:`tree`."""
-    prices = priced.prices
-    return _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands))
+    return _least(priced.waits(), priced.prices)
 
 
 def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
@@ -352,52 +414,59 @@ def completed(priced: Priced, choice: Choice, latest: bool = False, alone: bool 
     Of nodes that cost the same it takes the first, or the ``latest``. With ``alone``, a chosen class that one other
     alone needs is not free: if more used it, it could no longer be given up together with that class.
     """
-    prices = priced.prices
     known = _alone(priced, choice) if alone else dict.fromkeys(choice, 0)
-    added = _least(priced.graph, lambda c, index, operands: prices[c][index] + sum(operands), known, latest)[1]
-    return {**choice, **added}
+    return {**choice, **_least(priced.waits(), priced.prices, known, latest)[1]}
 
 
 def _least(
-    graph: EGraph,
-    value: Callable[[int, int, list[int]], int],
+    waits: _Waits,
+    prices: Mapping[int, Sequence[int]],
     known: Mapping[int, int] | None = None,
     latest: bool = False,
+    combine: Callable[[int, int], int] = add,
 ) -> tuple[dict[int, int], Choice]:
     """The least value of every class that has a finite term, and its node (Knuth's generalisation of Dijkstra).
 
-    ``value`` of a class, the index of one of its nodes, and the values of that node's operands is at least each of
-    those values. Classes whose value is ``known`` are left out. Of equal nodes it is the first, or the ``latest``.
+    The value of a node is its price combined with the values of its operands, and at least each of these. Classes whose
+    value is ``known`` are left out. Of equal nodes it is the first, or the ``latest``.
     """
     order = -1 if latest else 1
-    best: dict[int, int] = dict(known or {})
-    classes = {c: nodes for c, nodes in graph.classes.items() if c not in best} if best else graph.classes
-    # by operand the nodes that wait for it: how many of their operands are missing, and their place
-    users: dict[int, list[list[int]]] = defaultdict(list)
+    nodes, users, classes = waits.nodes, waits.users, waits.graph.classes
+    best: dict[int, int] = {} if known is None else {**known}
+    # by number of node how many of its operands have no value yet, and its price combined with those that have one
+    missing, values = waits.missing[:], [prices[c][place] for c, place in nodes]
     heap: list[tuple[int, int, int]] = []
-    for c, nodes in classes.items():
-        for index, (_, _, args) in enumerate(nodes):
-            missing = set(args).difference(best) if best else set(args)
-            if missing:
-                waiting = [len(missing), c, index]
-                for a in missing:
-                    users[a].append(waiting)
-            else:
-                heappush(heap, (value(c, index, [best[a] for a in args]), c, order * index))
+
+    def settle(c: int) -> None:
+        least = best[c]
+        for number in users.get(c, ()):
+            values[number] = combine(values[number], least)
+            missing[number] -= 1
+            if not missing[number]:
+                user, place = nodes[number]
+                if user not in best:
+                    heappush(heap, (values[number], user, order * place))
+
+    for number in waits.leaves:
+        c, place = nodes[number]
+        if c not in best:
+            heappush(heap, (values[number], c, order * place))
+    for c in known or ():
+        settle(c)
     choice: Choice = {}
     while heap:
         least, c, place = heappop(heap)
-        if c in best:
-            continue
-        best[c] = least
-        choice[c] = classes[c][order * place]
-        for waiting in users.get(c, ()):
-            waiting[0] -= 1
-            left, user, index = waiting
-            if not left and user not in best:
-                operands = [best[a] for a in classes[user][index][2]]
-                heappush(heap, (value(user, index, operands), user, order * index))
+        if c not in best:
+            best[c] = least
+            choice[c] = classes[c][order * place]
+            settle(c)
     return best, choice
+
+
+def _waits_of(graph: EGraph) -> _Waits:
+    found = _Waits(graph)
+    found.update()
+    return found
 
 
 def reachable_part(graph: EGraph) -> EGraph:
@@ -407,7 +476,7 @@ def reachable_part(graph: EGraph) -> EGraph:
     >>> reachable_part(EGraph(nodes, dict.fromkeys(nodes, (-9, 9)), [1])).classes
     {1: [('neg', None, (0,))], 0: [('var', 'x', ())]}
     """
-    finite = _least(graph, lambda c, index, operands: 0)[0]
+    finite = _least(_waits_of(graph), {c: [0] * len(nodes) for c, nodes in graph.classes.items()})[0]
     found: dict[int, list[Node]] = {}
     waiting = [*graph.roots]
     while waiting:
@@ -483,12 +552,12 @@ class _Search:
 
     def __init__(self, priced: Priced, choice: Choice, late: Callable[[], bool]) -> None:
         self.graph, self.prices, self.operands_of = priced.graph, priced.prices, priced.operands_of
+        self.wide = priced.waits().wide
         self.late, self.steps, self.stopped = late, 0, False
         self.choice = choice
         classes, prices = self.graph.classes, self.prices
         # the price of the chosen node of each class
         self.paid = {c: prices[c][classes[c].index(node)] for c, node in choice.items()}
-        self.wide = {c for c, nodes in classes.items() if sum([len(node[2]) for node in nodes]) > WIDE}
         order = reachable(choice, self.graph.roots)
         self.uses = dict.fromkeys(choice, 0)
         for c in chain(self.graph.roots, *[choice[c][2] for c in order]):
@@ -496,6 +565,9 @@ class _Search:
         self.needed = {c for c, count in self.uses.items() if count}
         self.total = sum([self.paid[c] for c in order])
         self._order: list[int] | None = order
+        # how many changes were kept, and by class how many had been when it was tried last
+        self._changes = 0
+        self._tried: dict[int, int] = {}
 
     def _is_late(self) -> bool:
         self.steps += 1
@@ -512,6 +584,7 @@ class _Search:
     def _choose(self, c: int, node: Node, price: int) -> None:
         self.choice[c], self.paid[c] = node, price
         self._order = None
+        self._changes += 1
 
     def _take(self, classes: Iterable[int]) -> int:
         """Count one more use of each of ``classes``; the cost of what becomes needed."""
@@ -540,14 +613,18 @@ class _Search:
         return cost
 
     def improve(self) -> bool:
-        """Try every alternative of every needed class once; return whether the total fell."""
+        """Try every alternative of every needed class once; return whether the total fell.
+
+        A class is left out if nothing has changed since it was tried.
+        """
         changed = False
-        classes, uses = self.graph.classes, self.uses
+        classes, uses, tried = self.graph.classes, self.uses, self._tried
         for c in self.in_order()[::-1]:
-            if len(classes[c]) > 1 and uses[c]:
+            if len(classes[c]) > 1 and uses[c] and tried.get(c) != self._changes:
                 if self._is_late():
                     return False
                 changed |= self._take_cheapest(c)
+                tried[c] = self._changes
         return changed
 
     def _take_cheapest(self, c: int, fits: Callable[[Node], bool] | None = None, rise: float = inf) -> bool:
@@ -648,7 +725,7 @@ class _Search:
     def _abandoned(self, shared: int, ways: Sequence[_Way]) -> bool:
         """Change the choices ``ways`` so that none needs ``shared``, if the total falls; return whether it did."""
         ways = [(c, operand) for c, operand in ways if self.uses[c] and operand in self.choice[c][2]]
-        total = self.total
+        total, changes = self.total, self._changes
         undo: list[tuple[int, Node, int]] = []
         left = [c for c, _ in ways]
         for c, operand in ways:
@@ -660,7 +737,7 @@ class _Search:
                 if not self._do_without(c, operand, shared, left, rise):
                     break
                 undo.append(before)
-        return self._kept(undo, total)
+        return self._kept(undo, total, changes)
 
     def turn(self) -> bool:
         """Try to compute a shared operand of a sum from that sum instead; return whether the total fell."""
@@ -705,7 +782,7 @@ class _Search:
 
     def _turned(self, c: int, user: int, price: int) -> bool:
         """Let ``user`` do without ``c``, and ``c`` use it, for ``price`` or more; return whether the total fell."""
-        total, (_, _, operands) = self.total, self.choice[c]
+        total, changes, (_, _, operands) = self.total, self._changes, self.choice[c]
         saved = self.paid[c] + self._release(operands) - price
         self._take(operands)
         undo = [(d, self.choice[d], self.paid[d]) for d in (user, c)]
@@ -714,7 +791,7 @@ class _Search:
         # the user may have been all that needed it
         if self.uses[c]:
             self._take_cheapest(c, lambda node: user in node[2])
-        return self._kept(undo, total)
+        return self._kept(undo, total, changes)
 
     def _do_without(self, c: int, operand: int, shared: int, left: Collection[int], rise: float) -> bool:
         """Choose the cheapest alternative of ``c`` without ``operand``; return whether there is one.
@@ -726,8 +803,8 @@ class _Search:
             c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left), rise
         )
 
-    def _kept(self, before: Sequence[tuple[int, Node, int]], total: int) -> bool:
-        """Whether the total is less than it was; if not, undo the changes since then, the last first."""
+    def _kept(self, before: Sequence[tuple[int, Node, int]], total: int, changes: int) -> bool:
+        """Whether the total is less than it was after ``changes``; if not, undo those since then, the last first."""
         if self.total < total:
             return True
         for c, node, price in reversed(before):
@@ -735,7 +812,7 @@ class _Search:
             self._take(node[2])
             self._release(current[2])
             self._choose(c, node, price)
-        self.total = total
+        self.total, self._changes = total, changes
         return False
 
 

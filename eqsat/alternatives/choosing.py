@@ -186,7 +186,7 @@ class Chooser:
 
     def _chosen_by(self, prices: dict[int, list[int]]) -> Choice:
         """The cheapest choice found if the nodes had these prices."""
-        priced = Priced(self.builder.graph, prices)
+        priced = self.search.priced.at(prices)
         return improved(priced, tree(priced), late=self.builder.theory.work.is_late)[0]
 
     def choose_from(self, start: Choice) -> End:

@@ -324,7 +324,7 @@ class ModuloTheory(Optimisation):
                 choice, best = found, cost
             if not self._has_time() or not (prices := _prices_as_written(priced, found, terms, self.model)):
                 break
-            priced = Priced(priced.graph, {**priced.prices, **prices})
+            priced = priced.at({**priced.prices, **prices})
             starts = (tree(priced), completed(priced, found, alone=True))
             found = min([improved(priced, s, thorough=True, late=is_late) for s in starts], key=lambda end: end[1])[0]
             found = needed(found, roots)

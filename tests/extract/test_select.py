@@ -24,7 +24,7 @@ from eqsat.extract import (
     tree,
 )
 from eqsat.extract.exact import exact
-from eqsat.extract.select import improved
+from eqsat.extract.select import ProductPrices, improved
 from eqsat.optimizer.front import optimize
 
 
@@ -366,3 +366,16 @@ PRICED = Priced.of(GRAPH, OpCount())
 def test_what_is_no_graph_or_choice_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_prices_are_of_the_nodes_that_the_graph_has_gained_too():
+    graph = EGraph({0: [("var", "x", ())], 1: [("floordiv", None, (0, 0))]}, {0: (1, 9), 1: (0, 9)}, [1])
+    priced = Priced.of(graph, OpCount())
+    assert tree(priced)[1][0] == "floordiv"
+    graph.classes[1].append(("const", 1, ()))
+    priced.refresh(ProductPrices(OpCount()))
+    assert tree(priced)[1] == ("const", 1, ())
+    # other prices of the same graph
+    dear = priced.at({0: [0], 1: [1, 5]})
+    assert tree(dear)[1][0] == "floordiv"
+    assert improved(dear, tree(priced)) == ({0: ("var", "x", ()), 1: ("floordiv", None, (0, 0))}, 1)
