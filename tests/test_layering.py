@@ -37,7 +37,14 @@ LAZY = {
         "eqsat.explain.derivation",
         "importlib.metadata",
     },
-    "eqsat.cli.corpus": {"distributed", "eqsat.cli.kinds"},
+    "eqsat.cli.cases": {"eqsat.codegen.loops"},
+    "eqsat.cli.corpus": {
+        "distributed",
+        "eqsat.cli.kinds",
+        "eqsat.codegen.libraries",
+        "multiprocessing",
+        "multiprocessing.connection",
+    },
     "eqsat.cli.experiment": {"matplotlib"},
     "eqsat.cli.files": {"rich"},
     "eqsat.cli.main": {
@@ -45,6 +52,7 @@ LAZY = {
         "eqsat.cli",
         "eqsat.cli.calibrate",
         "eqsat.cli.trial",
+        "eqsat.codegen.expressions",
         "eqsat.codegen.vectors",
         "eqsat.discover.discovery",
         "eqsat.interop.mlir",

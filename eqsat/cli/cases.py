@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from eqsat.cli.files import write_whole
-from eqsat.codegen.loops import expand
 from eqsat.interop.views import INVALID, Access, View, split_gate
 from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, var
 from eqsat.lang.infinity import is_finite
@@ -448,6 +447,8 @@ def _unrolled(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> 
     for name in names:
         if name not in variables:
             raise ValueError(f"the variable {name!r} of 'unroll' has no range in 'vars'")
+    from eqsat.codegen.loops import expand
+
     return expand(terms[0], [variables[name] for name in names]), []
 
 

@@ -22,8 +22,6 @@ from collections import defaultdict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -31,13 +29,14 @@ import click
 
 from eqsat.cli.cases import Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason, refuse_unknown
 from eqsat.cli.settings import Row, Settings
-from eqsat.codegen.libraries import interrupts_held
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import refuse_wrong
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from distributed import Future
 
     from eqsat.optimizer.result import Result
@@ -173,6 +172,8 @@ def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1, skip: i
     died for want of memory, and is an error row if that fails too. They are spawned, not forked: the caller may run
     threads (a progress bar does).
     """
+    from multiprocessing.connection import wait
+
     waiting = dict(numbered_lines(lines)[skip:])
     queue = iter(waiting.items())
     workers: list[_Worker] = []
@@ -218,6 +219,10 @@ class _Worker:
         self.start()
 
     def start(self) -> None:
+        from multiprocessing import get_context
+
+        from eqsat.codegen.libraries import interrupts_held
+
         context = get_context("spawn")
         self.pipe, far_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(far_end, self.settings), daemon=True)
@@ -266,6 +271,9 @@ def _serve(pipe: Connection, settings: Settings) -> None:
 
 def _die_with_parent() -> None:
     """End this process when the one that started it has ended, even by SIGKILL, in the middle of a case."""
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -58,7 +58,6 @@ from eqsat.cli.options import (
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row
-from eqsat.codegen.expressions import to_c
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS
@@ -242,7 +241,7 @@ def optimize(
         found = _record(result, check, names, as_c, derivation)
         click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
-    click.echo(to_c(result.exprs) if as_c else _listing(result.exprs, names))
+    click.echo(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
     # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
     for answer in result.pareto:
         if answer.exprs != result.exprs:
@@ -307,6 +306,12 @@ def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     return {name: extent(names[name]) for name in chosen}
 
 
+def _in_c(exprs: Sequence[Expr]) -> str:
+    from eqsat.codegen.expressions import to_c
+
+    return to_c(exprs)
+
+
 def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
     """One line per root; if they are long, shared subterms are named on lines before them."""
     lines = [to_text(expr, most=SHORT) for expr in exprs]
@@ -319,7 +324,7 @@ def _listing(exprs: Sequence[Expr], taken: Iterable[str]) -> str:
 def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, derivation: Explanation | None) -> Row:
     row = {**record(result, check, taken), "points": check.points}
     if as_c:
-        row["c"] = to_c(result.exprs)
+        row["c"] = _in_c(result.exprs)
     if derivation:
         row |= {"rules": dict(result.rules), "explanation": derivation.record()}
     if result.pareto:
