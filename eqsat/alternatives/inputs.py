@@ -363,8 +363,11 @@ class BitNodes(KindNodes):
                 continue
             if rest.is_affine() or len(rest.terms) == 1:
                 others = [(self.theory.inner(atom), k) for atom, k in rest.terms.items()]
-            else:
+            elif all(abs(k) <= abs(form.terms.get(atom, 0)) for atom, k in rest.terms.items()):
                 others = [(rest.direction(), 1)]
+            else:
+                # the rest is a sum of its own, of which the same would be made
+                continue
             yield self.sum_node([(value, scale), *others], number(rest.constant))
 
     def by_one_operator(self, form: LinearForm) -> Iterator[Node]:

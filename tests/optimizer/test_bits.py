@@ -223,3 +223,10 @@ def test_c_has_the_same_values(drawn):
     for kernel, (term, inputs) in zip(kernels, drawn, strict=True):
         points = grid(inputs)
         assert np.array_equal(kernel(points)[0], np.broadcast_to(evaluate([term], points)[0], points["x"].shape))
+
+
+def test_a_mask_makes_no_sums_without_end() -> None:
+    result = optimize("(max(h, g) - min(h, g)) & 7", g=(-4, 4), h=(-4, 4))
+    assert (result.cost, result.stop) == (4, "saturated")
+    assert result.nodes < 200
+    assert result.check().equal

@@ -216,6 +216,8 @@ HIDDEN = [
     ("max(min(i*2 + j, g), min(max(i*2 + j, g), j))", [MEDIAN]),
     # a long left side, in a graph with many products
     ("j*j*j + j*j*min(i, g)*3 + j*min(i, g)*min(i, g)*3 + min(i, g)*min(i, g)*min(i, g)", [CUBE]),
+    # a remainder that a mask is
+    ("(max(g, h) - min(g, h)) & 7", [TO_DISTANCE]),
     # a sum of which there are many forms
     ("g*h + max(g, h) - min(g, h)", [TO_DISTANCE]),
 ]
