@@ -358,13 +358,16 @@ def with_nodes(graph: EGraph, choice: Choice, nodes: Mapping[int, Node]) -> Choi
     return changed
 
 
-def tree(priced: Priced) -> Choice:
+def tree(priced: Priced, once: bool = False) -> Choice:
     """For every class that has a finite term, the node of least cost, where what is used twice is paid twice.
 
     Parameters
     ----------
     priced : Priced
         The graph and its prices.
+    once : bool
+        Whether a node pays once for an operand that it has twice, as a square has: the start of a search that pays
+        each class once.
 
     Returns
     -------
@@ -382,16 +385,16 @@ def tree(priced: Priced) -> Choice:
     {0: ('var', 'x', ()), 1: ('neg', None, (0,))}
     """
     require_priced(priced)
-    choice = trees(priced)[1]
+    choice = trees(priced, once)[1]
     for root in priced.graph.roots:
         if root not in choice:
             raise ValueError(f"the root {root} has no finite term: each of its e-nodes needs a class without one")
     return choice
 
 
-def trees(priced: Priced) -> tuple[dict[int, int], Choice]:
+def trees(priced: Priced, once: bool = False) -> tuple[dict[int, int], Choice]:
     """What the cheapest tree of every class that has a finite term costs, and the choice of :func:`tree`."""
-    return _least(priced.waits(), priced.prices)
+    return _least(priced.waits(), priced.prices, once=once)
 
 
 def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
@@ -423,12 +426,14 @@ def _least(
     prices: Mapping[int, Sequence[int]],
     known: Mapping[int, int] | None = None,
     latest: bool = False,
+    once: bool = False,
     combine: Callable[[int, int], int] = add,
 ) -> tuple[dict[int, int], Choice]:
     """The least value of every class that has a finite term, and its node (Knuth's generalisation of Dijkstra).
 
-    The value of a node is its price combined with the values of its operands, and at least each of these. Classes whose
-    value is ``known`` are left out. Of equal nodes it is the first, or the ``latest``.
+    The value of a node is its price combined with the values of its operands, and at least each of these; with
+    ``once``, an operand that it has twice counts once. Classes whose value is ``known`` are left out. Of equal nodes it
+    is the first, or the ``latest``.
     """
     order = -1 if latest else 1
     nodes, users, classes = waits.nodes, waits.users, waits.graph.classes
@@ -438,9 +443,11 @@ def _least(
     heap: list[tuple[int, int, int]] = []
 
     def settle(c: int) -> None:
-        least = best[c]
+        least, before = best[c], -1
         for number in users.get(c, ()):
-            values[number] = combine(values[number], least)
+            if number != before or not once:
+                values[number] = combine(values[number], least)
+            before = number
             missing[number] -= 1
             if not missing[number]:
                 user, place = nodes[number]
@@ -516,7 +523,7 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     require_priced(priced)
     if start is not None:
         refuse_other_choice(priced.graph, start)
-    return _searched(priced, tree(priced) if start is None else start).choice
+    return _searched(priced, tree(priced, once=True) if start is None else start).choice
 
 
 def improved(

@@ -140,7 +140,7 @@ class Extraction(Optimisation):
             return hoisted_sums(classes(), choice) if graph.weights else None
 
         search = Improver(graph, prices, late, share, hoist)
-        everywhere = tree(search.priced)
+        everywhere = tree(search.priced, once=self.extract != "tree")
         if self.extract == "tree":
             return everywhere
         # the answer needs no class besides those that it chooses for
