@@ -170,7 +170,7 @@ class CanonicalGraph:
         if c in self._nodes_of_large:
             self._nodes_of_large[c].add(node)
         self.size += 1
-        if node[0] == "mul" or node[0] in REDUCTIONS:
+        if node[0] == "mul" or node[0] in REDUCTIONS or (node[0] in _NARROWING and c < self._narrowed):
             self._narrow(c, node)
         return True
 

@@ -83,7 +83,7 @@ class OptimizerLimits:
     #: E-nodes up to which a second choice is looked for, from what is best without rules.
     second_choice_nodes: int = 2000
     #: Choices that are written as terms to see what these cost.
-    repriced: int = 3
+    repriced: int = 6
     #: Classes of a choice up to which that is done.
     repriced_classes: int = 200
     #: Blends of cost and size that are tried, from cost alone to size alone.

@@ -22,6 +22,7 @@ from eqsat.alternatives.partial_sums import share_sums
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.tables import Tables
 from eqsat.extract import Choice, Latency, OpCount, Priced, dag, reachable, total_cost, tree
+from eqsat.extract.cost import width
 from eqsat.extract.select import ProductPrices, needed
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
@@ -1151,3 +1152,22 @@ def test_an_extreme_of_many_operands_has_few_parts(extreme):
     # one operand apart at a time, there are 2**8 parts
     assert found.stop == "saturated"
     assert len(found.graph) < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        # a rule finds the class to be a remainder when it has its bounds by a sum
+        ("x*4%16%8", 2),
+        ("x//2 - (x - 1)//2", 2),
+        # each sum that is chosen turns out to be wide
+        ("where(x < y, (where(x < y, w, x) + 3)//2, z)", 10),
+    ],
+)
+def test_what_is_wide_costs_more(text, cost):
+    class Wide:
+        def price(self, op, operands, result):
+            return (4 if width([*operands, result]) == 64 else 1) if operands else 0
+
+    names = {name: var(name, -(2**31), 2**31 - 1) for name in "xyzw"}
+    assert optimize(parse(text, names), cost=Wide()).cost <= cost
