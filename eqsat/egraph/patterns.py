@@ -390,7 +390,7 @@ def _alternatives_of(
     term: Expr, holds: bool, found: dict[tuple[Expr, bool], list[list[Conjunct]]]
 ) -> list[list[Conjunct]]:
     """The alternatives in which a part of a guard holds, or fails; those of its operands are ``found``."""
-    if term.op == "bool":
+    if term.op == "bool" or all(arg.op == "const" for arg in term.args):
         return [[]] if bool(term.vmax) is holds else []
     if term.op == "not":
         return found[term.args[0], not holds]
