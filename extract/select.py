@@ -392,6 +392,17 @@ def tree(priced: Priced, once: bool = False) -> Choice:
     return choice
 
 
+def begun(priced: Priced, everywhere: Choice) -> list[Choice]:
+    """The choices that a search begins from: ``everywhere``, which is that of :func:`tree`, and the one with ``once``.
+
+    The second one is left out if no node has an operand twice.
+    """
+    nodes = chain.from_iterable(priced.graph.classes.values())
+    if all(len(args) < 2 or args[0] != args[1] for _, _, args in nodes):
+        return [everywhere]
+    return [everywhere, tree(priced, once=True)]
+
+
 def trees(priced: Priced, once: bool = False) -> tuple[dict[int, int], Choice]:
     """What the cheapest tree of every class that has a finite term costs, and the choice of :func:`tree`."""
     return _least(priced.waits(), priced.prices, once=once)
@@ -523,7 +534,8 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     require_priced(priced)
     if start is not None:
         refuse_other_choice(priced.graph, start)
-    return _searched(priced, tree(priced, once=True) if start is None else start).choice
+    starts = begun(priced, tree(priced)) if start is None else [start]
+    return min([_searched(priced, each) for each in starts], key=lambda search: search.total).choice
 
 
 def improved(

@@ -22,6 +22,7 @@ from eqsat.extract.select import (
     Choice,
     Priced,
     ProductPrices,
+    begun,
     completed,
     improved,
     needed,
@@ -130,10 +131,10 @@ class Chooser:
     def choose(self) -> End:
         """The cheapest choice found from what is cheapest for each class alone."""
         search = self.search
-        everywhere = tree(search.priced, once=not self.trees)
+        everywhere = tree(search.priced)
         if self.trees:
             return everywhere, tree_cost(search.priced, everywhere)
-        starts = [search.improved(everywhere)]
+        starts = [search.improved(start) for start in begun(search.priced, everywhere)]
         if (written := self.builder.as_written(everywhere, self.builder.graph)) is not None:
             # single changes may not lead to what the input shares
             starts.append(search.improved(written))
@@ -187,7 +188,7 @@ class Chooser:
     def _chosen_by(self, prices: dict[int, list[int]]) -> Choice:
         """The cheapest choice found if the nodes had these prices."""
         priced = self.search.priced.at(prices)
-        return improved(priced, tree(priced, once=True), late=self.builder.theory.work.is_late)[0]
+        return improved(priced, tree(priced), late=self.builder.theory.work.is_late)[0]
 
     def choose_from(self, start: Choice) -> End:
         """The cheapest choice found from ``start``, which has a node for all that the roots need by it."""

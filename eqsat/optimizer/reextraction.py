@@ -21,7 +21,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.trace import FROM_RESULT
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph
-from eqsat.extract.select import Choice, Priced, ProductPrices, reachable_part, tree
+from eqsat.extract.select import Choice, Priced, ProductPrices, begun, reachable_part, tree
 from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr
@@ -140,11 +140,13 @@ class Extraction(Optimisation):
             return hoisted_sums(classes(), choice) if graph.weights else None
 
         search = Improver(graph, prices, late, share, hoist)
-        everywhere = tree(search.priced, once=self.extract != "tree")
+        everywhere = tree(search.priced)
         if self.extract == "tree":
             return everywhere
         # the answer needs no class besides those that it chooses for
-        starts = [everywhere, everywhere | built.choice] if built.choice else [everywhere]
+        starts = begun(search.priced, everywhere)
+        if built.choice:
+            starts.append(everywhere | built.choice)
         found = [search.improved(start) for start in starts]
         shared = [search.bracketed(end) for end, _ in found if any(op in BRACKETED for op, _, _ in end.values())]
         return min([*shared, *found], key=lambda end: end[1])[0]

@@ -216,6 +216,7 @@ HIDDEN = [
     ("max(min(i*2 + j, g), min(max(i*2 + j, g), j))", [MEDIAN]),
     # a square in a sum: what is squared is computed once
     ("k - (i*i + i*(i%3)*2 + i%3*(i%3))*2", [BINOMIAL]),
+    ("g//2*(g//2) - where(k < 2, g, h)*where(k < 2, g, h) + l", [SQUARES]),
     # a long left side, in a graph with many products
     ("j*j*j + j*j*min(i, g)*3 + j*min(i, g)*min(i, g)*3 + min(i, g)*min(i, g)*min(i, g)", [CUBE]),
     # a remainder that a mask is
