@@ -23,7 +23,7 @@ from eqsat.theory.definedness import REMAINDERS, AllowedDivisions, divides_outsi
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, to_expr
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
-_NARROWING = frozenset({"floordiv", "mod", "tdiv", "tmod", "min", "max", "where"})
+_NARROWING = DIVISIONS | {"min", "max", "where"}
 
 
 class CanonicalGraph:
