@@ -36,8 +36,8 @@ CASES = [
     ("i*k*i - k*j*j", [SQUARES]),
     # against a form that is not the cheapest
     ("i*(i + 2*j) + j*j", [BINOMIAL]),
-    ("i*(i + j) + j*(i + j)", [BINOMIAL]),
-    ("i*(i + j) - j*(i + j) + k", [SQUARES]),
+    ("i*(i + j) + j*i + j*j", [BINOMIAL]),
+    ("i*(i + j) - j*i - j*j + k", [SQUARES]),
     # inside products, minima, junctions and comparisons
     ("(i*i - j*j + k)*l", [SQUARES]),
     ("min(i*i - j*j + k, l)", [SQUARES]),
