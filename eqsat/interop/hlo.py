@@ -43,7 +43,7 @@ _SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.
 _STACK_FRAMES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*", re.MULTILINE)
 #: By attribute an example, for errors.
 _EXAMPLES = {
-    **{"slice": "{[0:4]}", "padding": "0_0", "index": "0", "index_vector_dim": "1"},
+    **{"slice": "{[0:4]}", "padding": "0_0", "index": "0", "index_vector_dim": "1", "to_apply": "less_than"},
     **{"window": "{size=3x3}", "dim_labels": "b01f_01io->b01f"},
 }
 #: The end of a computation, which may name the thread that runs it.
@@ -126,6 +126,8 @@ class Instruction:
     #: What is written behind the operands, by name; ``called`` is the computation that they name, if any.
     attributes: Mapping[str, str] = field(default_factory=dict)
     called: Computation | None = None
+    #: The computations of which a conditional runs one, in order.
+    branches: tuple[Computation, ...] = ()
     #: Which parameter it is.
     number: int | None = None
     #: The instruction as it was written.
@@ -302,8 +304,10 @@ def _instruction(
     is_root, name, shape, opcode, rest = found.groups()
     arguments, attributes = _arguments(rest)
     called = attributes.get("calls", attributes.get("to_apply", "")).removeprefix("%")
-    if called and called not in known:
-        raise ValueError(f"the computation {_brief(called)} is not defined: define it above {_brief(name)}")
+    branches = [branch.removeprefix("%") for branch in _branches(attributes)]
+    for used in (called, *branches):
+        if used and used not in known:
+            raise ValueError(f"the computation {_brief(used)} is not defined: define it above {_brief(name)}")
     number = None
     if opcode == "parameter":
         if not _INTEGER.fullmatch(arguments.strip()) or int(arguments) < 0:
@@ -319,9 +323,17 @@ def _instruction(
         operands=tuple(_operand(text, earlier, name) for text in texts),
         attributes=attributes,
         called=known.get(called),
+        branches=tuple(known[branch] for branch in branches if branch),
         number=number,
         text=line.removeprefix("ROOT").strip(),
     )
+
+
+def _branches(attributes: Mapping[str, str]) -> list[str]:
+    """The names of the computations of which a conditional runs one."""
+    if "branch_computations" in attributes:
+        return split_list(attributes["branch_computations"].removeprefix("{").removesuffix("}"))
+    return [attributes[key] for key in ("true_computation", "false_computation") if key in attributes]
 
 
 def _output(text: str) -> Shape:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
+from math import prod
 from typing import Literal, NamedTuple, cast
 
 from eqsat.interop import relations
@@ -22,6 +23,7 @@ from eqsat.interop.hlo import NESTED, UNSIZED, Computation, Instruction, Shape, 
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
+from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, const, substitute
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
@@ -32,20 +34,24 @@ from eqsat.theory.linear import LinearArithmetic
 Direction = Literal["output_to_input", "input_to_output"]
 DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")
 
-#: The maps of each operand, or of each parameter, by number.
+#: The maps of each operand, or of each parameter, by number. A tuple counts as its elements.
 Maps = dict[int, tuple[IndexingMap, ...]]
+#: The maps of each element of each parameter of a computation; an array is its own element 0.
+ElementMaps = dict[tuple[int, int], tuple[IndexingMap, ...]]
 
 _ELEMENTWISE = """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert copy cosh
+    abs acos acosh add and asin asinh atan2 atanh cbrt ceil clamp compare complex convert copy cosh
     cosine count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
-    logistic map maximum minimum multiply negate not optimization-barrier or popcnt power real reduce-precision
+    logistic map maximum minimum multiply negate not or popcnt power real reduce-precision
     remainder round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic
     shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor
 """
-#: What a constant of one element holds.
-_SCALAR = re.compile(r" constant\(\{*\s*(-?\d{1,18})\s*\}*\)")
+#: What a constant holds; of a long one XLA prints dots.
+_CONSTANT = re.compile(r" constant\(([-\d,{}\s]*)\)")
 NULLARY = ("constant", "iota", "parameter", "partition-id", "replica-id")
 CALLS = ("fusion", "call")
+#: Operations that read elements of tuples.
+_TAKE_TUPLES = ("get-tuple-element", "opt-barrier", "conditional")
 
 
 def indexing_maps(
@@ -71,7 +77,8 @@ def indexing_maps(
     Returns
     -------
     dict of int to tuple of IndexingMap
-        By operand or parameter number: several maps if it is read in several ways, none if it is not read.
+        By operand or parameter number: several maps if it is read in several ways, none if it is not read. A tuple
+        counts as its elements, as if each was an operand or parameter.
 
     Raises
     ------
@@ -99,12 +106,18 @@ def indexing_maps(
         raise ValueError(f"{root!r} has no output {output}: give one of 0 to {len(root.shapes) - 1}")
     analysis = _Analysis(direction, simplify)
     if isinstance(of, Computation):
-        return analysis.of_computation(of, output)
-    found: Maps = dict.fromkeys(range(len(of.operands)), ())
-    for number, _, steps in analysis.steps(of, output):
-        maps = steps if of.opcode in CALLS else map(analysis.simplified, steps)
-        found[number] = tuple(m for m in maps if not m.is_empty)
-    return found
+        return _numbered(of.parameters, analysis.of_computation(of, output))
+    found: ElementMaps = {}
+    for number, element, steps in analysis.steps(of, output):
+        maps = steps if of.opcode in CALLS or of.branches else map(analysis.simplified, steps)
+        found[number, element] = tuple(m for m in maps if not m.is_empty)
+    return _numbered(of.operands, found)
+
+
+def _numbered(arrays: Sequence[Instruction], found: ElementMaps) -> Maps:
+    """The maps of operands or parameters by number, where a tuple counts as its elements."""
+    elements = [(n, element) for n, array in enumerate(arrays) for element in range(len(array.shapes))]
+    return {number: found.get(key, ()) for number, key in enumerate(elements)}
 
 
 class _Analysis:
@@ -113,7 +126,8 @@ class _Analysis:
     def __init__(self, direction: Direction, simplify: Callable[[IndexingMap], IndexingMap]) -> None:
         self.is_forward = direction == "output_to_input"
         self.simplify = simplify
-        self.known: dict[tuple[Computation, int], Maps] = {}
+        self.known: dict[tuple[Computation, int], ElementMaps] = {}
+        self.simplest: dict[IndexingMap, IndexingMap] = {}
 
     def simplified(self, given: IndexingMap) -> IndexingMap:
         """A map, simplified, with the values of constants and iotas in the place of the variables that read them."""
@@ -130,7 +144,7 @@ class _Analysis:
             )
         return self.simplify(given)
 
-    def of_computation(self, computation: Computation, output: int) -> Maps:
+    def of_computation(self, computation: Computation, output: int) -> ElementMaps:
         """The maps of the parameters of a computation; calls may nest to any depth, so callees come first."""
         calls = {caller: _called(caller) for caller in reached([computation], _called)}
         for callee in TopologicalSorter(calls).static_order():
@@ -139,7 +153,7 @@ class _Analysis:
                 self.known[callee, number] = self._traverse(callee, number)
         return self.known[computation, output]
 
-    def _traverse(self, computation: Computation, output: int) -> Maps:
+    def _traverse(self, computation: Computation, output: int) -> ElementMaps:
         """The maps of the parameters, from the root up: those of an operand are those of its users, one step on."""
         _refuse_unread(computation.root, computation.root.shapes[output])
         start = relations.identity(computation.root.shapes[output].sizes).to_operand
@@ -151,24 +165,29 @@ class _Analysis:
                     composed = [m.then(s) if self.is_forward else s.then(m) for m in known for s in steps]
                     key = user.operands[position], operand_output
                     maps[key] = self._merged(maps.get(key, ()), composed)
-        for parameter in computation.parameters:
-            if not parameter.is_array and parameter.shapes != (UNSIZED,):
-                raise ValueError(f"{parameter!r} is a tuple: give its elements as parameters")
-        return {n: maps.get((parameter, 0), ()) for n, parameter in enumerate(computation.parameters)}
+        numbers = {parameter: n for n, parameter in enumerate(computation.parameters)}
+        return {(numbers[i], element): found for (i, element), found in maps.items() if i in numbers}
 
     def steps(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
         """For each operand its number, which of its outputs is read, and the maps through ``user`` alone."""
         if user.opcode in CALLS:
-            yield from self._steps_of_call(user, output)
+            if user.called is None:
+                raise ValueError(f"{user!r} calls nothing: give its computation as calls=name")
+            yield from self._steps_of_call(user, user.called, output)
             return
         for position, relation in enumerate(related(user, output)):
             if relation is not None:
-                yield position, _selected(user), [relation.to_operand if self.is_forward else relation.to_output]
+                selected = _selected(user, output)
+                yield position, selected, [relation.to_operand if self.is_forward else relation.to_output]
+        for position, branch in enumerate(user.branches, start=1):
+            yield from self._steps_of_call(user, branch, output, position)
 
-    def _steps_of_call(self, user: Instruction, output: int) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
-        if (called := user.called) is None:
-            raise ValueError(f"{user!r} calls nothing: give its computation as calls=name")
-        given, wanted = [i.shapes for i in user.operands], [p.shapes for p in called.parameters]
+    def _steps_of_call(
+        self, user: Instruction, called: Computation, output: int, first: int = 0
+    ) -> Iterator[tuple[int, int, Sequence[IndexingMap]]]:
+        """As :meth:`steps`, for one computation: a branch has the operand ``first``, others have all."""
+        operands = user.operands[first : first + 1] if user.branches else user.operands
+        given, wanted = [i.shapes for i in operands], [p.shapes for p in called.parameters]
         here, there = [
             [[s.sizes for s in of] for of in shapes]
             for shapes in ([*given, user.shapes], [*wanted, called.root.shapes])
@@ -177,14 +196,17 @@ class _Analysis:
             raise ValueError(f"{user!r}: its operands and result do not have the shapes of {called.name!r}")
         if (called, output) not in self.known:
             self.of_computation(called, output)
-        for position, maps in self.known[called, output].items():
-            yield position, 0, [_seen_from(user, m) for m in maps]
+        for (position, element), maps in self.known[called, output].items():
+            yield first + position, element, [_seen_from(user, operands, m) for m in maps]
 
     def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:
         """``known`` and ``maps``, these simplified, without repetitions and without maps of empty domains."""
         found = list(known)
         for given in maps:
-            simplest = self.simplified(given).trimmed()
+            if given not in self.simplest:
+                simplest = self.simplified(given).trimmed()
+                self.simplest |= {given: simplest, simplest: simplest}
+            simplest = self.simplest[given]
             if not simplest.is_empty and not any(_are_one(simplest, other) for other in found):
                 found.append(simplest)
             if len(found) > INTEROP_LIMITS.maps:
@@ -195,11 +217,14 @@ class _Analysis:
 
 
 def _called(caller: Computation) -> set[Computation]:
-    return {i.called for i in caller.instructions if i.opcode in CALLS and i.called}
+    run = {i.called for i in caller.instructions if i.opcode in CALLS and i.called}
+    return run.union(*[i.branches for i in caller.instructions])
 
 
-def _selected(user: Instruction) -> int:
-    """Which output of its operand an instruction reads."""
+def _selected(user: Instruction, output: int = 0) -> int:
+    """Which output of its operand an instruction reads for an output of its own."""
+    if user.opcode == "opt-barrier":
+        return output
     if user.opcode != "get-tuple-element":
         return 0
     index = user.dimension("index")
@@ -217,13 +242,13 @@ def _refuse_unread(instruction: Instruction, *shapes: Shape) -> None:
             raise ValueError(f"{instruction!r} has {what}: analyse the instructions behind it on their own")
 
 
-def _seen_from(call: Instruction, given: IndexingMap) -> IndexingMap:
-    """A map of a called computation, with the caller's operands in the place of parameters that hold runtime values."""
+def _seen_from(call: Instruction, operands: Sequence[Instruction], given: IndexingMap) -> IndexingMap:
+    """A map of a called computation, with its operands in the place of parameters that hold runtime values."""
     runtime = []
     for r in given.runtime:
         source = cast(Instruction, r.hlo)
         within = replace(source, text=f"{source} in {call.name}")
-        runtime.append(replace(r, hlo=within if source.number is None else call.operands[source.number]))
+        runtime.append(replace(r, hlo=within if source.number is None else operands[source.number]))
     return replace(given, runtime=tuple(runtime))
 
 
@@ -234,11 +259,26 @@ def _constant(read: RuntimeVariable) -> Expr | None:
         return None
     if source.opcode == "iota":
         value = read.indices[source.dimension("iota_dimension")]
-    elif found := _SCALAR.search(source.text):
-        value = const(int(found[1]))
+    elif (element := _held(source, read.indices)) is not None:
+        value = const(element)
     else:
         return None
     return maximum(variable.vmin, minimum(variable.vmax, value))
+
+
+def _held(constant: Instruction, indices: Sequence[Expr]) -> int | None:
+    """The integer that a constant holds at these indices; None if that is not known."""
+    if not (found := _CONSTANT.search(constant.text)):
+        return None
+    entries = split_list(re.sub(r"[{}]", " ", found[1]))
+    sizes = constant.shapes[0].sizes
+    if prod(sizes) != len(entries) or not (len(entries) == 1 or all(i.op == "const" for i in indices)):
+        return None
+    # Python does not read numbers of thousands of digits
+    if any(len(entry.strip()) > 18 or not re.fullmatch(r"\s*-?\d+\s*", entry) for entry in entries):
+        return None
+    place = sum(i.vmin * stride for i, stride in zip(indices, row_major(sizes), strict=True)) if sizes else 0
+    return int(entries[0 if len(entries) == 1 else place])
 
 
 def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
@@ -263,25 +303,28 @@ def related(instruction: Instruction, output: int) -> list[Relation | None]:
         if len(given) != len(instruction.shapes) or any(given[n] != sizes for n, sizes in arrays.items()):
             raise ValueError(f"{instruction!r}: its operands do not have the shapes of its result")
         return [relations.identity(shape.sizes) if n == output else None for n in range(len(operands))]
-    if opcode not in OPERATIONS:
+    if opcode not in OPERATIONS and opcode not in OF_OUTPUT:
         raise ValueError(
             f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
         )
-    if opcode != "get-tuple-element" and not all(operand.is_array for operand in operands):
+    if opcode not in _TAKE_TUPLES and not all(operand.is_array for operand in operands):
         _refuse_unread(instruction, *(o.shapes[0] for o in operands if o.shapes == (UNSIZED,)))
         raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
-    count, relations_of = OPERATIONS[opcode]
+    count = OPERATIONS[opcode][0] if opcode in OPERATIONS else OF_OUTPUT[opcode][0]
     if (len(operands) != count) if count >= 0 else (len(operands) < -count):
         least = "at least " if count < 0 else ""
         raise ValueError(f"{instruction!r} has {len(operands)} operands: give {least}{abs(count)}")
     try:
-        found = relations_of(instruction)
+        if opcode in OPERATIONS:
+            found: list[Relation | None] = [*OPERATIONS[opcode][1](instruction)]
+        else:
+            found = OF_OUTPUT[opcode][1](instruction, output)
         for relation in found:
-            if relation.output_sizes != shape.sizes:
+            if relation is not None and relation.output_sizes != shape.sizes:
                 raise ValueError(f"its operands and attributes give sizes {list(relation.output_sizes)}, not {shape}")
     except ValueError as error:
         raise ValueError(f"{instruction!r}: {error}") from None
-    return list(found)
+    return found
 
 
 def _operand_sizes(i: Instruction) -> list[tuple[int, ...]]:
@@ -294,6 +337,14 @@ def _elementwise(i: Instruction) -> list[Relation]:
     return [
         relations.scalar(sizes) if takes_scalars and not own else relations.identity(own) for own in _operand_sizes(i)
     ]
+
+
+def _bitcast_convert(i: Instruction) -> list[Relation]:
+    """Where the elements differ in width, the wider one is made of those of one more dimension."""
+    (given,), made = _operand_sizes(i), i.shapes[0].sizes
+    if len(made) > len(given):
+        return [relations.broadcasted(given, made, range(len(given)))]
+    return [relations.reduced(given, [len(given) - 1]) if len(made) < len(given) else relations.identity(given)]
 
 
 def _bitcast(i: Instruction) -> list[Relation]:
@@ -397,6 +448,13 @@ def _convolution(i: Instruction) -> list[Relation]:
     return [padding.then(image), kernel]
 
 
+def _select_and_scatter(i: Instruction) -> list[Relation]:
+    sizes, source, initial = _operand_sizes(i)
+    window = _window(i, len(sizes))
+    found = relations.selected_and_scattered(sizes, source, window.sizes, window.strides, window.low)
+    return [*found, *_scalars(i, [initial])]
+
+
 def _dot(i: Instruction) -> list[Relation]:
     lhs, rhs = _operand_sizes(i)
     batch, contracting = [
@@ -431,6 +489,95 @@ def _gather(i: Instruction) -> list[Relation]:
     )
 
 
+def _scatter(i: Instruction) -> list[Relation]:
+    """Operands, indices and updates; those of one output are not told apart from those of another."""
+    count, rest = divmod(len(i.operands), 2)
+    if not rest:
+        raise ValueError(f"of {len(i.operands)} operands one must be the indices, and half of the others updates")
+    sizes = _operand_sizes(i)
+    same, rows, updates = relations.scattered(
+        sizes[0],
+        sizes[count],
+        sizes[-1],
+        i.operands[count],
+        offset_dims=i.dimensions("update_window_dims"),
+        collapsed_slice_dims=i.dimensions("inserted_window_dims"),
+        start_index_map=i.dimensions("scatter_dims_to_operand_dims"),
+        index_vector_dim=i.dimension("index_vector_dim"),
+        operand_batching_dims=i.dimensions("input_batching_dims", ()),
+        start_indices_batching_dims=i.dimensions("scatter_indices_batching_dims", ()),
+    )
+    if len(set(sizes[:count])) > 1 or len(set(sizes[count + 1 :])) > 1:
+        raise ValueError("the operands must have one shape, and the updates another")
+    return [*[same] * count, rows, *[updates] * count]
+
+
+def _fft(i: Instruction) -> list[Relation]:
+    (sizes,), rank = _operand_sizes(i), len(i.shapes[0].sizes)
+    transformed = len(i.dimensions("fft_length"))
+    return [relations.mixed(sizes, i.shapes[0].sizes, range(rank - transformed, rank))]
+
+
+def _topk(i: Instruction) -> list[Relation]:
+    (sizes,) = _operand_sizes(i)
+    return [relations.mixed(sizes, i.shapes[0].sizes, [len(sizes) - 1])]
+
+
+def _sort(i: Instruction, output: int) -> list[Relation | None]:
+    """Each output has the elements of its operand, in the order of those that are compared."""
+    _refuse_other_count(i)
+    if i.called is None:
+        i.attribute("to_apply")
+    compared = reached([i.called.root], lambda part: part.operands) if i.called else set()
+    keys = {part.number // 2 for part in compared if part.number is not None}
+    dimensions = [i.dimension("dimensions")]
+    return [
+        relations.mixed(sizes, i.shapes[output].sizes, dimensions) if n in keys or n == output else None
+        for n, sizes in enumerate(_operand_sizes(i))
+    ]
+
+
+def _respective(i: Instruction, output: int) -> list[Relation | None]:
+    """Each output is made of the same elements of its own operand."""
+    return _own(i, output, relations.identity)
+
+
+def _all_gather(i: Instruction, output: int) -> list[Relation | None]:
+    dimension, made = i.dimension("dimensions"), i.shapes[output].sizes
+
+    def gathered(sizes: Sizes) -> Relation:
+        times = made[dimension] // sizes[dimension] if dimension < min(len(made), len(sizes)) else 1
+        return relations.repeated(sizes, dimension, times)
+
+    return _own(i, output, gathered)
+
+
+def _own(i: Instruction, output: int, relation: Callable[[Sizes], Relation]) -> list[Relation | None]:
+    _refuse_other_count(i)
+    return [relation(sizes) if n == output else None for n, sizes in enumerate(_operand_sizes(i))]
+
+
+def _refuse_other_count(i: Instruction) -> None:
+    if len(i.operands) != len(i.shapes):
+        raise ValueError(f"{len(i.operands)} operands for {len(i.shapes)} outputs: give one for each")
+
+
+def _barrier(i: Instruction, output: int) -> list[Relation | None]:
+    if [s.sizes for s in i.operands[0].shapes] != [s.sizes for s in i.shapes]:
+        raise ValueError("its operand does not have the shapes of its result")
+    return [relations.identity(i.shapes[output].sizes)]
+
+
+def _conditional(i: Instruction, output: int) -> list[Relation | None]:
+    """What all elements read; what its branches read is found as for calls."""
+    if not i.branches or len(i.operands) != len(i.branches) + 1:
+        raise ValueError(
+            f"{len(i.operands)} operands for {len(i.branches)} branches: give what decides, then one for each branch, "
+            "and the branches as branch_computations={one, two}"
+        )
+    return [*_scalars(i, [i.operands[0].shapes[0].sizes], output), *[None] * len(i.branches)]
+
+
 def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """The sizes of the inputs, and of the initial values behind them, one for each."""
     sizes = _operand_sizes(i)
@@ -442,11 +589,11 @@ def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]
     return inputs, initial
 
 
-def _scalars(i: Instruction, sizes: Sequence[Sequence[int]]) -> list[Relation]:
+def _scalars(i: Instruction, sizes: Sequence[Sequence[int]], output: int = 0) -> list[Relation]:
     """The relations to operands of rank 0, which all elements of the output read."""
     if any(sizes):
         raise ValueError("initial values and offsets must have rank 0, as f32[]")
-    return [relations.scalar(i.shapes[0].sizes)] * len(sizes)
+    return [relations.scalar(i.shapes[output].sizes)] * len(sizes)
 
 
 def _padding(text: str) -> tuple[list[int], list[int], list[int]]:
@@ -470,6 +617,7 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
     "reverse": (1, lambda i: [relations.reversed_along(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
     "reshape": (1, lambda i: [relations.reshaped(_operand_sizes(i)[0], i.shapes[0].sizes)]),
     "bitcast": (1, _bitcast),
+    "bitcast-convert": (1, _bitcast_convert),
     "slice": (1, _slice),
     "concatenate": (-1, lambda i: relations.concatenated(_operand_sizes(i), i.dimension("dimensions"))),
     "pad": (2, _pad),
@@ -480,4 +628,16 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
     "dynamic-slice": (-1, _dynamic_slice),
     "dynamic-update-slice": (-2, _dynamic_update_slice),
     "gather": (2, _gather),
+    "scatter": (-3, _scatter),
+    "select-and-scatter": (3, _select_and_scatter),
+    "fft": (1, _fft),
+    "topk": (1, _topk),
+}
+#: The same for operations of which each output reads other operands than the next.
+OF_OUTPUT: Mapping[str, tuple[int, Callable[[Instruction, int], list[Relation | None]]]] = {
+    "sort": (-1, _sort),
+    **dict.fromkeys(("all-reduce", "collective-permute", "collective-broadcast"), (-1, _respective)),
+    "all-gather": (-1, _all_gather),
+    "opt-barrier": (1, _barrier),
+    "conditional": (-1, _conditional),
 }

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
+from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.expr import Expr, substitute, var
 from eqsat.lang.traversal import variables
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
@@ -141,6 +142,25 @@ def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     return _related(_Index([loops[d] for d in kept], [sizes[d] for d in kept]), _Index(loops, sizes))
 
 
+def mixed(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
+    """Of the listed dimensions each element of the output reads all; these may have other sizes in the output."""
+    _check_dimensions(dimensions, len(sizes))
+    _check_ranks(sizes, output)
+    loops, inside = _loops(output), _loops(sizes, "w")
+    operand = [w if d in dimensions else i for d, (i, w) in enumerate(zip(loops, inside, strict=True))]
+    if any(sizes[d] != output[d] for d in range(len(sizes)) if d not in dimensions):
+        raise ValueError(f"sizes {list(sizes)} and {list(output)} differ in more than dimensions {list(dimensions)}")
+    return _related(_Index(loops, output), _Index(operand, sizes))
+
+
+def repeated(sizes: Sizes, dimension: int, times: int) -> Relation:
+    """A dimension of the output is that of the operand, this many times one behind the other."""
+    _check_dimensions([dimension], len(sizes))
+    apart = [*sizes[:dimension], times, *sizes[dimension:]]
+    whole = [size * times if d == dimension else size for d, size in enumerate(sizes)]
+    return broadcasted(sizes, apart, [d + (d >= dimension) for d in range(len(sizes))]).then(reshaped(apart, whole))
+
+
 def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> Relation:
     """Each element combines a window of the operand; ``dilations`` are the distances of its elements."""
     _check_ranks(sizes, window, strides, dilations)
@@ -152,6 +172,22 @@ def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> R
         for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
     ]
     return _related(_Index(loops, output), _Index(operand, sizes))
+
+
+def selected_and_scattered(sizes: Sizes, source: Sizes, window: Sizes, strides: Sizes, low: Sizes) -> list[Relation]:
+    """The operand, and the source, of which each element is added to one element of a window of the operand.
+
+    Which one that is the operand decides: an element of the output reads all windows that it is in.
+    """
+    _check_ranks(sizes, source, window, strides, low)
+    at, placed, compared = _loops(source), _loops(window, "w"), _loops(window, "v")
+
+    def index(inside: Sequence[LinearForm]) -> list[LinearForm]:
+        parts = zip(at, inside, strides, low, strict=True)
+        return [i.times(stride).plus(w).shifted(-before) for i, w, stride, before in parts]
+
+    output = _Index(index(placed), sizes)
+    return [_related(output, operand) for operand in (_Index(index(compared), sizes), _Index(at, source))]
 
 
 def _places(size: int, extent: int, stride: int, dilation: int) -> int:
@@ -324,6 +360,39 @@ def gathered(
         _related(_Index(loops, output), _Index(operand, sizes), runtime),
         _related(_Index(loops, output), _Index(element(*_loops([count], "v")), indices)),
     ]
+
+
+def scattered(sizes: Sizes, indices: Sizes, updates: Sizes, source: object, **dimensions: Any) -> list[Relation]:
+    """The operand, the rows of ``indices``, which ``source`` holds, and the updates, placed where the rows say.
+
+    The dimensions are those of a gather of the updates from the output. Where a row leads a slice outside of the
+    output, nothing is updated.
+    """
+    without = {*dimensions["collapsed_slice_dims"], *dimensions["operand_batching_dims"]}
+    slice_dims = [d for d in range(len(sizes)) if d not in without]
+    if len(slice_dims) != len(dimensions["offset_dims"]):
+        raise ValueError("give an update_window_dims for each dimension that is not inserted")
+    _check_dimensions(dimensions["offset_dims"], len(updates))
+    inside = dict(zip(slice_dims, [updates[d] for d in dimensions["offset_dims"]], strict=True))
+    slices = [inside.get(d, 1) for d in range(len(sizes))]
+    gather, _ = gathered(sizes, indices, source, slice_sizes=slices, **dimensions)
+    if gather.output_sizes != tuple(updates):
+        raise ValueError(f"updates of sizes {list(updates)} are not of sizes {list(gather.output_sizes)}")
+    every = _related(_Index(_loops(sizes), sizes), _Index(_loops(indices, "v"), indices))
+    return [identity(sizes), every, Relation(_any_value(gather.to_output), _any_value(gather.to_operand))]
+
+
+def _any_value(given: IndexingMap) -> IndexingMap:
+    """The map where a runtime variable may have any value: what was its range is a constraint."""
+    image = {r.variable: var(str(r.variable.value), *LIMITS[32]) for r in given.runtime}
+    inside = [c for r in given.runtime for c in within(image[r.variable], r.variable.vmin, r.variable.vmax)]
+    return IndexingMap(
+        given.dims,
+        given.symbols,
+        tuple(substitute(given.results, image)),
+        (*inside, *substitute(given.constraints, image)),
+        tuple(RuntimeVariable(image[r.variable], r.hlo, tuple(substitute(r.indices, image))) for r in given.runtime),
+    )
 
 
 def _loops(sizes: Sizes, prefix: str = "i") -> list[LinearForm]:

@@ -319,6 +319,128 @@ def test_gathers(sizes: Any, indices: Any, part: Any, offsets: Any, collapsed: A
     assert {e for _, e in read} == set(range(prod(indices)))
 
 
+SCATTERS = [
+    # sizes, indices, updates, update_window_dims, inserted_window_dims, scatter_dims_to_operand_dims, index_vector_dim
+    ([5, 3], [4, 1], [4, 3], [1], [0], [0], 1),
+    ([5, 4], [3, 2], [3], [], [0, 1], [1, 0], 1),
+    ([6, 4], [2, 3], [3, 2, 3], [1, 2], [], [0, 1], 0),
+    ([6], [3], [3, 2], [1], [], [0], 1),
+]
+
+
+@pytest.mark.parametrize(("sizes", "indices", "updates", "window", "inserted", "starts", "vector"), SCATTERS)
+def test_scatters(sizes: Any, indices: Any, updates: Any, window: Any, inserted: Any, starts: Any, vector: int) -> None:
+    """Each update is where the definition of XLA's scatter says; one that leads outside is nowhere."""
+    same, rows, placed = relations.scattered(
+        sizes,
+        indices,
+        updates,
+        "indices",
+        offset_dims=window,
+        collapsed_slice_dims=inserted,
+        start_index_map=starts,
+        index_vector_dim=vector,
+        operand_batching_dims=(),
+        start_indices_batching_dims=(),
+    )
+    assert pairs(same.to_operand, sizes, sizes) == {(n, n) for n in range(prod(sizes))}
+    everything = {(o, e) for o in range(prod(sizes)) for e in range(prod(indices))}
+    assert pairs(rows.to_operand, sizes, indices) == turned(pairs(rows.to_output, indices, sizes)) == everything
+    shape = indices if vector < len(indices) else [*indices, 1]
+    starting = np.random.default_rng(0).integers(-1, 6, shape)
+    kept = [d for d in range(len(sizes)) if d not in inserted]
+    extents = {d: updates[w] for d, w in zip(kept, window, strict=True)}
+
+    def values(of: IndexingMap, point: dict[str, int]) -> dict[str, int]:
+        read = {
+            str(r.variable): starting.reshape(indices)[tuple(map(int, evaluate(r.indices, point)))] for r in of.runtime
+        }
+        return point | {name: int(value) for name, value in read.items()}
+
+    wanted, forward, backward = set(), set(), set()
+    for update in np.ndindex(*updates):
+        batch = [p for d, p in enumerate(update) if d not in window]
+        start = dict(zip(starts, starting[(*batch[:vector], slice(None), *batch[vector:])], strict=True))
+        inside = {d: update[w] for d, w in zip(kept, window, strict=True)}
+        if all(0 <= start.get(d, 0) <= sizes[d] - extents.get(d, 1) for d in range(len(sizes))):
+            wanted.add((tuple(int(start.get(d, 0)) + inside.get(d, 0) for d in range(len(sizes))), update))
+        of = placed.to_output.simplify()
+        at = values(of, {f"d{n}": p for n, p in enumerate(update)})
+        if evaluate([of.domain], at)[0]:
+            backward.add((tuple(map(int, evaluate(of.results, at))), update))
+    of = placed.to_operand.simplify()
+    for output in np.ndindex(*sizes):
+        for free in np.ndindex(*[s.vmax + 1 for s in of.symbols]):
+            point = {f"d{n}": p for n, p in enumerate(output)} | {
+                str(s): p for s, p in zip(of.symbols, free, strict=True)
+            }
+            at = values(of, point)
+            if evaluate([of.domain], at)[0]:
+                forward.add((output, tuple(map(int, evaluate(of.results, at)))))
+    assert wanted == forward == backward
+
+
+def test_a_scatter_at_a_known_place() -> None:
+    """As of ``x.at[2:4, 1:3].set(u)`` in JAX; outside of the array it sets nothing."""
+    for place, wanted in (
+        ("{2, 1}", ["(d0, d1) -> (d0 - 2, d1 - 1), domain: d0 in [2, 3], d1 in [1, 2]"]),
+        ("{2, 7}", []),
+    ):
+        module = hlo.parse(f"""
+            set {{
+              a = f32[] parameter(0)
+              ROOT b = f32[] parameter(1)
+            }}
+            ENTRY e {{
+              x = f32[16,5] parameter(0)
+              u = f32[2,2] parameter(1)
+              at = s32[2]{{0}} constant({place})
+              ROOT s = f32[16,5] scatter(x, at, u), update_window_dims={{0,1}}, inserted_window_dims={{}},
+                scatter_dims_to_operand_dims={{0,1}}, index_vector_dim=0, to_apply=set
+            }}""")
+        assert [str(m) for m in indexing_maps(module.entry)[1]] == wanted
+
+
+def test_select_and_scatter() -> None:
+    """The gradient of a maximum over windows: all windows that an element is in, and all their elements."""
+    sizes, source, window, strides, low = [5, 4], [3, 4], [3, 2], [2, 1], [1, 0]
+    places = list(np.ndindex(*source))
+
+    def window_at(place: Sequence[int]) -> list[tuple[int, ...]]:
+        cells = [tuple(int(i) for i in np.array(place) * strides + w - low) for w in np.ndindex(*window)]
+        return [cell for cell in cells if all(0 <= n < size for n, size in zip(cell, sizes, strict=True))]
+
+    text = f"""
+        ge {{
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = pred[] compare(a, b), direction=GE
+        }}
+        {SUM}
+        ENTRY e {{
+          x = f32[5,4] parameter(0)
+          dy = f32[3,4] parameter(1)
+          zero = f32[] constant(0)
+          ROOT r = f32[5,4] select-and-scatter(x, dy, zero), window={{size=3x2 stride=2x1 pad=1_1x0_1}}, select=ge,
+            scatter=sum
+        }}"""
+
+    def flatly(found: Any, one: Any, other: Any) -> Pairs:
+        return {(int(np.ravel_multi_index(a, one)), int(np.ravel_multi_index(b, other))) for a, b in found}
+
+    wanted = [
+        flatly({(x, y) for p in places for x in window_at(p) for y in window_at(p)}, sizes, sizes),
+        flatly({(x, p) for p in places for x in window_at(p)}, sizes, source),
+    ]
+    for direction in DIRECTIONS:
+        found = indexing_maps(hlo.parse(text).entry, direction)
+        for operand, shape in enumerate((sizes, source)):
+            (of,) = found[operand]
+            is_forward = direction == "output_to_input"
+            joined = pairs(of, sizes, shape) if is_forward else turned(pairs(of, shape, sizes))
+            assert joined == wanted[operand]
+
+
 BATCHED = [
     # sizes, indices, batching dimensions of both, the indexed dimension, index_vector_dim
     ([3, 5], [3, 4, 1], ([0], [0]), 1, 2),
@@ -621,6 +743,139 @@ def test_tuples() -> None:
     ]
 
 
+def test_tuples_as_parameters() -> None:
+    """A tuple counts as its elements, as in the body of a loop."""
+    module = hlo.parse("""
+      body {
+        n = s32[] parameter(0)
+        carried = (s32[], f32[4,8], f32[8]) parameter(1)
+        i = s32[] get-tuple-element(carried), index=0
+        x = f32[4,8] get-tuple-element(carried), index=1
+        y = f32[8] get-tuple-element(carried), index=2
+        row = f32[1,8] dynamic-slice(x, i, n), dynamic_slice_sizes={1,8}
+        flat = f32[8] bitcast(row)
+        sum = f32[8] add(y, flat)
+        ROOT next = (s32[], f32[4,8], f32[8]) tuple(i, x, sum)
+      }
+      ENTRY e {
+        n = s32[] parameter(0)
+        i = s32[] parameter(1)
+        x = f32[4,8] parameter(2)
+        y = f32[8] parameter(3)
+        all = (s32[], f32[4,8], f32[8]) tuple(i, x, y)
+        once = (s32[], f32[4,8], f32[8]) call(n, all), to_apply=body
+        ROOT r = f32[8] get-tuple-element(once), index=2
+      }""")
+    row = "(d0){rt0} -> (rt0, d0), domain: d0 in [0, 7], rt0 in [0, 3]"
+    whole, same = "(d0) -> (), domain: d0 in [0, 7]", "(d0) -> (d0), domain: d0 in [0, 7]"
+    wanted = {0: [whole], 1: [whole], 2: [row], 3: [same]}
+    for of, output in ((module.computations["body"], 2), (module.entry, 0), (module.entry.instructions[-2], 2)):
+        found = indexing_maps(of, output=output)
+        assert {n: [str(m) for m in maps] for n, maps in found.items()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("result", "operand", "wanted"),
+    [
+        ("u8[4,6,4]", "f32[4,6]", "(d0, d1, d2) -> (d0, d1)"),
+        ("f32[4,6]", "bf16[4,6,2]", "(d0, d1)[s0] -> (d0, d1, s0)"),
+        ("s32[4,6]", "f32[4,6]", "(d0, d1) -> (d0, d1)"),
+    ],
+)
+def test_bitcasts_to_other_widths(result: str, operand: str, wanted: str) -> None:
+    """The bytes of an element are a dimension of their own."""
+    text = f"ENTRY e {{\n p = {operand} parameter(0)\n ROOT r = {result} bitcast-convert(p)\n}}"
+    assert str(indexing_maps(hlo.parse(text).entry)[0][0]).startswith(wanted + ", domain:")
+
+
+#: The operation on p of f32[4,6], q of s32[4,6] and o of s32[]; by output and operand the maps, without their domains.
+WHOLE_DIMENSIONS = [
+    (
+        "(f32[4,6], s32[4,6]) sort(p, q), dimensions={1}, to_apply=lt",
+        [{0: "(d0, d1)[s0] -> (d0, s0)"}, {0: "(d0, d1)[s0] -> (d0, s0)", 1: "(d0, d1)[s0] -> (d0, s0)"}],
+    ),
+    ("f32[4,6] sort(p), dimensions={0}, to_apply=lt", [{0: "(d0, d1)[s0] -> (s0, d1)"}]),
+    ("(f32[4,3], s32[4,3]) topk(p), k=3, largest=true", [{0: "(d0, d1)[s0] -> (d0, s0)"}] * 2),
+    ("c64[4,4] fft(p), fft_type=RFFT, fft_length={6}", [{0: "(d0, d1)[s0] -> (d0, s0)"}]),
+    ("c64[4,4] fft(p), fft_type=RFFT, fft_length={4,6}", [{0: "(d0, d1)[s0, s1] -> (s0, s1)"}]),
+    ("(f32[4,6], s32[4,6]) all-reduce(p, q), to_apply=lt", [{0: "(d0, d1) -> (d0, d1)"}, {1: "(d0, d1) -> (d0, d1)"}]),
+    ("f32[4,6] collective-permute(p), source_target_pairs={{0,1},{1,0}}", [{0: "(d0, d1) -> (d0, d1)"}]),
+    (
+        "f32[4,12] all-gather(p), replica_groups=mesh['x'=2,'y'=2] {'x'}, dimensions={1}",
+        [{0: "(d0, d1) -> (d0, d1 mod 6)"}],
+    ),
+    ("f32[4,6] opt-barrier(p)", [{0: "(d0, d1) -> (d0, d1)"}]),
+    (
+        "f32[6,4] conditional(o, p, p, q), branch_computations={%turn, turn, count}",
+        [{0: "(d0, d1) -> (d1, d0)", 2: "(d0, d1) -> ()"}],
+    ),
+    (
+        "f32[6,4] conditional(o, q, p), true_computation=count, false_computation=turn",
+        [{0: "(d0, d1) -> (d1, d0)", 2: "(d0, d1) -> ()"}],
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "wanted"), WHOLE_DIMENSIONS)
+def test_operations_of_compiled_programs(line: str, wanted: list[dict[int, str]]) -> None:
+    """Sorts, transforms, collectives and branches, as JAX's programs have them."""
+    module = hlo.parse(f"""
+      lt {{
+        a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        c = s32[] parameter(2)
+        d = s32[] parameter(3)
+        ROOT r = pred[] compare(a, b), direction=LT
+      }}
+      turn {{
+        x = f32[4,6] parameter(0)
+        ROOT t = f32[6,4] transpose(x), dimensions={{1,0}}
+      }}
+      count {{
+        x = s32[4,6] parameter(0)
+        zero = f32[] constant(0)
+        ROOT t = f32[6,4] broadcast(zero), dimensions={{}}
+      }}
+      ENTRY e {{
+        p = f32[4,6] parameter(0)
+        q = s32[4,6] parameter(1)
+        o = s32[] parameter(2)
+        ROOT r = {line}
+      }}""")
+    for output, by_operand in enumerate(wanted):
+        found = indexing_maps(module.entry, output=output)
+        assert {n: [str(m).split(", domain:")[0] for m in maps] for n, maps in found.items()} == {
+            n: [by_operand[n]] if n in by_operand else [] for n in range(3)
+        }
+
+
+def test_a_barrier_of_a_tuple() -> None:
+    """As of ``jax.checkpoint``: each output is its own operand."""
+    module = hlo.parse("""ENTRY e {
+      p = f32[4,6] parameter(0)
+      q = f32[3] parameter(1)
+      both = (f32[4,6], f32[3]) tuple(p, q)
+      kept = (f32[4,6], f32[3]) opt-barrier(both)
+      ROOT r = f32[3] get-tuple-element(kept), index=1
+    }""")
+    assert {n: len(maps) for n, maps in indexing_maps(module.entry).items()} == {0: 0, 1: 1}
+
+
+def test_a_computation_is_simplified_once_for_equal_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long chain of elementwise operations has one map."""
+    calls = 0
+
+    def simplify(given: IndexingMap) -> IndexingMap:
+        nonlocal calls
+        calls += 1
+        return given.simplify()
+
+    lines = "".join(f"x{n + 1} = f32[9,7] multiply(x{n}, x{max(n - 1, 0)})\n" for n in range(50))
+    module = hlo.parse(f"ENTRY e {{\nx0 = f32[9,7] parameter(0)\n{lines}}}")
+    assert len(indexing_maps(module.entry, simplify=simplify)[0]) == 1
+    assert calls <= 2
+
+
 def test_runtime_values_are_those_of_the_call() -> None:
     """One computation called with two offsets: two maps, although they are spelled alike."""
     module = hlo.parse(
@@ -706,10 +961,23 @@ def test_deep_computations() -> None:
     assert len(indexing_maps(module.entry.root)[0]) == 1
 
 
+#: Rows of updates, placed where the indices say.
+PLACED = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+
 REFUSED = [
     # the last lines of a computation with p0 and p1 of f32[4,8] and o of s32[], a part of the error
     ("ROOT r = f32[4,8] knit(p0)", "knit 'r' is not supported"),
-    ("ROOT r = f32[4,8] sort(p0), dimensions={0}", "sort 'r' is not supported"),
+    ("ROOT r = f32[4,8] sort(p0), dimensions={0}", "sort 'r': the attribute to_apply is missing: .*=less_than"),
+    ("ROOT r = (f32[4,8]) sort(p0, p1), dimensions={0}, to_apply=sum", "2 operands for 1 outputs: give one for each"),
+    ("ROOT r = f32[4,8] conditional(o, p0, p1)", "0 branches: .* as branch_computations={one, two}"),
+    ("ROOT r = f32[4,9] bitcast-convert(p0)", r"give sizes \[4, 8\], not f32\[4,9\]"),
+    ("ROOT r = f32[5,8] fft(p0), fft_type=FFT, fft_length={8}", "differ in more than dimensions"),
+    ("ROOT r = f32[4,8] all-reduce(p0, p1), to_apply=sum", "2 operands for 1 outputs: give one for each"),
+    ("ROOT r = f32[4,9] all-gather(p0), dimensions={1}", r"give sizes \[4, 8\], not f32\[4,9\]"),
+    ("ROOT r = f32[4,8] opt-barrier(o)", "opt-barrier 'r': its operand does not have the shapes of its result"),
+    (f"i = s32[3] copy(o)\nROOT r = f32[4,8] scatter(p0, i, p1), {PLACED}", r"updates of sizes \[4, 8\] are not of"),
+    (f"ROOT r = f32[4,8] scatter(p0, o, p1, p1), {PLACED}", "of 4 operands one must be the indices"),
+    ("ROOT r = f32[4,8] select-and-scatter(p0, p1, o), window={size=1}", "entries for 2 dimensions"),
     (
         "ROOT r = f32[4,4] convolution(p0, p1)",
         "convolution 'r': the attribute dim_labels is missing: .* as in dim_labels=b01f_01io->b01f",
@@ -773,7 +1041,7 @@ REFUSED = [
 @pytest.mark.parametrize(("line", "message"), REFUSED)
 def test_refused_in_one_line(line: str, message: str) -> None:
     given = "p0 = f32[4,8] parameter(0)\np1 = f32[4,8] parameter(1)\no = s32[] parameter(2)"
-    root = hlo.parse(f"ENTRY e {{\n{given}\n{line}\n}}").entry.root
+    root = hlo.parse(f"{SUM}ENTRY e {{\n{given}\n{line}\n}}").entry.root
     with pytest.raises(ValueError, match=message) as caught:
         indexing_maps(root)
     assert "\n" not in str(caught.value)
