@@ -35,11 +35,12 @@ from eqsat.lang.expr import (
     stated,
     var,
 )
-from eqsat.lang.functions import load, maximum, minimum, where
+from eqsat.lang.functions import load, maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import SUMS, Bounds
 from eqsat.lang.terms import buffer_key, written_product
-from eqsat.lang.traversal import facts_on, reached, use_counts
+from eqsat.lang.text import numbered
+from eqsat.lang.traversal import facts_on, is_index, reached, use_counts
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
@@ -141,7 +142,7 @@ def to_sympy(term: Expr, names: Mapping[str, Any] | None = None) -> Any:
     Parameters
     ----------
     term : Expr
-        An integer or a condition, without reductions and floating-point values.
+        An integer or a condition, without maxima and minima over ranges and floating-point values.
     names : mapping from str to object, optional
         ``Reading.names`` of what the term came from. Other variables become integer symbols, positive or not negative
         if their ranges are; other arrays functions.
@@ -221,7 +222,9 @@ class _Reader:
         self._bounds: dict[Any, list[int]] = {}
         self._theory: LinearArithmetic | None = None
         self.constraints: list[Expr] = []
-        others = [fact for fact in assume if not self._note_bound(fact)]
+        #: Symbols that sums run over are integers whatever SymPy knows of them.
+        self._counted = _indices([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)])
+        others = [fact for fact in (*assume, *self._symbolic_ends(exprs)) if not self._note_bound(fact)]
         self.constraints = [term for fact in others if (term := self.condition(fact)) is not TRUE]
 
     def fail(self, e: Any, why: str) -> ValueError:
@@ -231,6 +234,26 @@ class _Reader:
             # SymPy prints no expressions that nest very deep
             shown = f"{type(e).__name__}(...)"
         return ValueError(f"cannot read {shown!r}: {why}")
+
+    def _symbolic_ends(self, exprs: Sequence[Any]) -> list[Any]:
+        """What ranges with ends that are expressions say, as facts; such an end is none from then on."""
+        facts, ranges = [], dict(self._ranges)
+        for key, given in self._ranges.items():
+            if not isinstance(given, list | tuple) or len(given) != 2:
+                continue
+            low, high = [isinstance(end, self.sympy.Expr) and not end.is_number for end in given]
+            if low or high:
+                symbol = key if isinstance(key, self.sympy.Basic) else self._called(key, exprs)
+                facts += [self.sympy.Le(given[0], symbol)] if low else []
+                facts += [self.sympy.Le(symbol, given[1])] if high else []
+                ranges[key] = (None if low else given[0], None if high else given[1])
+        self._ranges = ranges
+        return facts
+
+    def _called(self, name: object, exprs: Sequence[Any]) -> Any:
+        """The symbol of this name."""
+        found = {s for e in exprs if isinstance(e, self.sympy.Basic) for s in e.free_symbols if s.name == name}
+        return found.pop() if len(found) == 1 else self.sympy.Symbol(str(name), integer=True)
 
     def _note_bound(self, fact: Any) -> bool:
         """Note the bound of a symbol that a fact says; say whether it says one."""
@@ -252,13 +275,15 @@ class _Reader:
         """The bounds of a symbol, by its assumptions and its range."""
         if symbol not in self._bounds:
             given = self._ranges.get(symbol, self._ranges.get(symbol.name))
-            if symbol.is_integer is not True and (given is None or symbol.is_integer is False):
+            known = symbol.is_integer or (symbol.is_integer is None and (given is not None or symbol in self._counted))
+            if not known:
                 raise ValueError(f"symbol {symbol.name!r} is not known to be an integer: make it with integer=True")
             low = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -INFINITY
             high = -1 if symbol.is_negative else 0 if symbol.is_nonpositive else INFINITY
-            if given is not None:
-                least, most = _range(symbol, given)
-                low, high = max(low, least), min(high, most)
+            for ends in (given, _literal_ends(symbol)):
+                if ends is not None:
+                    least, most = _range(symbol, ends)
+                    low, high = max(low, least), min(high, most)
             self._bounds[symbol] = [low, high]
         return self._bounds[symbol]
 
@@ -328,7 +353,8 @@ class _Reader:
         if isinstance(e, int):
             return _Ratio(const(e))
         if not isinstance(e, self.sympy.Basic):
-            raise TypeError(f"{shortened(repr(e), 80)} is no SymPy expression")
+            shown = shortened(" ".join(repr(e).split()), 80)
+            raise TypeError(f"{shown} is no SymPy expression: give expressions, or a list of them")
         # operands first, so that expressions may nest to any depth
         stack = [e]
         while stack:
@@ -348,8 +374,9 @@ class _Reader:
         kind = type(e).__name__
         if (method := _READERS.get(kind)) is None:
             if not getattr(e, "is_Function", False):
-                raise self.fail(e, f"{kind} is none of the classes that are read")
-            return self._unknown(e)
+                remedy = "write floats as Rational(1, 2)" if kind == "Float" else "put an integer symbol in its place"
+                raise self.fail(e, f"{kind} is none of the classes that are read: {remedy}")
+            return self._unknown(e, e.func)
         if kind in _OPERANDS and len(e.args) != _OPERANDS[kind]:
             raise self.fail(e, f"{kind} takes {_OPERANDS[kind]} operands, not {len(e.args)}")
         if kind == "Piecewise" and not e.args:
@@ -358,19 +385,63 @@ class _Reader:
             self.names[f"class {kind}"] = type(e)
         return method(self, e)
 
-    def _unknown(self, e: Any) -> _Ratio | Expr:
-        """A function of which nothing is known: an array of any integers, or of conditions."""
+    def _unknown(self, e: Any, head: Any) -> _Ratio | Expr:
+        """An element, or a function, of which nothing is known: of an array of any integers, or of conditions."""
         is_condition = bool(e.is_Boolean)
         if not (is_condition or e.is_integer is True) or not e.args:
-            name = type(e).__name__
-            remedy = f"make it by Function({name!r}, integer=True), or derive it from BooleanFunction"
+            name, is_own = str(getattr(head, "name", head)), str(getattr(head, "__module__", "")).startswith("sympy.")
+            if e.is_Indexed:
+                remedy = f"make it by IndexedBase({name!r}, integer=True)"
+            elif is_own and not isinstance(head, self.sympy.core.function.UndefinedFunction):
+                remedy = "put an integer symbol in its place"
+            else:
+                remedy = f"make it by Function({name!r}, integer=True), or derive it from BooleanFunction"
             raise self.fail(e, f"{name} is not known to be an integer or a condition: {remedy}")
-        key = next((name for name, kind in self.names.items() if kind is e.func and name.endswith("[]")), None)
-        name = key[:-2] if key else self._name(type(e).__name__)
+        key = next((name for name, known in self.names.items() if known == head and name.endswith("[]")), None)
+        name = key[:-2] if key else self._name(str(head.name if e.is_Indexed else type(e).__name__))
         array = buffer(name, "bool" if is_condition else "int")
-        self.names[buffer_key(array)] = e.func
-        value = load(array, *map(self.integer, e.args))
+        self.names[buffer_key(array)] = head
+        value = load(array, *map(self.integer, e.indices if e.is_Indexed else e.args))
         return value if is_condition else _Ratio(value)
+
+    def _index(self, e: Any) -> _Ratio:
+        """An index in a range, of which the ends may be expressions."""
+        if not e.label.is_Symbol:
+            return self.number(e.label)
+        variable = self._symbol(e)
+        for low, high in ((e.lower, variable), (variable, e.upper)):
+            less, more = [end if isinstance(end, Expr) else self._end(end) for end in (low, high)]
+            if less is not None and more is not None:
+                self._assume(less <= more)
+        return _Ratio(variable)
+
+    def _end(self, end: Any) -> Expr | None:
+        """The end of a range, if it is an expression: literals are known from the range of the variable."""
+        return None if end is None or end.is_number else self.integer(end)
+
+    def _assume(self, fact: Expr) -> None:
+        self.constraints.append(fact)
+        self._theory = None
+
+    def _sum(self, e: Any) -> _Ratio:
+        """A sum or product over ranges, of which the first is innermost; SymPy's ends belong to it."""
+        body, combine = self.number(e.function), sum_over if type(e).__name__ == "Sum" else prod_over
+        if body.factors or combine is prod_over:
+            body = _Ratio(self.integer(e.function))
+        ranges = []
+        for limit in e.limits:
+            if len(limit.args) != 3:
+                raise self.fail(e, f"give {limit.args[0]} a range, as ({limit.args[0]}, 0, n - 1)")
+            index, low, high = limit.args
+            ranges.append((self.integer(index), self.integer(low), self.integer(high) + 1))
+        top = body.top
+        for n, (index, low, high) in enumerate(ranges):
+            outer = [fact for i, first, end in ranges[n + 1 :] for fact in (first <= i, i < end)]
+            if LinearArithmetic([*self.constraints, *outer]).condition(low <= high) is not TRUE:
+                # SymPy has the sum from 0 to -3 as the opposite of that from -2 to -1
+                raise self.fail(e, f"its range may be less than empty: assume {low} <= {high}")
+            top = combine(top, index, low, high)
+        return _Ratio(top, body.literal)
 
     def _add(self, e: Any) -> _Ratio:
         tops, literal, factors = _common([self.number(a) for a in e.args])
@@ -384,7 +455,7 @@ class _Reader:
     def _pow(self, e: Any) -> _Ratio:
         base, exponent = e.args
         if not exponent.is_Integer:
-            raise self.fail(e, "an exponent must be an integer literal")
+            return self._power_of_two(e)
         x, n = self.number(base), int(exponent)
         if n < 0:
             if x.top.op == "const":
@@ -396,6 +467,24 @@ class _Reader:
                 x = _Ratio(x.below, 1, (x.top,))
         top = power(x.top, const(abs(n)))
         return _Ratio(top, x.literal ** abs(n), x.factors * abs(n))
+
+    def _power_of_two(self, e: Any) -> _Ratio:
+        """A literal power of two to a power that is none, as a shift."""
+        base, exponent = e.args
+        bits = int(base).bit_length() - 1 if base.is_Integer and base > 1 else 0
+        if not bits or int(base) != 1 << bits or exponent.is_integer is False:
+            raise self.fail(e, "an exponent must be an integer literal, but for powers of 2")
+        try:
+            return _Ratio(make("shl", const(1), self.integer(exponent) * bits if bits > 1 else self.integer(exponent)))
+        except ValueError as error:
+            raise self.fail(e, f"{error}: give ranges that say so") from None
+
+    def _fraction(self, e: Any) -> _Ratio:
+        """What is left of a number less its floor."""
+        x = self.number(e.args[0])
+        if x.literal == 1 and not x.factors:
+            return _Ratio(const(0))
+        return _Ratio(self._stated(e, "mod", x.top, x.below), x.literal, x.factors)
 
     def _quotient(self, e: Any, x: _Ratio) -> Expr:
         """The floor of a ratio."""
@@ -505,7 +594,13 @@ def _operands(e: Any) -> list[Any]:
         # the condition of the last branch is not read
         return [part for pair in e.args for part in pair.args][:-1]
     if kind == "Pow":
-        return [e.args[0]]
+        return [e.args[0]] if e.args[1].is_Integer else [part for part in e.args if not part.is_Rational]
+    if kind == "Indexed":
+        return list(e.indices)
+    if kind == "Idx":
+        return [part for part in (e.lower, e.upper) if part is not None and not part.is_number]
+    if kind in ("Sum", "Product"):
+        return [e.function, *[part for limit in e.limits for part in limit.args]]
     return list(e.args) if kind in _READERS or getattr(e, "is_Function", False) else []
 
 
@@ -513,6 +608,22 @@ def _evaluated_operands(e: Any) -> list[Any]:
     """The operands that are evaluated whatever conditions hold."""
     first_condition = {"Piecewise": slice(1, 2), "Where": slice(0, 1), "ITE": slice(0, 1)}
     return _operands(e)[first_condition.get(type(e).__name__, slice(None))]
+
+
+def _indices(exprs: Sequence[Any]) -> set[Any]:
+    """The symbols that sums and products in the expressions run over, and that stand nowhere else."""
+    over = [e for e in reached(exprs, _operands) if type(e).__name__ in ("Sum", "Product")]
+    # SymPy finds free symbols by recursion
+    free = [e.free_symbols for e in exprs] if over else []
+    return {limit.args[0] for e in over for limit in e.limits}.difference(*free)
+
+
+def _literal_ends(symbol: Any) -> tuple[Any, Any] | None:
+    """The range of an ``Idx`` as far as its ends are literals; None of a symbol."""
+    if type(symbol).__name__ != "Idx":
+        return None
+    low, high = [end if end is not None and end.is_number else None for end in (symbol.lower, symbol.upper)]
+    return low, high
 
 
 def _range(symbol: Any, given: Ends) -> Bounds:
@@ -523,7 +634,9 @@ def _range(symbol: Any, given: Ends) -> Bounds:
         low, high = given
         return bounds_of(symbol.name, None if low == -inf else low, None if high == inf else high)
     except (TypeError, ValueError):
-        raise TypeError(f"the range of {symbol.name!r} must be two integers, None for no end: not {given!r}") from None
+        raise TypeError(
+            f"the range of {symbol.name!r} must be two integers, None for no end: not {shortened(repr(given), 80)}"
+        ) from None
 
 
 def _common(numbers: Sequence[_Ratio]) -> tuple[list[Expr], int, tuple[Expr, ...]]:
@@ -591,7 +704,11 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "FloorDiv": _Reader._floor_div,
     "CleanDiv": _Reader._clean_div,
     "ModularIndexing": _Reader._modular_indexing,
-    "Identity": lambda reader, e: reader.read(e.args[0]),
+    **dict.fromkeys(("Identity", "UnevaluatedExpr"), lambda reader, e: reader.read(e.args[0])),
+    "frac": _Reader._fraction,
+    "Idx": _Reader._index,
+    "Indexed": lambda reader, e: reader._unknown(e, e.base),
+    **dict.fromkeys(("Sum", "Product"), _Reader._sum),
     **dict.fromkeys(("Max", "Min"), _Reader._extreme),
     "Abs": _Reader._abs,
     "Piecewise": lambda reader, e: reader._select([pair.args for pair in e.args]),
@@ -612,10 +729,13 @@ class _Writer:
         self.sympy = sympy
         self.names = names
         self._written: dict[Expr, Any] = {}
+        #: Names that indices of sums do not take.
+        self._free: set[str] = set()
 
     def write(self, root: Expr) -> Any:
         """The expression of a term. A sum within a sum is written with it, or SymPy would copy each into the next."""
         uses = use_counts([root])
+        self._free |= {str(term.value) for term in uses if term.op == "var"}
         inner = {a for term in uses if term.op in SUMS for a in term.args if a.op in SUMS and uses[a] == 1}
         for term in uses:
             if term not in self._written and term.op != "buffer" and term not in inner:
@@ -631,7 +751,8 @@ class _Writer:
         if term.op == "var":
             return self._symbol(term)
         if term.op == "load":
-            return self._function(term)(*[self._written[a] for a in term.args[1:]])
+            head, operands = self._function(term), [self._written[a] for a in term.args[1:]]
+            return head[tuple(operands)] if isinstance(head, sympy.IndexedBase) else head(*operands)
         if term.op in SUMS:
             return self._sum(term)
         if (method := _WRITERS.get(term.op)) is None:
@@ -647,6 +768,9 @@ class _Writer:
 
     def _symbol(self, variable: Expr) -> Any:
         name = str(variable.value)
+        if name not in self.names and is_index(variable):
+            taken = self._free.union(map(str, self.names.values()))
+            self.names[name] = self.sympy.Symbol(next(numbered("r", taken, 1)), integer=True)
         if name not in self.names:
             known = {"positive": True} if variable.vmin > 0 else {"nonnegative": True} if variable.vmin == 0 else {}
             self.names[name] = self.sympy.Symbol(name, integer=True, **known)
@@ -709,6 +833,10 @@ class _Writer:
         others = y.args if isinstance(y, kind) else [make_pair(pair, y, self.sympy.true)]
         return self.sympy.Basic.__new__(kind, make_pair(pair, x, condition), *others)
 
+    def _over(self, term: Expr, body: Any, index: Any, low: Any, high: Any) -> Any:
+        kind = self.sympy.Sum if term.op == "sum_over" else self.sympy.Product
+        return kind(body, (index, low, high - 1))
+
     def _bitwise(self, term: Expr, x: Any, y: Any) -> Any:
         name = {"bitxor": "xor", "bitand": "bitwise_and", "bitor": "bitwise_or"}[term.op]
         return (self.names.get(f"function {term.op}") or self.sympy.Function(name, integer=True))(x, y)
@@ -742,6 +870,7 @@ _WRITERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("bitand", "bitor", "bitxor"), _Writer._bitwise),
     **dict.fromkeys(("min", "max"), _Writer._extreme),
     "where": _Writer._selection,
+    **dict.fromkeys(("sum_over", "prod_over"), _Writer._over),
     **dict.fromkeys(("eq", "ne"), _Writer._equality),
     "lt": lambda w, term, x, y: w.sympy.Lt(x, y, evaluate=False),
     "le": lambda w, term, x, y: w.sympy.Le(x, y, evaluate=False),
