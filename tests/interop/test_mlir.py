@@ -462,6 +462,31 @@ def test_a_range_of_no_value_of_the_type_is_not_believed():
     assert '"use"(%p)' in found
 
 
+def test_ranges_of_xla_are_believed():
+    """XLA's kernels say the ranges of arguments and of what operations give."""
+    found = rewrite("""
+      func.func private @f(%x: tensor<2xf32> {llvm.align = 64 : index},
+          %i: index {llvm.noundef, xla.range = [0 : index, 1 : index]}, %n: index, %m: memref<64xf32>) -> i1 {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        %t = xla.workgroup_id x {xla.range = [0 : index, 3 : index]}
+        %low = arith.cmpi sge, %i, %c0 : index
+        %high = arith.cmpi sle, %i, %c1 : index
+        %inside = arith.andi %low, %high : i1
+        %start = arith.muli %i, %c4 : index
+        %flat = arith.addi %start, %t : index
+        %row = arith.divsi %flat, %c4 : index
+        %other = arith.cmpi sge, %n, %c0 : index
+        %v = memref.load %m[%row] : memref<64xf32>
+        "use"(%other) : (i1) -> ()
+        return %inside : i1
+      }""")
+    assert "%v = memref.load %m[%i] : memref<64xf32>" in found
+    assert "%inside = arith.constant true" in found
+    assert "%other = arith.cmpi" in found
+
+
 def test_new_names_are_free():
     text = rewrite(
         body(

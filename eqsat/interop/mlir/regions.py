@@ -31,6 +31,10 @@ _IF = re.compile(rf"{_RESULTS}(?:scf\.if %(\d+)|affine\.if {MAP})(?: -> .*)? \{{
 _GPU = re.compile(r"%0 = gpu\.(\w+)(?: [xyz])?(?: upper_bound (\d+))?")
 #: What Triton knows to divide arguments, by the values with which a kernel is called; and what a kernel assumes.
 _DIVISIBLE = re.compile(rf"%(\d+): ({INTEGER}) \{{tt\.divisibility = (\d+) : i32\}}")
+#: The ranges that XLA's kernels write on arguments, and behind operations.
+_RANGE = r"\{[^{}]*\bxla\.range = \[(-?\d+) : \w+, (-?\d+) : \w+\][^{}]*\}"
+_RANGED_ARGUMENT = re.compile(rf"%(\d+): (?:index|{INTEGER}) {_RANGE}")
+_RANGED = re.compile(rf"%0 = [^=]*? {_RANGE}(?: : .*)?")
 _ASSUME = re.compile(r"llvm\.intr\.assume %0 : i1.*")
 _PURE = re.compile(r"%0 = (?:arith|tt\.(?:get_program_id|get_num_programs|make_range|splat|broadcast|expand_dims)\b)")
 #: By predicate, the range of what compares so with a number.
@@ -99,6 +103,10 @@ class KnownTerms(Terms):
         for loop in self.loops(value.statement):
             if loop.index is value and (found := loop.range()):
                 return found
+        text, values = value.statement.normalised
+        for place, least, most in _RANGED_ARGUMENT.findall(text):
+            if values[int(place)] is value and low <= int(least) <= int(most) <= high:
+                return int(least), int(most)
         return low, high
 
     def _range_of_result(self, value: Value, type_: str) -> Bounds:
@@ -111,6 +119,8 @@ class KnownTerms(Terms):
             return said[0]
         if _DIM.fullmatch(text):
             return 0, limits("index")[1]
+        if (found := _RANGED.fullmatch(text)) and int(found[1]) <= int(found[2]):
+            return int(found[1]), int(found[2])
         if found := _PROGRAMS.fullmatch(text):
             return (0, MOST_PROGRAMS - 1) if found[1] == "program_id" else (1, MOST_PROGRAMS)
         if found := _GPU.fullmatch(text):
