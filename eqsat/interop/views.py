@@ -19,7 +19,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, 
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import all_of, both, chosen
 from eqsat.lang.traversal import topological
-from eqsat.lang.validation import require, shown
+from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import optimize
 
 #: The index of an access that does not happen; it stands for no number.
@@ -149,6 +149,41 @@ class View:
         bounds = [b for term, (low, high) in masked for b in (term >= low, term < high)]
         conditions = bounds if given is TRUE else [given, *bounds]
         return Access(_joined("add", [*offset, *moving], const(0)), _joined("and", conditions, TRUE))
+
+
+def through(views: Sequence[View], indices: Sequence[ExprLike]) -> Access:
+    """The access of an element of the last of several views, each of which sees the one before as its buffer.
+
+    Several reshapes, transposes and paddings come to that if they are no single view. Elements of a view are in
+    row-major order. The access is as it is written: not simplified.
+
+    Parameters
+    ----------
+    views : sequence of View
+        The first is of the buffer.
+    indices : sequence of int or Expr
+        One per dimension of the last view.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no view, or not one index per dimension of the last.
+
+    Source: tinygrad's ShapeTracker.
+
+    >>> transposed = View((6, 4), (1, 6))
+    >>> through([transposed, View.contiguous((24,))], [var("i", 0, 23)]).optimize()
+    Access(index=Expr('i//4 + i%4*6'), valid=Expr('True'))
+    """
+    if not list_of(View, views, "views"):
+        raise ValueError("an access needs a view: give at least the one of the buffer")
+    *earlier, last = views
+    found = last.access(indices)
+    for view in reversed(earlier):
+        sizes = zip(row_major(view.shape), view.shape, strict=True)
+        digits = [const(0) if _is(size, 1) else found.index // stride % size for stride, size in sizes]
+        found = view.access(digits, found.valid)
+    return found
 
 
 def _numbers(name: str, given: Iterable[ExprLike]) -> tuple[ExprLike, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eqsat.interop.views import INVALID, Access, View, split_gate
+from eqsat.interop.views import INVALID, Access, View, split_gate, through
+from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, var
 from eqsat.lang.functions import where
 from eqsat.lang.text import parse
@@ -163,3 +164,44 @@ def test_five_thousand_levels():
         term = where(Y < 5, term, INVALID) + 1
     access = split_gate(term)
     assert (access.valid, access.index.vmax) == (Y < 5, 5100)
+
+
+def padded(x, *widths):
+    return np.pad(x, widths, constant_values=-1)
+
+
+BUFFER = np.arange(24)
+STACKS = [
+    # views as tinygrad's ShapeTracker has them, and the same array in NumPy, -1 where it has no element of the buffer
+    ([View((6, 4), (1, 6)), View.contiguous((24,))], BUFFER.reshape(4, 6).T.ravel()),
+    (
+        [View((6, 9), (6, 1), -9, mask=[(1, 5), (3, 9)]), View.contiguous((54,))],
+        padded(BUFFER.reshape(4, 6), (1, 1), (3, 0)).ravel(),
+    ),
+    (
+        [View((5, 8), (8, 1), -8, mask=[(1, 4), (0, 8)]), View((10, 2, 2), (4, 1, 2)), View.contiguous((4, 10))],
+        padded(BUFFER.reshape(3, 8), (1, 1), (0, 0)).reshape(10, 2, 2).transpose(0, 2, 1).reshape(4, 10),
+    ),
+    ([View((4, 3, 1, 2), (6, 2, 0, 1)), View((8, 3), (-3, 1), 21)], BUFFER.reshape(8, 3)[::-1]),
+    ([View.contiguous((24,))], BUFFER),
+]
+
+
+@pytest.mark.parametrize(("views", "wanted"), STACKS)
+def test_views_of_views(views, wanted):
+    """Each element is where NumPy has it, as written and optimised."""
+    axes = [var(f"i{n}", 0, size - 1) for n, size in enumerate(wanted.shape)]
+    points = {str(axis): index for axis, index in zip(axes, np.indices(wanted.shape), strict=True)}
+    written = through(views, axes)
+    for access in (written, written.optimize()):
+        index, valid = evaluate([access.index, access.valid], points)
+        assert np.array_equal(np.where(valid, index, -1), wanted)
+
+
+def test_no_view_is_refused():
+    with pytest.raises(ValueError, match="an access needs a view: give at least the one of the buffer"):
+        through([], [])
+    with pytest.raises(TypeError, match="views"):
+        through([View.contiguous((3,)), 5], [1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="2 indices for a view of 1 dimensions"):
+        through([View.contiguous((3,))], [1, 2])
