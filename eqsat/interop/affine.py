@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.interop.limits import refuse_long_text
-from eqsat.lang.expr import Expr
+from eqsat.lang.expr import Expr, shortened
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
 from eqsat.theory.linear import LinearArithmetic
@@ -61,10 +61,23 @@ def affine_term(text: str, names: Mapping[str, Expr]) -> Expr:
     """The term that an affine expression of MLIR writes; ``names`` has its dims and symbols."""
     # rounding up is rounding the opposite down
     text = re.sub(r"\bceildiv\s+(-?)(\w+)", lambda m: f"// {'' if m[1] else '-'}{m[2]} * -1", text)
+    while opened := re.search(r"\bceildiv\s*\(", text):
+        end = _closing(text, opened.end())
+        text = f"{text[: opened.start()]}// -({text[opened.end() : end]}) * -1{text[end + 1 :]}"
     if re.search(r"\bceildiv\b", text):
-        raise ValueError(f"cannot parse {text!r}: write x ceildiv (n) as -((-x) floordiv (n))")
+        raise ValueError(f"cannot parse {text!r}: write a name, a number or brackets behind ceildiv")
     text = re.sub(r"\b(?:floordiv|mod)\b|/+", lambda m: _SYMBOLS.get(m[0], m[0]), text)
     return parse(text, names, "name it among the dims or symbols")
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket that is open at ``start`` is closed."""
+    depth = 1
+    for found in re.compile(r"[()]").finditer(text, start):
+        depth += 1 if found[0] == "(" else -1
+        if not depth:
+            return found.start()
+    raise ValueError(f"cannot parse {shortened(text, 60)!r}: a bracket is not closed")
 
 
 def affine_text(term: Expr) -> str:
