@@ -126,7 +126,8 @@ class _Analysis:
     def __init__(self, direction: Direction, simplify: Callable[[IndexingMap], IndexingMap]) -> None:
         self.is_forward = direction == "output_to_input"
         self.simplify = simplify
-        self.known: dict[tuple[Computation, int], ElementMaps] = {}
+        #: Of the outputs of computations their maps, or why they have none.
+        self.known: dict[tuple[Computation, int], ElementMaps | ValueError] = {}
         self.simplest: dict[IndexingMap, IndexingMap] = {}
 
     def simplified(self, given: IndexingMap) -> IndexingMap:
@@ -150,8 +151,18 @@ class _Analysis:
         for callee in TopologicalSorter(calls).static_order():
             known = [n for n, shape in enumerate(callee.root.shapes) if shape not in (NESTED, UNSIZED)]
             for number in known if callee is not computation else [output]:
-                self.known[callee, number] = self._traverse(callee, number)
-        return self.known[computation, output]
+                try:
+                    self.known[callee, number] = self._traverse(callee, number)
+                except ValueError as error:
+                    # it matters only if this output is read
+                    self.known[callee, number] = error
+        return self._of_output(computation, output)
+
+    def _of_output(self, computation: Computation, output: int) -> ElementMaps:
+        found = self.known[computation, output]
+        if isinstance(found, ValueError):
+            raise found
+        return found
 
     def _traverse(self, computation: Computation, output: int) -> ElementMaps:
         """The maps of the parameters, from the root up: those of an operand are those of its users, one step on."""
@@ -196,7 +207,7 @@ class _Analysis:
             raise ValueError(f"{user!r}: its operands and result do not have the shapes of {called.name!r}")
         if (called, output) not in self.known:
             self.of_computation(called, output)
-        for (position, element), maps in self.known[called, output].items():
+        for (position, element), maps in self._of_output(called, output).items():
             yield first + position, element, [_seen_from(user, operands, m) for m in maps]
 
     def _merged(self, known: Sequence[IndexingMap], maps: Sequence[IndexingMap]) -> tuple[IndexingMap, ...]:

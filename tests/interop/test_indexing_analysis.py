@@ -849,6 +849,27 @@ def test_operations_of_compiled_programs(line: str, wanted: list[dict[int, str]]
         }
 
 
+def test_an_output_that_is_not_read_may_be_of_any_operation() -> None:
+    module = hlo.parse("""
+      both {
+        p = f32[4,6] parameter(0)
+        t = f32[6,4] transpose(p), dimensions={1,0}
+        c = f32[4,6] custom-call(p), custom_call_target="knit"
+        ROOT r = (f32[6,4], f32[4,6]) tuple(t, c)
+      }
+      ENTRY e {
+        p = f32[4,6] parameter(0)
+        both = (f32[6,4], f32[4,6]) call(p), to_apply=both
+        t = f32[6,4] get-tuple-element(both), index=0
+        c = f32[4,6] get-tuple-element(both), index=1
+        ROOT r = (f32[6,4], f32[4,6]) tuple(t, c)
+      }""")
+    for of in (module.entry, module.entry.instructions[1]):
+        assert [str(m).split(", domain:")[0] for m in indexing_maps(of)[0]] == ["(d0, d1) -> (d1, d0)"]
+        with pytest.raises(ValueError, match="custom-call 'c' is not supported"):
+            indexing_maps(of, output=1)
+
+
 def test_a_barrier_of_a_tuple() -> None:
     """As of ``jax.checkpoint``: each output is its own operand."""
     module = hlo.parse("""ENTRY e {
