@@ -2,8 +2,8 @@
 
 A :class:`Module` has computations, a :class:`Computation` instructions in order, an :class:`Instruction` its operands,
 attributes and the shapes of its outputs. The text is as XLA prints it: every name is defined before it is used, each
-instruction says its shape, and operands may repeat theirs. Literals, metadata and its tables of stack frames are
-skipped. :mod:`eqsat.interop.indexing_analysis` says which elements the operations read.
+instruction says its shape, and operands may repeat theirs, or be elements of tuples (``x#1``). Literals, metadata and
+its tables of stack frames are skipped. :mod:`eqsat.interop.indexing_analysis` says which elements the operations read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _OUTPUT = rf"({_ARRAY}|\((?:{_ARRAY}|[(),\s])*\))"
 _INSTRUCTION = re.compile(rf"(ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}\s*([a-z][\w\-]*)\((.*)")
 #: A line that ends before the operation, which the next line has.
 _BEGUN = re.compile(rf"(?:ROOT\s+)?{_NAME}\s*=\s*{_OUTPUT}?|{_OUTPUT}")
-_OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}")
+#: A number behind a name means the element of a tuple.
+_OPERAND = re.compile(rf"(?:(?:{_ARRAY}|\(.*\))\s*)?{_NAME}(?:#(\d{{1,9}}))?")
 #: Longer ones are no sizes, and Python does not read those of thousands of digits.
 _INTEGER = re.compile(r"-?\d{1,18}")
 _SKIPPED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
@@ -296,7 +297,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _instruction(
-    line: str, earlier: Mapping[str, Instruction], known: Mapping[str, Computation]
+    line: str, earlier: dict[str, Instruction], known: Mapping[str, Computation]
 ) -> tuple[bool, Instruction]:
     """Whether it is the root, and the instruction in ``line``."""
     if not (found := _INSTRUCTION.fullmatch(line)):
@@ -356,8 +357,27 @@ def _arguments(rest: str) -> tuple[str, dict[str, str]]:
     raise ValueError(f"the operands {rest[:60]!r} have no end: close them with ')'")
 
 
-def _operand(text: str, earlier: Mapping[str, Instruction], name: str) -> Instruction:
+def _operand(text: str, earlier: dict[str, Instruction], name: str) -> Instruction:
+    """The instruction that an operand names; for an element of a tuple, ``x#1``, one that reads it is added."""
     found = _OPERAND.fullmatch(text)
     if not found or found[1] not in earlier:
         raise ValueError(f"the operand {text[:60]!r} of {_brief(name)} is not defined: define it above")
-    return earlier[found[1]]
+    source = earlier[found[1]]
+    if found[2] is None:
+        return source
+    index = int(found[2])
+    if index >= len(source.shapes):
+        raise ValueError(
+            f"the operand {text[:60]!r} of {_brief(name)} has no such element: {_brief(found[1])} has fewer"
+        )
+    key = f"{found[1]}#{index}"
+    if key not in earlier:
+        earlier[key] = Instruction(
+            name=key,
+            opcode="get-tuple-element",
+            shapes=(source.shapes[index],),
+            operands=(source,),
+            attributes={"index": str(index)},
+            text=f"{key} = {source.shapes[index]} get-tuple-element({found[1]}), index={index}",
+        )
+    return earlier[key]

@@ -149,6 +149,39 @@ ENTRY %main (x: f32[4,8], y: ((f32[2], s32[]), f32[8])) -> f32[8,4] {
     assert {n: len(maps) for n, maps in indexing_maps(module.entry).items()} == {0: 1, 1: 0, 2: 0}
 
 
+def test_elements_of_tuples_may_be_operands() -> None:
+    """As XLA's dumps have them, ``x#1`` for a get-tuple-element."""
+    module = hlo.parse("""
+%body (pair: (s32[], f32[4,8])) -> (f32[8,4], s32[]) {
+  %pair = (s32[], f32[4,8]{1,0}) parameter(0)
+  %t = f32[8,4]{1,0} transpose(%pair#1), dimensions={1,0}
+  %sum = f32[8,4]{1,0} add(f32[8,4]{1,0} %t, %t)
+  ROOT %made = (f32[8,4]{1,0}, s32[]) tuple(%sum, %pair#0)
+}
+
+ENTRY %main (x: f32[4,8], n: s32[]) -> f32[8,4] {
+  %x = f32[4,8]{1,0} parameter(0)
+  %n = s32[] parameter(1)
+  %both = (s32[], f32[4,8]{1,0}) tuple(%n, %x)
+  %called = (f32[8,4]{1,0}, s32[]) call(%both), to_apply=%body
+  ROOT %c = f32[8,4]{1,0} copy((f32[8,4]{1,0}, s32[]) %called#0)
+}""")
+    turned = "(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]"
+    for of, number in ((module.computations["body"], 1), (module.entry, 0)):
+        assert [str(m) for m in indexing_maps(of)[number]] == [turned]
+    assert [i.name for i in module.computations["body"].instructions] == [
+        "pair",
+        "pair#1",
+        "t",
+        "sum",
+        "pair#0",
+        "made",
+    ]
+    for operand, message in (("%pair#2", "has no such element: 'pair' has fewer"), ("%one#0", "is not defined")):
+        with pytest.raises(ValueError, match=message):
+            hlo.parse(f"ENTRY e {{\n %pair = (s32[], f32[4]) parameter(0)\n ROOT r = f32[4] negate({operand})\n}}")
+
+
 def test_of_a_bounded_size_the_bound_is_read() -> None:
     module = hlo.parse("ENTRY e {\n p = f32[<=4, 8,<=3]{2,1,0} parameter(0)\n}")
     assert module.entry.root.shapes == (Shape("f32", (4, 8, 3), (2, 1, 0)),)
