@@ -166,7 +166,7 @@ def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> R
     _check_ranks(sizes, window, strides, dilations)
     output = [_places(*of) for of in zip(sizes, window, strides, dilations, strict=True)]
     loops = _loops(output)
-    inside = [w if extent > 1 else number(0) for w, extent in zip(_loops(window, "w"), window, strict=True)]
+    inside = _inside(window, "w")
     operand = [
         i.times(stride).plus(w, dilation)
         for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
@@ -180,7 +180,8 @@ def selected_and_scattered(sizes: Sizes, source: Sizes, window: Sizes, strides: 
     Which one that is the operand decides: an element of the output reads all windows that it is in.
     """
     _check_ranks(sizes, source, window, strides, low)
-    at, placed, compared = _loops(source), _loops(window, "w"), _loops(window, "v")
+    at = _loops(source)
+    placed, compared = [_inside(window, letter) for letter in "wv"]
 
     def index(inside: Sequence[LinearForm]) -> list[LinearForm]:
         parts = zip(at, inside, strides, low, strict=True)
@@ -404,6 +405,11 @@ def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
     if min(sizes, default=1) < 1:
         raise ValueError(f"a tensor of sizes {list(sizes)} has no elements, so no indices: leave it out")
     return tuple(var(f"{prefix}{n}", 0, size - 1) for n, size in enumerate(sizes))
+
+
+def _inside(window: Sizes, prefix: str) -> list[LinearForm]:
+    """A loop variable per dimension of a window, 0 for one of size 1."""
+    return [w if extent > 1 else number(0) for w, extent in zip(_loops(window, prefix), window, strict=True)]
 
 
 class _Index(NamedTuple):

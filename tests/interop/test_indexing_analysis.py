@@ -774,6 +774,13 @@ def test_tuples_as_parameters() -> None:
         assert {n: [str(m) for m in maps] for n, maps in found.items()} == wanted
 
 
+def test_a_window_of_one_element_has_no_symbol() -> None:
+    """As the batch and the channels of a pooled image."""
+    operand, source = relations.selected_and_scattered([2, 4], [2, 2], [1, 2], [1, 2], [0, 0])
+    assert [len(r.to_operand.simplify().trimmed().symbols) for r in (operand, source)] == [2, 1]
+    assert pairs(source.to_operand, [2, 4], [2, 2]) == {(4 * r + c, 2 * r + c // 2) for r in (0, 1) for c in range(4)}
+
+
 @pytest.mark.parametrize(
     ("result", "operand", "wanted"),
     [
