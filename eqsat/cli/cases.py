@@ -8,6 +8,7 @@ view (``shapetracker``), a term that is unrolled (``expand``). The keys of each 
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ Id = str | int | float
 #: The longest line that is read, in characters: of an HLO module, say.
 MAX_LINE = 10_000_000
 #: What to do about an unknown variable; double braces are for ``str.format``.
-_REMEDY = 'give its range, "vars": {{"{name}": [0, N]}}'
+REMEDY = 'give its range, "vars": {{"{name}": [0, N]}}'
 #: What JSON calls the values that it has.
 _JSON_NAMES: dict[type, str] = {
     dict: "an object",
@@ -241,7 +242,7 @@ def case_of(record: Record, name: str = "") -> Case:
         raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
     variables |= {name: buffer(name) for name in arrays}
     known = variables | {"INVALID": INVALID} if kind == "gate" else variables
-    terms = parse_program(lets, [*texts, *conditions], known, _REMEDY)
+    terms = parse_program(lets, [*texts, *conditions], known, REMEDY)
     exprs, gates = roots_of(record, terms[: len(texts)], variables)
     constraints = as_conditions(terms[len(texts) :], conditions)
     remarks = {key: get(record, key, list, []) for key in ("expected", "forbidden", "tags")}
@@ -265,9 +266,11 @@ def load(line: str | bytes) -> dict[str, Any]:
     try:
         text = line if isinstance(line, str) else line.decode()
         # some editors begin a file with a mark of its encoding
-        record = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as error:
+        record = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_repeats, parse_int=_integer)
+    except ValueError as error:
         raise ValueError(f"not a line of JSON: {one_line(error)}") from None
+    except RecursionError:
+        raise ValueError("not a line of JSON: lists and objects nest too deep") from None
     if not isinstance(record, dict):
         raise ValueError(f"not a case: a JSON object is wanted, not {_json_name(type(record))}")
     return record
@@ -279,6 +282,13 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+def _integer(digits: str) -> int:
+    most = sys.get_int_max_str_digits()
+    if 0 < most < len(digits.lstrip("-")):
+        raise ValueError(f"a number of {len(digits.lstrip('-'))} digits: give at most {most}")
+    return int(digits)
+
+
 def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
@@ -287,7 +297,7 @@ def id_of(record: Record, name: str) -> Id:
     """The id of a case as it is given, or ``name`` if it has none."""
     if (given := record.get("id")) is None:
         return name
-    if not isinstance(given, Id):
+    if isinstance(given, bool) or not isinstance(given, Id):
         raise ValueError(f"'id' must be a text or a number, not {_json_name(type(given))}")
     if isinstance(given, float) and not isfinite(given):
         raise ValueError(f"'id' must be a text or a number, not {given}")
@@ -307,8 +317,7 @@ def reason(error: BaseException) -> str:
 
 
 def kind_of(record: Record) -> str:
-    kind = record.get("kind")
-    return "plain" if kind is None else str(kind)
+    return cast(str, get(record, "kind", str, "plain"))
 
 
 def refuse_unknown(kind: str, others: Iterable[str] = ()) -> None:
@@ -328,7 +337,7 @@ def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
     value = default if value is None else value
     if value is None:
         raise ValueError(f"the key {key!r} is missing")
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{key!r} must be {_json_name(kind)}, not {_json_name(type(value))}")
     return value
 

@@ -14,7 +14,18 @@ from functools import reduce
 from math import prod
 from typing import Any
 
-from eqsat.cli.cases import Record, as_conditions, ends, get, get_texts, get_variables, json_ends, number_text, variable
+from eqsat.cli.cases import (
+    REMEDY,
+    Record,
+    as_conditions,
+    ends,
+    get,
+    get_texts,
+    get_variables,
+    json_ends,
+    number_text,
+    variable,
+)
 from eqsat.cli.settings import Row, Settings
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.interop import hlo, relations
@@ -46,7 +57,7 @@ def _constraints(record: Record, settings: Settings) -> Row:
     """Conditions that hold together, simplified, and the ranges that they leave the variables."""
     variables = get_variables(record)
     texts = get_texts(record, "before")
-    given = as_conditions(parse_program([], texts, variables), texts)
+    given = as_conditions(parse_program([], texts, variables, REMEDY), texts)
     before = IndexingMap(tuple(variables.values()), (), (), tuple(given))
     found, seconds = _timed(lambda: simplify_constraints(given, **settings.optimizing))
     ranges = {} if FALSE in found else narrowed(variables.values(), found)
@@ -156,7 +167,11 @@ def _moved(record: Record, attributes: Record) -> Relation:
                 found.append(_view(op, dict(zip(_keys(op), values, strict=True))))
             case _:
                 raise ValueError(f"each of 'chain' must be an op and all its attributes in order, not {step!r}")
-    return reduce(Relation.then, found) if found else _view(get(record, "op", str), attributes)
+    if found:
+        return reduce(Relation.then, found)
+    if record.get("op") is None:
+        raise ValueError("there is nothing to map: give a 'map', 'hlo', an 'op' or a 'chain'")
+    return _view(get(record, "op", str), attributes)
 
 
 def _keys(op: str) -> tuple[str, ...]:
@@ -201,13 +216,15 @@ def _row(
 def _widths(record: Record, settings: Settings) -> Row:
     """The type of each value, and the type that it is computed at."""
     if "exprs" in record:
-        terms = [parse(text, get_variables(record)) for text in get_texts(record, "exprs")]
+        terms = [parse(text, get_variables(record), REMEDY) for text in get_texts(record, "exprs")]
     elif "shape" in record:
         shape = _integers(record, "shape")
         indices = [loop_variable(f"i{n}", size) for n, size in enumerate(shape)]
         terms = [View.contiguous(shape).access(indices).index]
+    elif "bounds" in record:
+        terms = [variable("value", record["bounds"])]
     else:
-        terms = [variable("value", record.get("bounds"))]
+        raise ValueError("no value is given: give 'exprs', the 'bounds' of a value, or the 'shape' of a tensor")
     computed = widths(terms)
     return {"out": [f"i{select_width(t)}" for t in terms], "computed": [f"i{computed[t]}" for t in terms]}
 
@@ -217,7 +234,7 @@ def _loop(record: Record, settings: Settings) -> Row:
     match get(record, "variable", list):
         case [str(name), start, last]:
             names = get_variables(record, {})
-            first, final = [parse(number_text(bound, "variable"), names) for bound in (start, last)]
+            first, final = [parse(number_text(bound, "variable"), names, REMEDY) for bound in (start, last)]
         case other:
             raise ValueError(f"'variable' must be a name and two bounds, not {other!r}")
     check_bounds([first, final])
@@ -237,14 +254,16 @@ def _structure(record: Record, settings: Settings) -> Row:
 
 def _split(record: Record, settings: Settings) -> Row:
     """Ranges split where the roots take them modulo a divisor; ``after`` says what each becomes."""
-    extents = get({"ranges": {"r": record.get("end")}, **record}, "ranges", dict)
+    if record.get("ranges") is None and record.get("end") is None:
+        raise ValueError("no range is given: give the extents of 'ranges', or the 'end' of r")
+    extents = get(record, "ranges", dict, {"r": record.get("end")})
     given = _nest(extents, record)
     found = split_at_modulo(given)
     made = [a for a in found.axes if a not in given.axes]
     row = {"split": bool(made), **_of_nest(given, found, settings)}
     if not made:
         return row
-    has_names = "ranges" in record
+    has_names = record.get("ranges") is not None
     after = {}
     for axis in given.axes:
         if axis.variable in found.images:
@@ -281,7 +300,7 @@ def _merge(record: Record, settings: Settings) -> Row:
 
 def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
     """The loops over ranges from 0 of these extents around the roots of ``body``."""
-    if not all(isinstance(extent, int) and extent > 0 for extent in extents.values()):
+    if not all(type(extent) is int and extent > 0 for extent in extents.values()):
         raise ValueError(f"the extents of ranges must be positive integers, not {list(extents.values())!r}")
     loops = {name: loop_variable(name, extent) for name, extent in extents.items()}
     names = get_variables(record, {}) | loops
@@ -295,7 +314,7 @@ def _nest(extents: Mapping[str, Any], record: Record) -> Nest:
     axes = [
         Axis(v, kind, frozenset(map(str, scope))) for v, kind, scope in zip(loops.values(), kinds, scopes, strict=True)
     ]
-    return Nest(tuple(axes), tuple([parse(text, names) for text in texts]))
+    return Nest(tuple(axes), tuple([parse(text, names, REMEDY) for text in texts]))
 
 
 def _of_nest(given: Nest, found: Nest, settings: Settings) -> Row:
@@ -343,14 +362,15 @@ def _buffer(record: Record, settings: Settings) -> Row:
     """What the published decision tree does with an intermediate result."""
     limit = get(record, "limit", int, 0)
     buffers = get(record, "buffers", int, limit)
-    if "exceeds_buffer_limit" in record:
-        buffers = limit + bool(record["exceeds_buffer_limit"])
+    if record.get("exceeds_buffer_limit") is not None:
+        buffers = limit + get(record, "exceeds_buffer_limit", bool)
     ratio = record.get("ratio", 0)
     if "output_size" in record:
         ratio = output_ratio(get(record, "output_size", int), _integers(record, "input_sizes"))
     if isinstance(ratio, str):
         ratio = _RATIOS.get(ratio, ratio)
-    if not isinstance(ratio, int | float):
+    # NaN is no number
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or ratio != ratio:
         raise ValueError(f"'ratio' must be a number, 'low' or 'high', not {ratio!r}")
     found = decide(
         Intermediate(
