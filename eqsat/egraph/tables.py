@@ -14,7 +14,7 @@ import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property
 from itertools import count, zip_longest
 from pathlib import Path
@@ -51,8 +51,20 @@ _INDEX = "(run fill) (run index) (run ones)"
 
 def _removed(folder: Path, files: dict[str, TextIO]) -> None:
     for file in files.values():
-        file.close()
+        # what a full disk did not take is not wanted any more
+        with suppress(OSError):
+            file.close()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _temporary_files(folder: Path | None = None) -> Iterator[None]:
+    """An error in here names the folder, if there is one, and says what to do about temporary files."""
+    try:
+        yield
+    except OSError as error:
+        remedy = f"{error.strerror}: make room, or set TMPDIR to another directory"
+        raise OSError(error.errno, remedy, str(folder or "temporary files")) from None
 
 
 def _by_place(able: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -70,7 +82,8 @@ class Tables:
     members: Callable[[Any], list[Any]]
 
     def __init__(self, rules: Sequence[Rule], thorough: Collection[Rule] = ()) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
+        with _temporary_files():
+            self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
         self._files: dict[str, TextIO] = {}
         #: Whether it belongs to the process that this one was forked from.
         self.is_left = False
@@ -187,13 +200,14 @@ class Tables:
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
-        if (file := self._files.get(table)) is None:
-            file = self._files[table] = (self._folder / table).open("w")
-        # to open a file anew takes far longer
-        file.seek(0)
-        file.write("\n".join(["\t".join(map(str, row)) for row in rows]))
-        file.truncate()
-        file.flush()
+        with _temporary_files(self._folder):
+            if (file := self._files.get(table)) is None:
+                file = self._files[table] = (self._folder / table).open("w")
+            # to open a file anew takes far longer
+            file.seek(0)
+            file.write("\n".join(["\t".join(map(str, row)) for row in rows]))
+            file.truncate()
+            file.flush()
         return file.name
 
     @property

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 
 from eqsat.codegen.libraries import _run
 from eqsat.codegen.runtime import compile_exprs
+from eqsat.egraph.tables import Tables
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import var
 from eqsat.optimizer.front import optimize
@@ -76,6 +78,29 @@ def test_a_full_disk_is_said_of_the_file_that_is_written(corpus):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"eqsat: {output / 'measurements.csv'}: ")
     assert not [*output.iterdir()]
+
+
+def test_a_full_directory_of_temporary_files_is_named_and_left_empty(tmp_path):
+    done = subprocess.run(
+        command("optimize", "where(x < 5, where(y < 3, x, 2), 2) // 4", "--range", "x=40", "--range", "y=20"),
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)),
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith(f"eqsat: {tmp_path}/eqsat-")
+    assert done.stderr.endswith(": File too large: make room, or set TMPDIR to another directory\n")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_without_a_directory_for_temporary_files_the_error_says_how_to_name_one(monkeypatch):
+    def no_directory(**options: object) -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", no_directory)
+    with pytest.raises(OSError, match=r"No usable .*\['/tmp'\]: make room, or set TMPDIR to another directory"):
+        Tables(())
 
 
 @pytest.mark.parametrize("before", [None, "as it was"])
