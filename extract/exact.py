@@ -12,7 +12,9 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import ceil, gcd, isfinite
+from math import ceil, gcd, inf, isfinite
+from numbers import Real
+from sys import float_info
 from time import perf_counter
 from typing import Any
 
@@ -63,8 +65,8 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     ------
     ModuleNotFoundError
         If HiGHS is not installed; the message says how to install it.
-    ValueError
-        As :func:`eqsat.extract.select.tree`, if no start is given.
+    ValueError, TypeError
+        As :func:`eqsat.extract.select.tree`, if no start is given; or if ``seconds`` is no time.
 
     >>> from eqsat.extract import EGraph, Latency
     >>> classes = {0: [("var", "x", ())], 1: [("add", None, (0, 0)), ("shl", None, (0, 2))], 2: [("const", 1, ())]}
@@ -73,6 +75,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     >>> found.cost, found.bound
     (1, 1)
     """
+    _refuse_no_time(seconds)
     solver = _solver()
     ends = perf_counter() + seconds
     start = dag(priced) if start is None else start
@@ -90,6 +93,14 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     if (found := total_cost(priced, choice)) < cost:
         return Exact(choice, found, min(found, reduction.paid + least))
     return Exact(start, cost, min(cost, reduction.paid + least))
+
+
+def _refuse_no_time(seconds: object) -> None:
+    if not isinstance(seconds, Real):
+        raise TypeError(f"{seconds!r} seconds: give a number")
+    # also of NaN
+    if not 0 <= seconds <= float_info.max and seconds != inf:
+        raise ValueError(f"{seconds} seconds: give 0 or more, or math.inf for no limit")
 
 
 def _quiet(highspy: Any) -> Any:

@@ -47,6 +47,8 @@ def to_dot(graph: EGraph, choice: Choice | None = None) -> str:
     }
     """
     require_graph(graph)
+    if choice is not None and not isinstance(choice, Mapping):
+        raise TypeError(f"a choice is a mapping of classes to nodes, not {choice!r}")
     chosen = choice or {}
     lines = ["digraph {", "  compound=true; node [shape=box]; clusterrank=local;"]
     edges = []
@@ -80,6 +82,9 @@ def to_egraph_serialize(graph: EGraph, prices: Mapping[int, Sequence[int]]) -> d
     require_graph(graph)
     if not isinstance(prices, Mapping):
         raise TypeError(f"prices must be those of a Priced, Priced.of(graph, model).prices, not {prices!r}")
+    for c, nodes in graph.classes.items():
+        if len(prices.get(c, ())) != len(nodes):
+            raise ValueError(f"the prices of class {c} are not {len(nodes)}: give those of a Priced of this graph")
     weights = graph.weights
     return {
         "nodes": {

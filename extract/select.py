@@ -273,7 +273,7 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     Raises
     ------
     ValueError
-        If a class needs itself; the message names it.
+        If a class needs itself, or has no node; the message names it.
 
     >>> reachable({0: ("var", "x", ()), 1: ("neg", None, (0,))}, [1])
     [0, 1]
@@ -282,22 +282,25 @@ def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
     opened: set[int] = set()
     user, operands = None, iter(roots)
     above: list[tuple[int | None, Iterator[int]]] = []
-    while True:
-        for c in operands:
-            if c not in found:
-                if args := choice[c][2]:
-                    if c in opened:
-                        raise ValueError(f"by the choice class {c} needs itself")
-                    opened.add(c)
-                    above.append((user, operands))
-                    user, operands = c, iter(args)
-                    break
-                found[c] = None
-        else:
-            if user is None:
-                return list(found)
-            found[user] = None
-            user, operands = above.pop()
+    try:
+        while True:
+            for c in operands:
+                if c not in found:
+                    if args := choice[c][2]:
+                        if c in opened:
+                            raise ValueError(f"by the choice class {c} needs itself")
+                        opened.add(c)
+                        above.append((user, operands))
+                        user, operands = c, iter(args)
+                        break
+                    found[c] = None
+            else:
+                if user is None:
+                    return list(found)
+                found[user] = None
+                user, operands = above.pop()
+    except KeyError as error:
+        raise ValueError(f"the choice has no node for class {error.args[0]!r}") from None
 
 
 def refuse_other_choice(graph: EGraph, choice: Mapping[int, Node]) -> None:
@@ -333,18 +336,26 @@ def reaches(choice: Mapping[int, Node], start: Iterable[int], target: int, past:
     past : iterable of int
         Classes that are not looked into.
 
+    Raises
+    ------
+    ValueError
+        If a class that is reached has no node; the message names it.
+
     >>> reaches({0: ("var", "x", ()), 1: ("neg", None, (0,))}, [1], 0)
     True
     """
     seen: set[int] = set(past)
     waiting = list(start)
-    for c in waiting:
-        if c == target:
-            return True
-        operands = choice[c][2]
-        if operands and c not in seen:
-            seen.add(c)
-            waiting += operands
+    try:
+        for c in waiting:
+            if c == target:
+                return True
+            operands = choice[c][2]
+            if operands and c not in seen:
+                seen.add(c)
+                waiting += operands
+    except KeyError as error:
+        raise ValueError(f"the choice has no node for class {error.args[0]!r}") from None
     return False
 
 

@@ -3,19 +3,24 @@
 import importlib
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import eqsat
 import eqsat.extract
-from eqsat import var
-from eqsat.cli.cases import read_case
+from eqsat import Kernel, Store, buffer, var
+from eqsat.cli.cases import read_case, read_corpus, write_corpus
+from eqsat.codegen.expressions import to_c
+from eqsat.extract import EGraph, Latency, Priced, exact, reachable, reaches, to_dot, to_egraph_serialize
 from eqsat.interop.sympy import to_sympy
+from eqsat.kernels.simplification import optimized
 from eqsat.lang.display import to_latex
 from eqsat.lang.dtypes import widths
 from eqsat.lang.expr import substitute
 from eqsat.lang.text import to_program, to_text
+from eqsat.prove.verify import check_equal, prove_equal
 
 ROOT = Path(__file__).parent.parent
 TABLE = re.findall(r"^\| `(eqsat[\w.]*)` \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
@@ -59,6 +64,42 @@ def test_a_public_name_is_documented(module, name):
 def test_what_is_no_term_is_named(call, given):
     with pytest.raises(TypeError, match=r"(is|are) given as .*: give|must be an Expr, not "):
         call(given)
+
+
+X, KERNEL = var("x", 0, 9), Kernel("k", [Store(buffer("Y", "i32", (10,))[var("x", 0, 9)], 1, [var("x", 0, 9)])])
+GRAPH = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
+
+#: A call, the type of its error, and a part of the message, which names what is wrong and says what to give.
+WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: var([], 0, 9), TypeError, "the name of a variable must be a text, not []"),
+    (lambda: eqsat.operator([], 1, len), TypeError, "the name of an operator must be a str, not []"),
+    (lambda: eqsat.experiment(X // 2, "latency"), TypeError, "the corpus is given as Expr('x//2'): give a file, or a"),
+    (lambda: eqsat.experiment(None, "latency"), TypeError, "the corpus is given as None: give a file, or a list of"),
+    (lambda: eqsat.experiment([X], None), TypeError, "the cost models are given as None: give names, or a dict"),
+    (lambda: eqsat.experiment([X], "latency", extract=None), TypeError, "the extractors are given as None: give names"),
+    (lambda: optimized(KERNEL, budget=None), TypeError, "a budget must be a Budget, not None"),
+    (lambda: to_c([X], name=None), TypeError, "the name of a C function must be a str, not None"),
+    (lambda: read_corpus(None), TypeError, "a corpus is given as None: give a file, or a list of lines"),
+    (lambda: write_corpus(3, "cases.jsonl"), TypeError, "the cases are given as 3: give a list of Case"),
+    (lambda: check_equal([X], [X], constraints=None), TypeError, "the constraints are given as None: give a list of"),
+    (lambda: check_equal([X], [X], most=None), TypeError, "None points: give a number"),
+    (lambda: prove_equal([X], [X], most=float("nan")), ValueError, "nan points: give 0 or more"),
+    (lambda: prove_equal([X], [X], methods=3), TypeError, "the methods are given as 3: give a list of str"),
+    (lambda: exact(Priced.of(GRAPH, Latency()), seconds=None), TypeError, "None seconds: give a number"),
+    (lambda: exact(Priced.of(GRAPH, Latency()), seconds=float("nan")), ValueError, "nan seconds: give 0 or more"),
+    (lambda: to_dot(GRAPH, 3), TypeError, "a choice is a mapping of classes to nodes, not 3"),
+    (lambda: to_egraph_serialize(GRAPH, {}), ValueError, "the prices of class 0 are not 1: give those of a Priced"),
+    (lambda: reachable({}, [1]), ValueError, "the choice has no node for class 1"),
+    (lambda: reaches({}, [1], 0), ValueError, "the choice has no node for class 1"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), WRONG)
+def test_what_is_wrong_is_named(call, kind, message):
+    with pytest.raises(kind, match=f"^{re.escape(message)}") as raised:
+        call()
+    assert raised.type is kind
+    assert "\n" not in str(raised.value)
 
 
 def test_what_replaces_terms_is_named():

@@ -160,6 +160,8 @@ def read_corpus(source: str | Path | Iterable[str | bytes], leave_out: LeaveOut 
     >>> [case.id for case in cases if any(root.op == "mod" for root in case.exprs)]
     ['line 1']
     """
+    if not isinstance(source, str | Path | Iterable):
+        raise TypeError(f"a corpus is given as {shown(source)}: give a file, or a list of lines")
     lines = Path(source).read_bytes().split(b"\n") if isinstance(source, str | Path) else source
     cases = []
     for number, line in numbered_lines(lines):
@@ -200,7 +202,7 @@ def write_corpus(cases: Iterable[Case], path: str | Path) -> None:
     ...     read_corpus(f"{folder}/mine.jsonl")[0].exprs
     [Expr('i*8//8')]
     """
-    write_whole(Path(path), "".join([json.dumps(case.record()) + "\n" for case in cases]))
+    write_whole(Path(path), "".join([json.dumps(case.record()) + "\n" for case in list_of(Case, cases, "the cases")]))
 
 
 def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gates: Iterable[Expr | None] = ()) -> Case:

@@ -36,7 +36,7 @@ from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
 from eqsat.lang.traversal import term_count, topological
-from eqsat.lang.validation import refuse_below
+from eqsat.lang.validation import refuse_below, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize, term_of, variables_of
 from eqsat.optimizer.reextraction import EXTRACTORS
 from eqsat.optimizer.result import Result
@@ -227,9 +227,12 @@ def experiment(
     >>> [(line["model"], line["cases"], line["after"] < line["before"]) for line in found.summary()]
     [('latency', 83, True), ('mine', 83, True)]
     """
-    named = costs if isinstance(costs, Mapping) else {name: name for name in _names(costs)}
+    if not isinstance(corpus, str | Path | Iterable):
+        raise TypeError(f"the corpus is given as {shown(corpus)}: give a file, or a list of expressions or cases")
+    of_models = "the cost models", "give names, or a dict of models"
+    named = costs if isinstance(costs, Mapping) else {name: name for name in _names(costs, *of_models)}
     models = {str(name): model_of(model) for name, model in named.items()}
-    extract = _names(extract)
+    extract = _names(extract, "the extractors", f"give names, some of {', '.join(EXTRACTORS)}")
     if unknown := [name for name in extract if name not in EXTRACTORS]:
         raise ValueError(f"unknown extractor {unknown[0]!r}: use some of {', '.join(EXTRACTORS)}")
     if not (models and extract):
@@ -250,7 +253,9 @@ def experiment(
     return Experiment(tuple(found), tuple(left_out))
 
 
-def _names(given: Iterable[str] | str) -> list[str]:
+def _names(given: Iterable[str] | str, what: str, remedy: str) -> list[str]:
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{what} are given as {shown(given)}: {remedy}")
     return [given] if isinstance(given, str) else [*given]
 
 

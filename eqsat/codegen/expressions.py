@@ -24,7 +24,7 @@ from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
 from eqsat.lang.expr import Expr, brief, free_name, rebuild, refuse_array, refuse_escaped
 from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
 from eqsat.lang.traversal import may_divide_by_zero, topological, tree_size, use_counts, variables
-from eqsat.lang.validation import list_of
+from eqsat.lang.validation import list_of, require
 
 #: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
 #: twin.
@@ -343,6 +343,7 @@ def c_type(term: Expr) -> str:
 
 def check_name(name: str, of: str = "function") -> None:
     """Refuse what cannot name a function, or whatever ``of`` says, in C."""
+    require(name, str, f"the name of a C {of}")
     if _is_taken(name, of) or not name.isascii() or not name.isidentifier():
         raise ValueError(f"{name!r} cannot name a C {of}: use a-z, digits and underscores, but no word of C's")
 

@@ -87,6 +87,7 @@ def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KER
     >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
     (Store('B[k_0 + k_1*4] = A[k_0*6 + k_1] for k_1, k_0'),)
     """
+    require(budget, Budget, "a budget")
     end = budget.ends()
 
     def simplest(reassociate: bool, end: float) -> Kernel:

@@ -375,7 +375,8 @@ def var(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Expr:
     (8, inf, 7)
     """
     low, high = bounds_of(name, vmin, vmax)
-    term: Expr | None = known(("var", name, low, high))
+    # what cannot be looked up is no name either
+    term: Expr | None = known(("var", name, low, high)) if isinstance(name, str) else None
     if term is not None:
         return term
     _check_name(name, "variable")

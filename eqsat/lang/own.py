@@ -19,6 +19,7 @@ from eqsat.lang.arrays import np
 from eqsat.lang.expr import WORDS, Expr, ExprLike, as_expr, make
 from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.lang.ops import FLOATS, LETTERS, OPS, REDUCTIONS, Bounds, Op, add_own
+from eqsat.lang.validation import require
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -110,6 +111,7 @@ def operator(
     >>> optimize("ones(i*8) + ones(6)", i=(0, 99), rules=[same]).expr
     Expr('ones(i) + 2')
     """
+    require(name, str, "the name of an operator")
     given = (name, arity, evaluate, bounds, price, c, z3)
     if (before := _DEFINED.get(name)) is not None:
         # a cell of a notebook is run again

@@ -24,7 +24,7 @@ from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, 
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets, buffers, extent, variables
-from eqsat.lang.validation import list_of, refuse_seconds, require
+from eqsat.lang.validation import list_of, refuse_below, refuse_seconds, require
 from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide, refuse_unknown
 from eqsat.prove.defined import has_value, holds
@@ -168,7 +168,8 @@ def check_equal(
     refuse_seconds(seconds)
     if prove:
         return prove_equal(before, after, constraints=constraints, gates=gates, seconds=seconds, most=most)
-    known = [*map(holds, constraints)]
+    refuse_below(0, most, "points")
+    known = [*map(holds, list_of(Expr, constraints, "the constraints"))]
     differs = differences(before, after, gates)
     check, _ = _evaluated(differs, known, gates, _Effort(most, samples, seed))
     return _with_elements(check, differs, known)
@@ -213,8 +214,10 @@ def prove_equal(
     Check(kind='proved', points=1000, counterexample=None, proof='boxes')
     """
     refuse_seconds(seconds)
+    refuse_below(0, most, "points")
+    methods = list_of(str, methods, "the methods")
     refuse_unknown(methods)
-    started, constraints = monotonic(), [*map(holds, constraints)]
+    started, constraints = monotonic(), [*map(holds, list_of(Expr, constraints, "the constraints"))]
     effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
     differs = differences(before, after, gates)
     check, left = _evaluated(differs, constraints, gates, effort)
