@@ -278,6 +278,7 @@ def test_unbounded_operands():
 
 
 def test_the_script_of_the_docs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
     script = ROOT / "examples" / "own_operator.py"
     assert len(script.read_text().splitlines()) <= 45
     monkeypatch.chdir(tmp_path)
