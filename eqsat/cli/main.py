@@ -42,6 +42,7 @@ from eqsat.cli.files import (
 from eqsat.cli.options import (
     COST,
     COUNT,
+    DIRECTORY,
     FILE,
     FILE_OR_DASH,
     NO_THEORY,
@@ -515,7 +516,7 @@ def calibrate(output: Path, repeats: int) -> None:
 
 @app.command(short_help="Compare cost models, compiled and measured.")
 @click.argument("source", metavar="CORPUS.jsonl", type=FILE)
-@click.option("-o", "--output", required=True, metavar="DIR", type=FILE, help="For CSV and plots.")
+@click.option("-o", "--output", required=True, metavar="DIR", type=DIRECTORY, help="For CSV and plots.")
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
 @click.option("--extracts", default="dag,tree", callback=extractors, help="Extractors, comma-separated.")
 @click.option("--limit", type=COUNT, help="Take N cases, chosen by the seed.")

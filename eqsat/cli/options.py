@@ -19,6 +19,7 @@ from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, UNKNOWN_DIV
 from eqsat.optimizer.reextraction import EXTRACTORS
 
 FILE, FILE_OR_DASH = click.Path(path_type=Path), click.Path(path_type=Path, allow_dash=True)
+DIRECTORY = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 
 

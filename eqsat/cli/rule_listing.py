@@ -16,6 +16,8 @@ from eqsat.optimizer.front import optimize
 
 #: The number of cases that are named in which a rule matches.
 _MOST_PLACES = 5
+#: The width of the column of names: the longest of a shipped rule fits.
+_NAME = 32
 
 
 def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
@@ -51,9 +53,9 @@ def line_of(row: Row) -> str:
         return _shown_in_detail(row)
     fires = f"; fires {_fires_line(row)}" if "fires" in row else ""
     if "proof" in row:
-        return f"{row['name']:<28} {_kinds(row):<28} {row['ms']:>8.1f} ms  {row['how']}{fires}"
+        return f"{row['name']:<{_NAME}} {_kinds(row):<28} {row['ms']:>8.1f} ms  {row['how']}{fires}"
     asked = "".join(f"  {word} {row[word]}" for word in ("beside", "when") if row[word])
-    return f"{row['name']:<28} {_rewrite(row)}{asked}  # {row['why']}{fires}"
+    return f"{row['name']:<{_NAME}} {_rewrite(row)}{asked}  # {row['why']}{fires}"
 
 
 def _details(rule: Rule) -> Row:

@@ -180,6 +180,11 @@ def test_rules_are_listed(eqsat):
     assert set(rules[0]) == {"name", "left", "right", "when", "beside", "why", "both_ways"}
 
 
+def test_what_rules_rewrite_stands_in_one_column(eqsat):
+    longest = max(len(rule.name) for rule in (*cli.DEFAULT, *cli.REDUCE))
+    assert all(line[longest] == " " != line[longest + 1] for line in eqsat("rules")[1].splitlines())
+
+
 def test_rules_are_listed_with_their_proofs(eqsat, monkeypatch):
     monkeypatch.setattr(cli, "DEFAULT", (Rule("one", "x // 1", "x"), Rule("two", "x + x", "x * 2")))
     monkeypatch.setattr(cli, "REDUCE", (Rule("three", "sum(x, i, u, u + 1)", "at(x, u)"),))
@@ -309,6 +314,7 @@ WRONG = [
     (["mlir", "/nonexistent.mlir"], "No such file"),
     (["corpus", "x", "--jobs", "0"], "--jobs"),
     (["corpus", __file__, "-o", __file__], "would be overwritten by its own answers"),
+    (["experiment", __file__, "-o", __file__], "test_cli.py' is a file."),
     (["discover", "/nonexistent", __file__, "-o", __file__], "would be overwritten by its own answers"),
 ]
 
