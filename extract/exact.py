@@ -95,7 +95,7 @@ def exact(priced: Priced, start: Choice | None = None, seconds: float = 10.0) ->
     return Exact(start, cost, min(cost, reduction.paid + least))
 
 
-def _refuse_no_time(seconds: object) -> None:
+def _refuse_no_time(seconds: float) -> None:
     if not isinstance(seconds, Real):
         raise TypeError(f"{seconds!r} seconds: give a number")
     # also of NaN
