@@ -46,6 +46,9 @@ COMPARE = [
     Rule("div-lt",            "c < x//d",           "(c + 1)*d - 1 < x",       "d > 0",                    "the next bucket starts at (c+1)*d", source="D49"),
     Rule("eq-div",            "x//d == c",          "c*d - 1 < x and x < c*d + d", "d > 0",                "the bucket of c", source="D49", modulo_theory=True),
     Rule("ne-div",            "x//d != c",            "x < c*d or c*d + d <= x", "d > 0",                 "outside the bucket of c", modulo_theory=True),
+    Rule("eq-tdiv-zero",      "tdiv(x, d) == 0",       "-d < x and x < d",        "d > 0",                    "the bucket around 0", modulo_theory=True),
+    Rule("eq-tdiv-above",     "tdiv(x, d) == c",       "c*d - 1 < x and x < c*d + d", "d > 0 and c > 0",      "the bucket of c starts at c*d", modulo_theory=True),
+    Rule("eq-tdiv-below",     "tdiv(x, d) == c",       "c*d - d < x and x < c*d + 1", "d > 0 and c < 0",      "the bucket of c ends at c*d", modulo_theory=True),
     Rule("div-symbolic-lt",   "y//z < c",             "y < z*c",                 "0 < vmin(z) and vmin(z) < vmax(z)", "the bucket ends there", modulo_theory=True),
     Rule("lt-div-symbolic",   "c < y//z",             "z*c + z <= y",            "0 < vmin(z) and vmin(z) < vmax(z)", "the next bucket starts there", modulo_theory=True),
     Rule("eq-div-symbolic",   "y//z == c",            "z*c <= y and y < z*c + z", "0 < vmin(z) and vmin(z) < vmax(z)", "the bucket of c", modulo_theory=True),
@@ -60,6 +63,10 @@ COMPARE = [
     Rule("lt-mod-offset",     "(x//n + c) % d < 1",    "x//n % d == (-c) % d",    "d > 0",                    "c is what x lacks to a multiple of d", source="D49", modulo_theory=True),
     Rule("eq-or-next",        "x == c or x == d",    "x // 2 == c // 2",        "d == c + 1 and c % 2 == 0", "two numbers that are one pair", modulo_theory=True),
     Rule("multiple-above-power", "x % c < 1",       "x//(c - 1) == x%(c - 1)", "1 - c <= vmin(x) and vmax(x) < c*(c - 1) and 1 < c and c - 1 & c - 2 == 0", "x is x//(c - 1)*c + x%(c - 1) - x//(c - 1)", modulo_theory=True),
+
+    Rule("product-is-zero",   "x*y == 0",            "x == 0 or y == 0",        why="a product is zero where a factor is", modulo_theory=True),
+    Rule("max-eq-drops",      "max(x, y) == max(z, w)", "x == max(z, w)",       "y < w",                    "y is not the maximum of either", modulo_theory=True),
+    Rule("min-eq-drops",      "min(x, y) == min(z, w)", "x == min(z, w)",       "w < y",                    "y is not the minimum of either", modulo_theory=True),
 
     Rule("lt-and-lt",         "x < c and x < d",    "x < min(c, d)",           why="the tighter bound", source="D50"),
     Rule("lt-or-lt",          "x < c or x < d",     "x < max(c, d)",           why="the looser bound"),
