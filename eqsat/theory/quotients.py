@@ -171,6 +171,13 @@ class Quotients(Arithmetic):
                 low, high = self.bounds(rest)
                 if low // f == high // f:
                     return self.quotient_by(multiples.shifted(low // f), n // f)
+        # the same of what remains of each term, once its nearest multiple of f is taken away
+        for f in common_divisors(x, n):
+            if 1 < f < n:
+                multiples, rest = split(x, f, balanced=True)
+                low, high = self.bounds(rest)
+                if low // f == high // f:
+                    return self.quotient_by(multiples.shifted(low // f), n // f)
         if len(x.terms) > 1:
             # 6. so do terms that never carry into the floor of the largest
             largest = self._without_small_terms(x, n)
@@ -491,12 +498,24 @@ class Quotients(Arithmetic):
         # tdiv(-x, n) is -tdiv(x, n)
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)
+        if self.has_minima[0] and (selected := self._truncated_of_cases(x, n)) is not None:
+            return selected
         modulus, remainder = self.alignment(x)
         if modulus % n == 0 and remainder % n:
             # x is never a multiple of n: the floor is one less than the truncated quotient below zero
             below = self.at_least_zero(x.times(-1).shifted(-1))
             return self.quotient_by(x, n).plus(self.selection(below, number(1), ZERO))
         return self._uninterpreted("tdiv", x, number(n))
+
+    def _truncated_of_cases(self, x: LinearForm, n: int) -> LinearForm | None:
+        """``tdiv(min(x*n, y), n)`` is ``min(x, tdiv(y, n))``; ``None`` if more than one quotient would be left."""
+        atom = self.outer_minimum(x)
+        if atom is None or self.operand_count(x, LIMITS.minimum_cases) > LIMITS.minimum_cases:
+            return None
+        quotients = [self.truncated(case, number(n)) for case in self.cases(x, atom)]
+        if sum(any(a.op in ("tdiv", "floordiv") for a in quotient.terms) for quotient in quotients) > 1:
+            return None
+        return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
 
     def _truncated_remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)
