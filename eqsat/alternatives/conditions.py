@@ -16,7 +16,16 @@ from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.digits import shortened
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, literal_divisor, number, partition, to_expr
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    atom_form,
+    factors,
+    literal_divisor,
+    number,
+    partition,
+    to_expr,
+)
 
 
 class ConditionNodes(KindNodes):
@@ -221,12 +230,18 @@ class ConditionNodes(KindNodes):
             return
         above, below = _by_sign(form)
         limit = literal.vmin - form.constant
+        yield from self._with_whole_remainders(term.op, form, limit)
+        yield from self._with_products_apart(term.op, form, limit)
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
+            yield from self._with_negative_multiple(term.op, above, limit)
         elif term.op in ("eq", "ne"):
             if limit == 0:
                 yield self.node(term.op, above, below)
+            else:
+                yield from self._equal_extremes(term.op, above, below.shifted(limit))
+                yield from self._equal_extremes(term.op, below, above.shifted(-limit))
         elif not above.terms:
             yield self._at_most(below, -limit) if is_least else self.node("le", number(1 - limit), below)
         elif above.has_minimum():
@@ -252,16 +267,64 @@ class ConditionNodes(KindNodes):
             else:
                 yield self.node(op, rest, greatest.shifted(limit + strict - 1))
 
+    def _with_whole_remainders(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
+        """``w < z + x%64`` for ``w - z - x + x//64*64 < 0``."""
+        lower, upper = self._sides(form)
+        if (lower, upper) != _by_sign(form)[::-1] and lower.terms and upper.terms:
+            yield self._compared(op, upper, lower, limit + upper.constant - lower.constant)
+
+    def _with_products_apart(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
+        """``(x - z)*y != u`` for ``u + z*y - x*y != 0``: the products that share a factor stay on one side."""
+        if limit not in (0, 1) or (limit and op in ("eq", "ne")) or len(form.terms) < 3:
+            return
+        for atoms in _sharing_factors(form):
+            part = LinearForm({atom: form.terms[atom] for atom in atoms}, 0)
+            rest = form.direction().plus(part, -1)
+            if rest.terms and all(k < 0 for k in rest.terms.values()):
+                yield self._compared(op, part, rest.times(-1), limit)
+            elif rest.terms and all(k > 0 for k in rest.terms.values()):
+                yield self._compared(op, rest, part.times(-1), limit)
+
+    def _with_negative_multiple(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
+        """``x < y*-11`` for ``x + y*11 < 0``: a product costs the same, and an addition is spared."""
+        for atom, k in form.terms.items() if len(form.terms) == 2 else ():
+            if not is_power_of_two(k) and (limit == 0 or (limit == 1 and op in ("lt", "le"))):
+                yield self._compared(op, form.without(atom), LinearForm({atom: -k}, 0), limit)
+
+    def _compared(self, op: str, left: LinearForm, right: LinearForm, limit: int) -> Node:
+        """``limit <= left - right``, or the comparison ``op`` of that difference with ``limit`` on the right."""
+        is_least = op == "le"
+        if limit == 1 and op in ("lt", "le"):
+            op, limit = ("lt" if is_least else "le"), 0
+        # a side with a constant has the remainder of a sum, which takes no other constant in
+        left, right = (left.shifted(-limit), right) if right.constant else (left, right.shifted(limit))
+        return self.node(op, right, left) if is_least else self.node(op, left, right)
+
+    def _equal_extremes(self, op: str, left: LinearForm, right: LinearForm) -> Iterator[Node]:
+        """``z == max(x + 9, y)`` for ``z - max(x, y - 9) == 9``: maxima take the literal in.
+
+        So do minima on the left, which are maxima on the right.
+        """
+        if left.has_minimum():
+            extremes = LinearForm({a: k for a, k in left.terms.items() if a.op == "min"}, 0)
+            rest = left.plus(extremes, -1)
+            if rest.terms:
+                yield self.node(op, rest, right.plus(extremes, -1))
+
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
         """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway, ``x + y == 7`` as ``x == 7 - y``.
 
-        And ``x < y + z`` as ``x - y < z`` where ``x - y`` is.
+        And ``x < y + z`` as ``x - y < z`` where ``x - y`` is; ``x + y == 7`` as ``x + y - 7 == 0`` where that sum is.
         """
         form = self.theory.difference(self.theory.negate(term) if term.op == "ne" else term)
         if form is None or len(form.terms) < 2:
             return
         totals = [(term.op, form)] if term.op in ("eq", "ne") else [("le", form), ("lt", form.shifted(1))]
         for op, total in totals:
+            if total.constant and self._is_needed(total, needed):
+                yield self.node(op, ZERO, total)
+            if total.constant and self._is_needed(total.times(-1), needed):
+                yield self.node(op, total.times(-1), ZERO)
             above, below = _by_sign(total)
             for left, right in ((below, above.shifted(total.constant)), (below.shifted(-total.constant), above)):
                 moved = right if right.constant else left
@@ -308,3 +371,12 @@ def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
     """What a sum adds and what it subtracts, besides its constant."""
     above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
     return above, above.plus(form.direction(), -1)
+
+
+def _sharing_factors(form: LinearForm) -> list[list[Expr]]:
+    """The products of a sum that share a factor, for each factor of several."""
+    users: dict[Expr, list[Expr]] = defaultdict(list)
+    for atom in form.terms:
+        for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" else ():
+            users[factor].append(atom)
+    return [atoms for atoms in users.values() if len(atoms) > 1]

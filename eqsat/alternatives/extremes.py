@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 from math import gcd
@@ -13,7 +14,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.traversal import has_reductions
 from eqsat.theory.branches import rounding_up
 from eqsat.theory.extremes import extreme_of_needed
-from eqsat.theory.forms import LinearForm, atom_form, number
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
 
 
 class ExtremeNodes(KindNodes):
@@ -42,6 +43,8 @@ class ExtremeNodes(KindNodes):
                 yield self.sum_node([(rest.plus(rounded_up), 1)])
         is_crowded = self.classes.is_crowded()
         yield from self._turned("min" if step > 0 else "max", cases)
+        if len(cases) > 2 and not is_crowded:
+            yield from self._with_one_division("min" if step > 0 else "max", cases)
         yield from self._with_terms_outside(form, cases, is_crowded)
         if len(form.terms) > 1:
             if not is_crowded:
@@ -65,6 +68,18 @@ class ExtremeNodes(KindNodes):
         else:
             scale = gcd(*[gcd(case.content(), case.constant) for case in cases])
             yield self.sum_node([(turned.divided(scale), -scale)])
+
+    def _with_one_division(self, op: str, cases: Sequence[LinearForm]) -> Iterator[Node]:
+        """``max(x//7, y, z//7)`` is ``max(max(x, z)//7, y)``."""
+        by_divisor: dict[int, list[LinearForm]] = defaultdict(list)
+        for case in cases:
+            divisors = [literal_divisor(atom) for atom in case.terms if literal_divisor(atom)]
+            if len(divisors) == 1:
+                by_divisor[divisors[0]].append(case)
+        for some in by_divisor.values():
+            if 1 < len(some) < len(cases) and not (one := self.theory.extreme(op, some)).has_minimum():
+                others = [case for case in cases if case not in some]
+                yield self.node(op, one, extreme_of_needed(self.theory, op, others))
 
     def _with_terms_outside(self, form: LinearForm, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
         """``min(x + z, y + z)`` is ``min(x, y) + z``."""

@@ -508,13 +508,17 @@ class HiddenLaws:
                     return
 
     def _without_multiples(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
-        """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides."""
+        """``(n*w + x) // n`` is ``w + x//n``: of all terms what ``n`` divides, or those alone that it divides.
+
+        What is left is divided by its common divisor with ``n``: ``x*2 // 32`` is ``x//16``.
+        """
         undivided = LinearForm({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
         for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
-            if left.terms and left != dividend and not self._is_atom(left, n):
+            common = gcd(left.content(), left.constant, n)
+            if left.terms and (left != dividend or common > 1) and not self._is_atom(left, n):
                 whole = dividend.plus(left, -1).divided(n)
-                quotient = make("floordiv", to_expr(left), term.args[1])
-                yield term, make("add", to_expr(whole), quotient)
+                quotient = make("floordiv", to_expr(left.divided(common)), const(n // common))
+                yield term, make("add", to_expr(whole), quotient) if left != dividend else quotient
                 yield quotient, quotient
 
     def _is_atom(self, dividend: LinearForm, n: int) -> bool:

@@ -80,8 +80,11 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         op, _, args = node
         if op == "sum":
             chosen[c] = sum_terms(node)
-        elif op == "mul" and (by := choice[args[1]])[0] == "const" and by[1]:
-            chosen[c] = 0, {args[0]: cast(int, by[1])}
+        elif op == "mul":
+            # the literal of the input may be either operand
+            factor, by = args if choice[args[1]][0] == "const" else args[::-1]
+            if choice[by][0] == "const" and choice[by][1]:
+                chosen[c] = 0, {factor: cast(int, choice[by][1])}
     if not chosen:
         return choice
     new_choice = dict(choice)

@@ -40,6 +40,10 @@ class ProductNodes(KindNodes):
         # one factor at a time: the number of all ways grows exponentially with the factors
         for factor in dict.fromkeys(parts):
             yield self.node("mul", without_factor(atom, factor), read(factor))
+            if factor.op == "shl" and factor.args[0].op == "const":
+                # x*(1 << y) is x << y
+                shifted = without_factor(atom, factor).times(factor.args[0].vmin)
+                yield self.node("shl", shifted, read(factor.args[1]))
         for product in self._products:
             left = without(parts, factors(product))
             if left:
@@ -67,7 +71,7 @@ class ProductNodes(KindNodes):
                     # less a minimum is a maximum, as in `by_maximum`
                     yield self.node("mul", atom_form(factor).times(-1), quotient.times(-1))
             else:
-                yield self.sum_node([(part, 1)], form.plus(part, -1))
+                yield self._in_sum(part, form.plus(part, -1))
             if self.classes.is_crowded():
                 return
             if quotient.terms:
@@ -76,6 +80,10 @@ class ProductNodes(KindNodes):
                 cofactors[direction] = cofactors.get(direction, ZERO).plus(read(factor), scale)
         for common, cofactor in cofactors.items():
             yield from self._by_sum(form, common, cofactor)
+
+    def _in_sum(self, part: LinearForm, rest: LinearForm) -> Node:
+        """``rest + part``, or ``rest - -part`` if all terms of ``part`` are negative: ``u - (x + z)*y``."""
+        return self.sum_node([(part.times(-1), -1) if _negative_terms(part) == len(part.terms) else (part, 1)], rest)
 
     def _by_sum(self, form: LinearForm, common: LinearForm, cofactor: LinearForm) -> Iterator[Node]:
         """``(x + y)*(z + w)`` for ``x*z + y*z + x*w + y*w``; ``(x + y)*(z + 3)`` where ``(x + y)*3`` is left.
@@ -100,7 +108,7 @@ class ProductNodes(KindNodes):
                 continue
             part = form.plus(left, -1)
             if part != form:
-                yield self.sum_node([(part, 1)], left)
+                yield self._in_sum(part, left)
                 continue
             yield self.node("mul", common, cofactor)
             if _negative_terms(common) + _negative_terms(cofactor) > 1:

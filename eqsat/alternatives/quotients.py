@@ -15,7 +15,16 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.traversal import may_divide_by_zero
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    atom_form,
+    factors,
+    literal_divisor,
+    number,
+    read,
+    scale_of,
+)
 
 
 class QuotientNodes(KindNodes):
@@ -45,6 +54,8 @@ class QuotientNodes(KindNodes):
             return
         dividend, divisor = map(self.theory.inner, atom.args)
         yield self.node("floordiv", dividend, divisor)
+        if (power := shifted_literal(divisor)) is not None:
+            yield self.node("shr", self.theory.quotient_by(dividend, power[0]), power[1])
         n = gcd(divisor.content(), divisor.constant)
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
@@ -87,6 +98,10 @@ class QuotientNodes(KindNodes):
                 if quotient.op != "floordiv":
                     continue
                 dividend, divisor = map(self.theory.inner, quotient.args)
+                power = shifted_literal(divisor)
+                if power is not None and is_power_of_two(power[0]):
+                    c = self.add_class(self.classes.remainder_of(quotient))
+                    self.classes.add_node(c, self.node("bitand", dividend, divisor.shifted(-1)))
                 if divisor.single() is not None and not may_divide_by_zero(quotient):
                     continue
                 remainder = dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
@@ -101,7 +116,7 @@ class QuotientNodes(KindNodes):
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
         """What is missing to the next multiple of ``n``, also in longer sums: ``(x + n-1)//n*n - x`` is ``-x % n``.
 
-        And how many multiples lie between two values: ``(x + y)//n - x//n`` is ``(x%n + y)//n``.
+        And how many multiples lie between two values: ``(x + y)//n - x//n`` is ``(x%n + y)//n``, also in longer sums.
         """
         if len(form.terms) > LIMITS.wide_sum:
             return
@@ -113,18 +128,39 @@ class QuotientNodes(KindNodes):
                 continue
             missing = number(n - 1).plus(self.classes.remainder_of(quotient), -1)
             rest = form.plus(missing, -scale)
-            if not rest.constant and len(rest.terms) + len(missing.terms) == len(form.terms):
+            # a sum of two terms may also be what is missing and a third one
+            spare = 1 if len(form.terms) == 2 else 0
+            if not rest.constant and len(rest.terms) + len(missing.terms) <= len(form.terms) + 2 * spare:
                 opposite = missing.plus(atom_form(quotient), -n)
                 self.classes.add_node(self.add_class(missing), self.node("mod", opposite, number(n)))
                 if form != missing:
                     yield self.sum_node([(missing, scale)], rest)
-        if len(form.terms) == len(quotients) == 2 and not form.constant and {k for _, k in quotients} == {1, -1}:
-            (more, _), (less, _) = sorted(quotients, key=lambda item: -item[1])
-            n = less.args[1].vmin
-            between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
-            if more.args[1] is less.args[1] and len(between.terms) <= 1:
-                dividend = self.classes.remainder_of(less).plus(between)
-                yield self.node("floordiv", dividend, number(n))
+                if scale < 0 and rest.terms:
+                    # a remainder by the negative divisor is what exceeds the next multiple
+                    exceeding = missing.times(-1)
+                    self.classes.add_node(self.add_class(exceeding), self.node("mod", opposite.times(-1), number(-n)))
+                    yield self.sum_node([(exceeding, -scale)], rest)
+        if len(quotients) == 2 and quotients[0][1] == -quotients[1][1]:
+            yield from self._between(form, *[quotient for quotient, _ in sorted(quotients, key=lambda item: -item[1])])
+
+    def _between(self, form: LinearForm, more: Expr, less: Expr) -> Iterator[Node]:
+        """``(x%n + y)//n`` for ``(x + y)//n - x//n``, as a term of the sum if there are others that do not enter it."""
+        difference, scale = LinearForm({more: 1, less: -1}, 0), form.terms[more]
+        between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
+        rest = form.plus(difference, -scale)
+        if more.args[1] is not less.args[1] or len(between.terms) > 1:
+            return
+        n = less.args[1].vmin
+        if form != difference and not (between.terms and is_power_of_two(n)):
+            # other remainders cost as much as the quotient that they spare
+            return
+        if scale > 1 or not rest.terms.keys() <= between.terms.keys():
+            yield self.sum_node([(difference, scale)], rest)
+        elif form.constant:
+            yield self.sum_node([(form.direction(), 1)], number(form.constant))
+        else:
+            dividend = self.classes.remainder_of(less).plus(between).plus(rest, n)
+            yield self.node("floordiv", dividend, number(n))
 
     def remainders_of_quotients(self, form: LinearForm) -> Iterator[Node]:
         """``(x + 11)//12 - 8*((x + 11)//96)`` is ``(x + 11)//12 % 8``, however the theory writes the two quotients.
@@ -213,9 +249,21 @@ class QuotientNodes(KindNodes):
                 continue
             rest = form.without(atom).times(n)
             dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
-            # the rest may cancel terms of one operand of a minimum
-            if len(dividend.terms) <= len(inner.terms) + dividend.has_minimum():
+            # the rest may cancel terms of one operand of a minimum, or complete a remainder
+            more = len(dividend.terms) - len(inner.terms) - dividend.has_minimum()
+            completes = more == 1 and len(form.terms) > 2 and is_power_of_two(n)
+            if more <= 0 or (completes and self._has_remainder(dividend)):
                 yield from self._by_literal(dividend, n)
+
+    def _has_remainder(self, form: LinearForm) -> bool:
+        """Whether a sum has a multiple of some ``x - n*(x//n)``."""
+        for quotient, k in form.terms.items():
+            n = literal_divisor(quotient)
+            if n and k % n == 0:
+                remainder = self.classes.remainder_of(quotient)
+                if len(form.plus(remainder, k // n).terms) + len(remainder.terms) == len(form.terms):
+                    return True
+        return False
 
     def _absorbing_some(self, form: LinearForm, quotient: Expr, dividend: LinearForm) -> Node | None:
         """The sum with its terms that the dividend has too in the floor: ``(n*n + n)//2 - n`` is ``(n*n - n)//2``."""
@@ -273,3 +321,12 @@ class QuotientNodes(KindNodes):
         yield "floordiv", None, (c, self.add_class(number(n)))
         if all(k < 0 for k in dividend.terms.values()) or dividend.has_minimum():
             yield self.node("floordiv", dividend.times(-1), number(-n))
+
+
+def shifted_literal(form: LinearForm) -> tuple[int, LinearForm] | None:
+    """The literal and the amount of a positive literal that is shifted to the left: 1 and ``y`` of ``1 << y``."""
+    if len(form.terms) == 1 and not form.constant:
+        ((atom, k),) = form.terms.items()
+        if atom.op == "shl" and atom.args[0].op == "const" and k * atom.args[0].vmin > 0:
+            return k * atom.args[0].vmin, read(atom.args[1])
+    return None

@@ -694,7 +694,7 @@ TAKEN_IN = [
     ("(i + 3)//4*22 + j*13 + 44", "(i + 11)//4*22 + j*13"),
     ("(i - j + 12)//18 + i - j + 1", "i - j + (i - j + 30)//18"),
     # near misses: no multiple, a dividend without a constant, one that would be negative
-    ("(i + 3)//4*4 + j - 3", "(i + 3)//4*4 + j - 3"),
+    ("(i + 3)//4*12 + j - 3", "(i + 3)//4*12 + j - 3"),
     ("i//4*4 + j - 4", "i//4*4 + j - 4"),
     ("(i + 2)//3*11 + j - 11", "(i + 2)//3*11 + j - 11"),
 ]
