@@ -22,7 +22,7 @@ from eqsat.alternatives.inputs import compares_selection
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
-from eqsat.extract.cost import CostModel, LoopAware
+from eqsat.extract.cost import CostModel, LoopAware, is_power_of_two
 from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
 from eqsat.lang.costs import cost_of, costs_of_terms, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
@@ -387,14 +387,16 @@ class ModuloTheory(Optimisation):
         """The answer with the gated roots optimised again, their gate as a fact, if that costs less.
 
         The e-graph of all roots knows only what holds for all. With the gate as a fact, guards of the caller's rules
-        may hold that do not otherwise.
+        may hold that do not otherwise, and a dividend may lie in two periods of its divisor alone.
         """
         terms = found.terms
         has_own = self.with_rules and self.has_own_rules
         is_guarded = has_own and any(rule.when and not is_shipped(rule) for rule in self.used)
-        gates = [gate for gate, theory in zip(self.gates, found.contexts, strict=True) if theory is not None]
-        for gate in dict.fromkeys(gates) if is_guarded else ():
+        contexts = {gate: theory for gate, theory in zip(self.gates, found.contexts, strict=True) if theory is not None}
+        for gate, theory in contexts.items():
             if gate is None or not self._has_time():
+                continue
+            if not is_guarded and not self._lies_in_two_periods(found, gate, theory):
                 continue
             members = [place for place, other in enumerate(self.gates) if other is gate]
             under = replace(self, facts=(*self.facts, gate), gates=(None,) * len(self.gates), conjectures=[])
@@ -405,6 +407,20 @@ class ModuloTheory(Optimisation):
                 continue
             terms = self._cheapest(terms, [answers.get(place, term) for place, term in enumerate(terms)])
         return terms
+
+    def _lies_in_two_periods(self, found: _Found, gate: Expr, theory: LinearArithmetic) -> bool:
+        """Whether a dividend of the roots with this gate spans two periods of its divisor there, and more elsewhere."""
+        if not self.with_rules or found.base is None:
+            return False
+        roots = [term for term, other in zip(found.terms, self.gates, strict=True) if other is gate]
+        for part in topological(roots):
+            if part.op in FLOORS and part.args[1].op == "const" and not is_power_of_two(part.args[1].vmin):
+                n = part.args[1].vmin
+                low, high = theory.bounds(theory.form(part.args[0]))
+                least, most = found.base.bounds(found.base.form(part.args[0]))
+                if high // n - low // n == 1 < most // n - least // n:
+                    return True
+        return False
 
     @provides("answer read again", otherwise=lambda self, found, base, nodes: None)
     def _read_again(self, found: _Found, base: LinearArithmetic, nodes: int) -> None:

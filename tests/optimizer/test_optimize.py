@@ -250,6 +250,22 @@ def test_a_branch_says_a_sum_where_its_condition_knows_it_to_be_even():
     assert str(result.expr) == "where((x + y)%2 < 1, x + y, z)"
 
 
+@pytest.mark.parametrize(
+    ("text", "gate", "answer"),
+    [
+        ("n//20", "n < 35", "where(n < 20, 0, 1)"),
+        ("n % 20", "n < 35 and m < 3", "n - where(n < 20, 0, 20)"),
+        ("tdiv(tdiv(n, 7) + 7, 3)", "n < 35", "where(n < 14, 2, 3)"),
+        # one period too many, and a quotient that is a shift
+        ("n//20", "n < 41", "n//20"),
+        ("n//8", "n < 14", "n//8"),
+    ],
+)
+def test_a_dividend_may_lie_in_two_periods_where_its_gate_holds(text: str, gate: str, answer: str) -> None:
+    result = sound(optimize([text], gates=[gate], n=(0, 1000), m=(0, 9)))
+    assert str(result.exprs[0]) == answer
+
+
 @every_way
 def test_a_gate_is_for_its_own_root(options):
     result = sound(optimize(["x % 8", "x % 8", "x // 8"], gates=["x < 8", None, "x >= 56"], **XY, **options))
