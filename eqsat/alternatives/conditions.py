@@ -240,6 +240,9 @@ class ConditionNodes(KindNodes):
             if limit == 0:
                 yield self.node(term.op, above, below)
             else:
+                if any(atom.op == "mul" for atom in form.terms):
+                    # the whole may be a product, of which a rule asks whether it is zero
+                    yield self.node(term.op, form.shifted(-literal.vmin), ZERO)
                 yield from self._equal_extremes(term.op, above, below.shifted(limit))
                 yield from self._equal_extremes(term.op, below, above.shifted(-limit))
         elif not above.terms:
