@@ -800,14 +800,14 @@ class _Search:
                 continue
             if self._is_late():
                 return False
-            total, undo = self.total, []
+            total, changes, undo = self.total, self._changes, []
             self.total += self._take([a])
             for c in classes:
                 before = (c, self.choice[c], self.paid[c])
                 if self.uses[c] and self._take_cheapest(c):
                     undo.append(before)
             self.total -= self._release([a])
-            changed |= bool(undo) and self._kept(undo, total)
+            changed |= bool(undo) and self._kept(undo, total, changes)
         return changed
 
     def _turned(self, c: int, user: int, price: int) -> bool:
