@@ -1,4 +1,4 @@
-"""Reductions over ranges of which one begins where the other ends, or is a part of the other, as one reduction.
+"""Reductions over ranges of which one begins where the other ends as one; differences of sums over ranges that overlap.
 
 They are joined before they are normalised: a closed form no longer shows the range. :mod:`eqsat.alternatives.ranges`
 joins those that are only found later.
@@ -11,13 +11,13 @@ from functools import reduce
 from itertools import permutations, product
 
 from eqsat.lang.arrays import np
-from eqsat.lang.expr import Expr, any_var, instantiate, make
-from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import chain_members
+from eqsat.lang.expr import TRUE, Expr, any_var, instantiate, make
+from eqsat.lang.ops import REDUCTIONS, SUMS
+from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, atom_form, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, inside_reduction, reduction
+from eqsat.theory.ranges import Range, inside_reduction, reduction, selected
 
 #: By operator, the reduction over a whole range that joins the reductions over two parts of it.
 JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_over"}
@@ -47,21 +47,71 @@ def joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
     return None
 
 
-def beyond(theory: Arithmetic, whole: Expr, part: Expr) -> Expr | None:
-    """The sum over what the range of ``whole`` has beyond that of ``part``, which is a beginning or an end of it."""
-    low, high, start, end = [theory.form(t) for t in (*whole.args[2:], *part.args[2:])]
-    extent = end.plus(start, -1)
-    if not all(map(theory.is_never_negative, (extent, high.plus(low, -1).plus(extent, -1)))):
-        return None
-    index = _range(theory, low, high).index
-    for step, left in (
-        (low.plus(start, -1), _range(theory, low.plus(extent), high)),
-        (high.plus(end, -1), _range(theory, low, high.plus(extent, -1))),
-    ):
-        if _common_body(theory, whole, part, index, step) is not None:
-            # the body of the part may be simplified by its range: the body of the whole holds everywhere
-            return reduction(whole.op, instantiate(whole.args[0], whole.args[1], left.index), left)
+def difference(theory: Arithmetic, one: Expr, other: Expr) -> LinearForm | None:
+    """One sum less another with the same body over a range that overlaps: the sums over what only one of them has.
+
+    The index of the other may be shifted: ``sum(A[r + 1], r, 0, n)`` less ``sum(A[r], r, 0, n)`` is ``A[n] - A[0]``,
+    if there is any ``r``.
+    """
+    low, high, start, end = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
+    extent = high.plus(low, -1)
+    for step in _shifts(theory, one, other, low.plus(start, -1), high.plus(end, -1)):
+        found, some = _without_common(theory, one, other, step), TRUE
+        if found is None and extent == end.plus(start, -1):
+            # both are empty, or none is
+            some = theory.at_least_zero(extent.shifted(-1))
+            inside = theory.assuming(some)
+            found = None if inside is None else _without_common(inside, one, other, step)
+        if found is not None:
+            return selected(theory, some, found, ZERO)
     return None
+
+
+def _without_common(theory: Arithmetic, one: Expr, other: Expr, step: LinearForm) -> LinearForm | None:
+    """One sum less another without the addends of both, if the ranges are known to overlap; ``step`` moves the other.
+
+    Each body is used in its own range alone.
+    """
+    low, high, start, end = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
+    first, last = start.plus(step), end.plus(step)
+    meets = (high.plus(low, -1), last.plus(first, -1), high.plus(first, -1), last.plus(low, -1))
+    index = _range(theory, low, high).index
+    if not all(map(theory.is_never_negative, meets)) or _common_body(theory, one, other, index, step) is None:
+        return None
+    total = ZERO
+    for begin, stop in ((low, first), (last, high)):
+        if theory.is_never_negative(stop.plus(begin, -1)):
+            total = total.plus(_part(theory, one, begin, stop))
+        elif theory.is_never_negative(begin.plus(stop, -1)):
+            total = total.plus(_part(theory, other, stop.plus(step, -1), begin.plus(step, -1)), -1)
+        else:
+            return None
+    return total
+
+
+def _part(theory: Arithmetic, term: Expr, low: LinearForm, high: LinearForm) -> LinearForm:
+    """A reduction over a part of its range."""
+    over = _range(theory, low, high)
+    return theory.form(reduction(term.op, instantiate(*term.args[:2], over.index), over))
+
+
+def _shifts(theory: Arithmetic, one: Expr, other: Expr, *aligned: LinearForm) -> Iterator[LinearForm]:
+    """The shifts of the second index that may make the bodies equal: those that make ends or operands equal."""
+    pairs = product(_offsets(theory, one), _offsets(theory, other))
+    yield from dict.fromkeys([*aligned, *[there.plus(here, -1) for here, there in pairs]])
+
+
+def _offsets(theory: Arithmetic, term: Expr) -> list[LinearForm]:
+    """What is added to the index in the operands of a body."""
+    body, index = term.args[:2]
+    operands = dict.fromkeys([a for t in topological([body]) if t.op not in SUMS for a in t.args if not a.is_bool])
+    found = []
+    for operand in operands:
+        form = theory.form(operand)
+        scale, rest = form.terms.get(index, 0), form.without(index)
+        if scale and rest == (divided := theory.quotient_by(rest, abs(scale))).times(abs(scale)):
+            found.append(divided.times(1 if scale > 0 else -1))
+    return [*dict.fromkeys(found)]
 
 
 def _range(theory: Arithmetic, low: LinearForm, high: LinearForm) -> Range:

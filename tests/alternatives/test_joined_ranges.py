@@ -1,4 +1,4 @@
-"""Sums over two ranges become one where the ranges meet, or where one is a part of the other."""
+"""Sums over two ranges become one where the ranges meet; of a difference, what both ranges have goes."""
 
 import pytest
 from audited import unequal_nodes
@@ -29,6 +29,16 @@ JOINED = [
     ("sum(A[r]*B[r + k], r, 0, n) + sum(A[r]*B[r + k], r, n, 12)", "sum(A[r]*B[r + k], r, 0, 12)"),
     ("sum(A[r], r, 0, 8)*3 + sum(A[r + 8], r, 0, 8)*3", "sum(A[r], r, 0, 16)*3"),
     ("sum(A[r] % 7, r, 0, 9) - sum(A[r] % 7, r, 1, 9)", "A[0] % 7"),
+    # what only one of two overlapping ranges has, where the index of the other is shifted
+    ("sum(A[r + 1] - A[r], r, 0, 8)", "A[8] - A[0]"),
+    ("sum(A[r + 1] - A[r], r, 0, n)", "A[n] - A[0]"),
+    ("sum(A[r + 1] - A[r], r, 0, m)", "where(0 < m, A[m] - A[0], 0)"),
+    ("sum(A[r] - A[r - 1], r, k, 20)*3", "(A[19] - A[k - 1])*3"),
+    ("sum(A[k, r*4 + 4] - A[k, r*4], r, 0, n)", "A[k, n*4] - A[k, 0]"),
+    ("sum(A[r + 1]*B[r + 1] - A[r]*B[r], r, 0, 8)", "A[8]*B[8] - A[0]*B[0]"),
+    ("sum(A[k - r]//7 - A[k - r + 1]//7, r, 0, 9)", "A[k - 8]//7 - A[k + 1]//7"),
+    ("sum(A[r], r, k + 1, k + 5) - sum(A[r], r, k, k + 4)", "A[k + 4] - A[k]"),
+    ("sum(A[r], r, k, k + 5) - sum(A[r], r, k + 1, k + 4)", "A[k + 4] + A[k]"),
 ]
 
 
@@ -61,6 +71,9 @@ APART = [
     # another body, another factor
     "sum(A[r], r, 0, n) + sum(A[r + 1], r, n, 14)",
     "sum(A[r], r, 0, 9)*2 - sum(A[r], r, 0, 8)",
+    "sum(A[r + 1]*B[r] - A[r]*B[r], r, 0, n) - k",
+    # two ranges with a gap
+    "sum(A[r + 9] - A[r], r, 0, 8) - k",
     # a range that may be empty, or longer than the other
     "sum(A[r], r, 0, m) + sum(A[r], r, m, 14)",
     "sum(A[r], r, 0, n) - sum(A[r], r, 0, k)",
@@ -73,7 +86,7 @@ APART = [
 @pytest.mark.parametrize("text", APART)
 def test_ranges_that_do_not_meet_are_left(text):
     result = optimize(parse(text, NAMES))
-    assert str(result.expr).count("sum(") == 2
+    assert str(result.expr).count("sum(") == text.count("sum(")
     assert result.check().equal
 
 
