@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache, partial, reduce
+from itertools import chain
 from typing import cast
 
 from eqsat.egraph.patterns import (
@@ -17,6 +18,7 @@ from eqsat.egraph.patterns import (
     Pattern,
     as_sum,
     ends_in,
+    is_literal_letter,
     is_number,
     is_sum,
     letter_of,
@@ -26,8 +28,8 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.program import CONTAINERS
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
-from eqsat.lang.expr import Expr, const, make, substitute, var
-from eqsat.lang.traversal import buffers, chain_members, topological, variables
+from eqsat.lang.expr import Expr, const, make, replaced, substitute, var
+from eqsat.lang.traversal import buffers, chain_members, is_index, topological, variables
 
 
 @cache
@@ -76,7 +78,7 @@ def needed_by(rule: Rule) -> tuple[tuple[frozenset[Shape], Pattern], ...]:
 
 
 def matched_patterns(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:
-    """What is matched for a rule: its left side in each direction, one about reductions also with literals.
+    """What is matched for a rule: its left side in each direction, one about reductions also with literals and zeros.
 
     ``thoroughly`` also with other signs.
     """
@@ -84,7 +86,7 @@ def matched_patterns(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rul
         if letter_of(one.pattern.left) is None:
             patterns: Iterable[Pattern] = [one.pattern]
             if one.pattern.binds_index:
-                patterns = _with_literals(one.pattern)
+                patterns = chain.from_iterable(map(_with_literals, _with_index_alone(one.pattern)))
             elif thoroughly:
                 patterns = _with_signs(one.pattern)
             for pattern in patterns:
@@ -162,3 +164,23 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
                 if all(v in bounds or str(v.value).startswith("free_") for v in asked):
                     images = dict.fromkeys([letter, *bounds], literal)
                     yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], images))
+
+
+def _with_index_alone(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern of a rule about reductions, and its copy in which nothing is added to an index.
+
+    An index is no sum, so ``i + x`` matches only where ``x`` is not 0.
+    """
+    yield pattern
+    ends = ends_in(pattern.left)
+    for term in topological([pattern.left]):
+        if term.op == "add" and term not in ends and all(arg.op == "var" for arg in term.args):
+            letter, index = sorted(term.args, key=is_index)
+            if not is_index(index) or is_literal_letter(letter):
+                continue
+            free = [v for v in variables([pattern.when]) if v.value == f"free_{letter.value}"]
+            images = {term: index, letter: const(0), **dict.fromkeys(free, const(1))}
+            left, right, when = replaced([pattern.left, pattern.right, pattern.when], images)
+            if _shape(left) != _shape(right):
+                yield Pattern(left, right, when)
+            return

@@ -156,6 +156,23 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         # a period that is no literal
         ("sum((r + x)//n, r, 0, n)", N5 | X, "x"),
         ("sum((r + x)%n, r, 0, n)", N5 | X, "n*(n - 1)//2"),
+        ("sum(r//n, r, 0, n*x)", N5 | X, "x*(x - 1)//2*n"),
+        ("sum(r%n, r, 0, n*x)", N5 | X, "x*(n*(n - 1)//2)"),
+        ("max_over((r + i)%n, r, x, x + 7)", N5 | X | I9, "n - 1"),
+        ("sum(where(r%n == 0, 1, 0), r, 0, n*x)", N5 | X, "x"),
+        ("sum(where((r + i)%5 == x, 1, 0), r, 0, 5)", {"x": var("x", 0, 4)} | I9, "1"),
+        # a part of a period
+        ("sum(where(r%4 < 2, 1, 0), r, 0, x)", X, "x//4*2 + min(x%4, 2)"),
+        ("sum(where(r%8 < 3, i, 0), r, 0, x)", X | I9, "(x//8*3 + min(x%8, 3))*i"),
+        ("sum(where(r%4 < i, 1, 0), r, 0, x)", X | I9, "x//4*min(i, 4) + min(x%4, i)"),
+        ("sum(r%8, r, 0, x)", X, "x//8*28 + x%8*(x%8 - 1)//2"),
+        ("sum((r + 1)//2, r, 0, x)", X, "x//2*(x - x//2)"),
+        # where one operand overtakes the other
+        ("min_over(max(r - x, x - r), r, 0, 10)", X, "0"),
+        ("min_over(max(r - x, x - r), r, 0, 9)", {"x": var("x", -9, 20)}, "max(max(-x, x - 8), 0)"),
+        ("max_over(min(r, x - r), r, 0, 16)", X, "x//2"),
+        ("sum(max(r - i, 0), r, 0, x)", X | I9, "max(x - i, 0)*(max(x - i, 0) - 1)//2"),
+        ("sum(max(r, i), r, 0, x)", X | I9, "x*i + max(x - i, 0)*(max(x - i, 0) - 1)//2"),
     ],
 )
 def test_what_is_expected_of_reductions_is_found(text, names, expected):
@@ -200,6 +217,15 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         # clamps that leave gaps
         "sum(min(max(n - r*3, 0), 2), r, 0, m)",
         "sum(min(max(n - r*2, 0), 3), r, x, m)",
+        # less than a period, or a range that may be empty
+        "max_over((r + x)%(m + 2), r, 0, m + 1) + min_over((r + x)%(m + 2), r, n, m + 2)",
+        "sum(where((r + x)%4 < m, x, 0), r, n, m) + sum((r + x)%(m + 1), r, n, 7)",
+        "sum(where((r + x)%(m + 1) == m + 1, x, 0), r, 0, n) + sum((r + x)//(m + 1), r, n, 9)",
+        # a residue that is no residue
+        "sum(where(r%4 == m, 1, 0), r, 0, n)",
+        # operands that meet between two values, or fall faster than the other rises
+        "min_over(max(r - x, x - r*2), r, 0, 9) + max_over(min(r, n - r), r, m, 9)",
+        "sum(max(r*2 - x, m), r, n, 9)",
     ],
 )
 def test_what_is_almost_like_that_keeps_its_value(text):
