@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate, most_steps
@@ -86,9 +87,21 @@ class Reducer(ABC):
         inside = to_expr(x) if solved.rest is TRUE else make("where", solved.rest, to_expr(x), to_expr(y))
         return self.theory.form(reduction(op, inside, part))
 
+    def _bounded(self, end: LinearForm) -> Expr:
+        """The end of a range as a term with the bounds of its values: the index has them, and loops are as long.
+
+        The bounds of ``min(j - 5, 0) - j`` are wider than those of ``min(-j, -5)``.
+        """
+        term, minimum = to_expr(end), self.theory.outer_minimum(end)
+        if minimum is None or self.theory.bounds(end) == (term.vmin, term.vmax):
+            return term
+        op = "min" if end.terms[minimum] > 0 else "max"
+        return reduce(partial(make, op), map(to_expr, self.theory.cases(end, minimum)))
+
     def residual(self, op: str, body: LinearForm) -> LinearForm:
         """A reduction without closed form, as an atom; its value if it has no free variables and few steps."""
-        term = reduction(op, to_expr(body), self.over)
+        ends = [self._bounded(end) for end in (self.over.low, self.over.high)]
+        term = make(op, to_expr(body), self.index, *ends)
         steps = term.args[3].vmax - term.args[2].vmin
         if self.theory.variables.of(term) or steps > LIMITS.computed_steps or most_steps([term]) > LIMITS.nested_steps:
             return atom_form(term)

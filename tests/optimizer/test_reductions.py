@@ -621,3 +621,26 @@ def test_extremes_that_code_takes_apart_count_as_matches_of_their_rule():
     result = optimize("max_over(max(x*r, y + r), r, 0, 9)", x=(0, 9), y=(0, 9), theory=False)
     assert str(result.expr).count("max_over") == 1
     assert result.rules["max-distributes"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cost", "size"),
+    [
+        # what was merged is not split again into loops whose ends are another form each time
+        ("sum(sum(where(i + r < 8, A[(i + r)*10 + j + s], 0)*B[r*3 + s], s, 0, 3), r, 0, 3)", 110, 300),
+        ("sum(where(1 <= i + r and i + r < 8, A[(i + r - 1)*10 + j], 0)*B[r], r, 0, 3)", 40, 300),
+        # the bounds of these ends are wider than those of min(3, 8 - j) and min(3, 8 - i), which they are
+        (
+            "sum(sum(A[r*10 + i*10 + s + j]*B[r*3 + s], s, 0, min(j - 5, 0) - j + 8), r, 0, min(i - 5, 0) - i + 8)",
+            112,
+            600,
+        ),
+        # 10 is the distance of rows of A; no row of the sum has more than 3 values, so none is padded
+        ("sum(sum(A[r*10 + s], s, 0, min(3, i - r)), r, 0, m)", 171, 50),
+    ],
+)
+def test_loops_that_are_cut_are_not_merged_and_split_time_and_again(text, cost, size):
+    found = optimize(parse(text, NAMES | {"B": buffer("B"), "i": var("i", 0, 9), "j": var("j", 0, 9)}), budget=PATIENT)
+    assert found.cost <= cost
+    assert len(found.graph) < size
+    assert found.check().equal
