@@ -15,7 +15,7 @@ from eqsat.optimizer.reductions import RightSide
 from eqsat.theory.linear import LinearArithmetic
 
 #: The bounds of ends of ranges and of letters that a guard asks of, those of other letters, and the values of literals.
-BOUNDS = [(0, 0), (0, 3), (3, 3), (-2, 1), (2, 4), (0, 1), (1, 2), (-1, 0)]
+BOUNDS = [(0, 0), (0, 3), (3, 3), (-2, 1), (2, 4), (0, 1), (1, 2), (-1, 0), (-1, 3)]
 OTHERS = (0, 2)
 NUMBERS = [0, 2, 4, 3, 1, -1]
 

@@ -76,6 +76,9 @@ IDLE |= {(f"{name}-from-zero", FROM_ZERO) for name in ("sum", "prod", "max", "mi
 IDLE |= {("prod-merge", "d > 0"), ("prod-swap", "free(w)"), ("prod-swap", "free(z)")}
 #: Without it a bound may lie beyond what an empty range gives: no value that is tried does.
 IDLE |= {("max-below", "u < v"), ("min-above", "u < v")}
+#: The sum over less than a period is short.
+IDLE |= {(name, "vmin(y) < vmax(v) + 1") for name in ("sum-quotients", "sum-remainder")}
+IDLE |= {("count-least-residues", "d < vmax(v) + 1")}
 #: With 0 it is another rule.
 IDLE |= {("gather-beside", "(vmin(z) < 0 or 0 < vmax(z))")}
 
