@@ -12,12 +12,12 @@ from itertools import permutations, product
 
 from eqsat.lang.arrays import np
 from eqsat.lang.expr import TRUE, Expr, any_var, instantiate, make
-from eqsat.lang.ops import REDUCTIONS, SUMS
+from eqsat.lang.ops import SUMS
 from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, inside_reduction, reduction, selected
+from eqsat.theory.ranges import Range, inside_reduction, is_decided_by_some, reduction, selected
 
 #: By operator, the reduction over a whole range that joins the reductions over two parts of it.
 JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_over"}
@@ -42,7 +42,7 @@ def joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
         over = _range(theory, low, high.plus(step))
         if _is_adjacent(theory, low, end, start.plus(step), over.high):
             body = _common_body(theory, one, other, over.index, step)
-            if body is not None and _is_decided_by_some(theory, one.op, body):
+            if body is not None and is_decided_by_some(theory, one.op, body):
                 return reduction(one.op, to_expr(body), over)
     return None
 
@@ -161,10 +161,3 @@ def _bodies(theory: Arithmetic, term: Expr, value: Expr) -> list[LinearForm]:
     if (inside := inside_reduction(theory, term)) is not None:
         written.append(to_expr(inside.form(body)))
     return [theory.form(instantiate(each, index, value)) for each in dict.fromkeys(written)]
-
-
-def _is_decided_by_some(theory: Arithmetic, op: str, body: LinearForm) -> bool:
-    """Whether the value of an empty part never decides: the identity of an extreme is finite, so it might."""
-    least, most = theory.bounds(body)
-    identity = REDUCTIONS[op].identity
-    return op not in ("max_over", "min_over") or (least >= identity if op == "max_over" else most <= identity)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import cast
 
-from eqsat.lang.expr import TRUE, Expr, instantiate
+from eqsat.lang.expr import TRUE, Expr, any_var, instantiate
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import has_reductions
-from eqsat.theory.forms import LinearForm, factors, literal_divisor, number, product_form, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Reducer, chosen, reduction, selected, selection_in
+from eqsat.theory.ranges import Range, Reducer, chosen, is_decided_by_some, reduction, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
@@ -54,7 +54,7 @@ class ExtremeOver(Reducer):
     def _of_moving(self, body: LinearForm) -> LinearForm:
         """As :meth:`_of_some`, for a body that changes with the index in every addend."""
         slope, last = self._slope(body), self.over.high.shifted(-1)
-        if (found := self._of_selection(body)) is not None:
+        if (found := self._of_selection(body) or self._of_windows(body)) is not None:
             return found
         if slope is not None:
             return self._at(body, last if (slope > 0) == (self.op == "max_over") else self.over.low)
@@ -63,6 +63,44 @@ class ExtremeOver(Reducer):
         if cases := self._operands(body):
             return self._extreme([self._of_some(case) for case in cases])
         return self.residual(self.op, body)
+
+    def _of_windows(self, body: LinearForm) -> LinearForm | None:
+        """The largest of largest values over windows that together are one range: that over the range.
+
+        For an ``x`` without ``i``, ``max_over(max_over(x, j, w, i + c), i, u, v)`` is ``max_over(x, j, w, v - 1 + c)``;
+        windows of which both ends move must leave no gap. The index of a window may begin at 0 each time.
+        """
+        theory, inner = self.theory, body.single()
+        if inner is None or inner.op != self.op:
+            return None
+        value, index, *ends = inner.args
+        low, high = map(theory.inner, ends)
+        moved = not self.is_free(value)
+        if moved:
+            # each value of the window is moved by as much as the outer index moves it
+            low, high = [end.plus(atom_form(self.index)) for end in (low, high)]
+        steps = [end.terms.get(self.index, 0) for end in (low, high)]
+        if not any(steps) or not self.is_free(*[end.without(self.index) for end in (low, high)]):
+            return None
+        first, last = self.over.low, self.over.high.shifted(-1)
+        start = self._at(low, last if steps[0] < 0 else first)
+        end = self._at(high, first if steps[1] < 0 else last)
+        least, most = theory.bounds(start)[0], theory.bounds(end)[1] - 1
+        over = Range(any_var("#window", least, max(least, most)), start, end)
+        place = atom_form(over.index).plus(atom_form(self.index), -1 if moved else 0)
+        value = to_expr(theory.form(instantiate(value, index, to_expr(place))))
+        if not self.is_free(value):
+            return None
+        if all(steps):
+            # the next window begins before this one ends, or the one before it does
+            is_whole = steps[0] == steps[1] and theory.is_never_negative(high.plus(low, -1).shifted(-abs(steps[0])))
+        else:
+            # an empty window decides nothing, or there is none
+            lengths = [self._at(high.plus(low, -1), at).shifted(-1) for at in (first, last)]
+            is_whole = is_decided_by_some(theory, self.op, theory.form(value)) or all(
+                map(theory.is_never_negative, lengths)
+            )
+        return theory.form(reduction(self.op, value, over)) if is_whole else None
 
     def _operands(self, body: LinearForm) -> list[LinearForm]:
         """The values of which ``body`` is the largest (or smallest), each of which may be reduced alone; or none."""

@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import chain_members, has_reductions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
@@ -119,6 +120,13 @@ def assuming_in[T: Arithmetic](theory: T, over: Range) -> T | None:
     if theory.bounds(over.low)[0] >= theory.bounds(over.high)[1]:
         return None
     return theory.assuming(theory.junction("and", in_range(theory, over, atom_form(over.index))))
+
+
+def is_decided_by_some(theory: Arithmetic, op: str, body: LinearForm) -> bool:
+    """Whether the value of an empty part never decides: the identity of an extreme is finite, so it might."""
+    least, most = theory.bounds(body)
+    identity = REDUCTIONS[op].identity
+    return op not in ("max_over", "min_over") or (least >= identity if op == "max_over" else most <= identity)
 
 
 def is_free_of(theory: Arithmetic, variable: Expr, *parts: LinearForm | Expr) -> bool:
