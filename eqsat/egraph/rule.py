@@ -6,7 +6,7 @@ A :class:`Rule` says that two patterns are equal where a guard holds, in the syn
 (:mod:`eqsat.prove.proof`).
 
 Rules about reductions are what :mod:`eqsat.theory.reduce` rests on; they are proved for each small range
-(:mod:`eqsat.prove.binding`). How their right sides are built of terms is in :mod:`eqsat.optimizer.reductions`.
+(:mod:`eqsat.prove.binding`). How their right sides are built of terms is in :mod:`eqsat.optimizer.right_sides`.
 """
 
 from __future__ import annotations

@@ -1,62 +1,28 @@
 """Rules about reductions, modulo the theory: egglog says where they match, their right sides are built of terms.
 
 A match says which classes the letters of a rule stand for; the ends of ranges and the guard are read off normal forms.
-The right side becomes a class like any other, and is united with the left side, so that all rules go on from there. Its
-nodes are over the classes of the letters, with all that these hold, as far as the letters stay in the scope of their
-indices. A substitution for an index is made in one term of a class, its normal form: the terms of a class are equal
-where the index is in its range, and elsewhere they need not be.
+The right side (:mod:`eqsat.optimizer.right_sides`) becomes a class like any other, and is united with the left side, so
+that all rules go on from there. Rules that take a reduction apart, or put some together, do so with all members of a
+body at once (:mod:`eqsat.optimizer.members`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial, reduce
-from itertools import product
-from operator import or_
-from types import MappingProxyType
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
 
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.compilation import Match, ReductionQuery
-from eqsat.egraph.patterns import (
-    FOUND_IN_BODIES,
-    LITERALS,
-    MEASURES,
-    Pattern,
-    as_sum,
-    found_in_bodies,
-    is_condition_letter,
-    is_number,
-    is_sum,
-    is_within,
-    letter_of,
-    levels_around,
-    measure_of,
-    moved_letter,
-    reductions_of,
-)
-from eqsat.extract.graph import EQUALITY, EGraph, Payload, sum_of, sum_payload
-from eqsat.lang.expr import TRUE, Expr, any_var, const, make, refuse_capture, replaced
+from eqsat.egraph.patterns import FOUND_IN_BODIES, LITERALS, MEASURES, levels_around, measure_of
+from eqsat.lang.expr import TRUE, Expr, any_var, const
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
-from eqsat.lang.traversal import (
-    VariableSets,
-    divides_by_zero,
-    index_level,
-    is_index,
-    term_count,
-    topological,
-    variables,
-)
+from eqsat.lang.traversal import is_index, term_count, variables
 from eqsat.optimizer.limits import LIMITS
-from eqsat.theory.forms import LinearForm, as_term, number, to_expr
+from eqsat.optimizer.members import Members
+from eqsat.optimizer.right_sides import Add, OverClasses, RightSide, captures, is_accepted, literals_of_bodies
+from eqsat.theory.forms import LinearForm, as_term, to_expr
 
 #: What infinite bounds are beyond.
 _LARGE = 2**64
-
-#: Adds a node over classes: its class, or ``None`` if it is no term.
-type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
 
 
 class ReductionRules:
@@ -65,6 +31,7 @@ class ReductionRules:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.sets = builder.theory.variables
+        self.members = Members(builder)
         #: Whether a match was left out.
         self.is_cut = False
         # by what a match says of the left side the classes of its right sides, and what stood beside it so far
@@ -81,10 +48,13 @@ class ReductionRules:
         if bound is None:
             return
         if not match.rule.is_own and pattern.puts_together:
-            yield from self._put_together(match, add, letters, bound, pattern.puts_together)
+            yield from self.members.put_together(match, add, letters, bound, pattern.puts_together)
             return
-        if not match.rule.is_own and pattern.takes_apart and (alone := self._one_member(match, pattern.takes_apart)):
-            for c in self._taken_apart(match, add, letters, bound, *alone):
+        alone = None
+        if not match.rule.is_own and pattern.takes_apart:
+            alone = self.members.one_member(match, pattern.takes_apart)
+        if alone is not None:
+            for c in self.members.taken_apart(match, add, letters, bound, *alone):
                 yield match, c
             return
         left = (pattern, *sorted(match.letters.items()), *sorted(match.literals.items()))
@@ -106,7 +76,7 @@ class ReductionRules:
     ) -> Iterator[int]:
         """The classes of the right sides of a match."""
         pattern = match.rule.pattern
-        if not self._is_free(match, letters, bound) or not self._is_defined(match) or _captures(match, letters, bound):
+        if not self._is_free(match, letters, bound) or not self._is_defined(match) or captures(match, letters, bound):
             return
         if match.has_own_loops and term_count(letters.values()) > LIMITS.moved_terms:
             self.is_cut = True
@@ -125,132 +95,9 @@ class ReductionRules:
                 continue
             if is_accepted(self.sets, term):
                 yield self.builder.add_term(term)
-                over_classes = _OverClasses(self, match, side, add).of(pattern.right, frozenset())
+                over_classes = OverClasses(self.builder, match, side, add).of(pattern.right, frozenset())
                 if over_classes is not None:
                     yield over_classes
-
-    def _one_member(self, match: Match, letters: tuple[str, str]) -> tuple[str, str] | None:
-        """The letter that is one member of a body, and that of the others; none if these are more than a sum of theirs.
-
-        What they are besides, such as a product, may be what a rule needs.
-        """
-        kind, reduction = _container_of(match.rule.pattern.right), match.rule.pattern.left.op
-        for one, rest in (letters, letters[::-1]):
-            if self._is_combined(match.letters[rest], kind, reduction):
-                return one, rest
-        return None
-
-    def _is_combined(self, c: int, kind: str, reduction: str) -> bool:
-        """Whether a class has members of this kind, and is nothing besides but a reduction."""
-        nodes = self.builder.graph.classes[c]
-        has_members = any(op == kind and len(members) > 1 for op, _, members in nodes)
-        is_that = all(op in (kind, reduction) or (op == "sum" and len(over) == 1) for op, _, over in nodes)
-        return has_members and is_that and not self.builder.classes.may_be_undefined(c)
-
-    def _taken_apart(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], one: str, rest: str
-    ) -> Iterator[int]:
-        """The reductions of all members of a body together, for each of its sums in which ``one`` comes first.
-
-        Member by member, each part of a sum would become a sum of its own, and there are 2**n of them. What is free of
-        the index stays together: its reduction is a product.
-        """
-        kind = _container_of(match.rule.pattern.right)
-        indices = reduce(or_, map(self.sets.of, bound.values()))
-        first = match.letters[one]
-        nodes = [*self.builder.graph.classes[match.letters[rest]]]
-        if kind != "sum":
-            is_open = partial(self._is_combined, kind=kind, reduction=match.rule.pattern.left.op)
-            nodes = [(kind, None, tuple(members_within(self.builder.graph, match.letters[rest], kind, is_open)))]
-        for op, payload, others in nodes:
-            # a product may have one member twice
-            if op != kind or any(self.builder.form_of(c).order() < self.builder.form_of(first).order() for c in others):
-                continue
-            constant, coefficients = sum_payload(payload) if kind == "sum" else (0, (1,) * len(others))
-            members = [(first, 1), *zip(others, coefficients, strict=True)]
-            key = (match.rule.pattern, *sorted(match.letters.items()), *members, constant)
-            if key in self._done:
-                continue
-            self._done.add(key)
-            free = [(c, k) for c, k in members if not self.sets.of(self._term(c)) & indices]
-            parts = [member for member in members if member not in free]
-            if parts and (free or constant):
-                together = self._combined(add, kind, free, constant)
-                if together is None:
-                    continue
-                parts.append((together, 1))
-            reductions = [(self._reduced(match, add, letters, bound, one, c), k) for c, k in parts]
-            found = [(c, k) for c, k in reductions if c is not None]
-            if found and len(found) == len(parts) and (c := self._combined(add, kind, found)) is not None:
-                yield c
-
-    def _reduced(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], letter: str, c: int
-    ) -> int | None:
-        """The reduction that the right side has of a letter, where the letter stands for ``c``."""
-        known = {**letters, letter: self._term(c)}
-        match = replace(match, letters={**match.letters, letter: c})
-        if _captures(match, known, bound):
-            return None
-        side = RightSide(match.rule.pattern, known, bound, self.sets)
-        part = next(r for r in match.rule.pattern.right.args if letter_of(r.args[0]) == letter)
-        return _OverClasses(self, match, side, add).of(part, frozenset())
-
-    def _put_together(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: Mapping[int, Expr], halves: tuple[str, str]
-    ) -> Iterator[tuple[Match, int]]:
-        """All reductions over one range that a match has, in it and beside it, as one, unless they are known as one.
-
-        Two by two, each part of a sum would become a reduction. The match of the two that come first does it.
-        """
-        if _captures(match, letters, bound):
-            return
-        pattern = match.rule.pattern
-        kind, op = _container_of(pattern.left), pattern.right.op
-        around = [f"i{index_level(a)}" if is_index(a) else str(letter_of(a)) for a in pattern.right.args[1:]]
-        ends = tuple([match.letters[name] for name in around])
-        form = self.builder.theory.form(RightSide(pattern, letters, bound, self.sets).built(pattern.left, bound))
-        bodies = [(match.letters[x], 1) for x in halves]
-        last = max(self.builder.form_of(c).order() for c, _ in bodies)
-        rest = []
-        for c, k in match.rest:
-            body = self._body(c, op, ends) if k % match.factor == 0 else None
-            if body is None:
-                rest.append((c, k))
-                continue
-            if self.builder.form_of(body).order() < last and body not in match.letters.values():
-                return
-            bodies.append((body, k // match.factor))
-            if kind == "sum":
-                form = form.plus(self.builder.form_of(c), k // match.factor)
-            else:
-                form = self.builder.theory.form(make(kind, to_expr(form), self._term(c)))
-        is_whole = not rest and not match.constant and match.factor == 1
-        if is_whole or form in self.builder.classes:
-            known = match.whole if is_whole else self.builder.add_class(form)
-            if self._body(known, op, ends) is not None:
-                return
-        inside = self._combined(add, kind, bodies)
-        found = None if inside is None else add(op, None, (inside, *ends))
-        if found is not None:
-            yield replace(match, rest=tuple(rest)), found
-
-    def _body(self, c: int, op: str, ends: tuple[int, ...]) -> int | None:
-        """The body of a class that is a reduction over this index and range."""
-        if self.builder.classes.may_be_undefined(c):
-            return None
-        nodes = self.builder.graph.classes[c]
-        return next((over[0] for name, _, over in nodes if name == op and over[1:] == ends), None)
-
-    def _combined(self, add: Add, kind: str, members: Sequence[tuple[int, int]], constant: int = 0) -> int | None:
-        """The class of a sum of multiples of classes, or of another container of classes."""
-        if kind != "sum":
-            classes = [c for c, _ in members]
-            return add(kind, None, tuple(classes)) if len(classes) > 1 else classes[0]
-        op, payload, operands = sum_of(members, constant)
-        if op == "const":
-            return self.builder.add_class(number(cast(int, payload)))
-        return operands[0] if (op, payload) == EQUALITY else add(op, payload, operands)
 
     def _term(self, c: int) -> Expr:
         return as_term(self.builder.values[c])
@@ -350,62 +197,6 @@ class ReductionRules:
         return measure_of(function, content, rest, known[other].vmin if other else 0)
 
 
-def _container_of(part: Expr) -> str:
-    """The operator of the nodes that a part of a rule with two operands becomes."""
-    return "sum" if part.op == "add" else part.op
-
-
-class _OverClasses:
-    """The right side of a match as nodes over the classes of its letters."""
-
-    def __init__(self, rules: ReductionRules, match: Match, side: RightSide, add: Add) -> None:
-        self.rules, self.match, self.side, self.add = rules, match, side, add
-        self.left = reductions_of(match.rule.pattern.left)
-
-    def of(self, part: Expr, scope: frozenset[int]) -> int | None:
-        """The class of a part within reductions over the indices of these levels; ``None`` where it has none."""
-        builder = self.rules.builder
-        if (letter := letter_of(part)) is not None:
-            return self._letter(letter, scope)
-        if part.op == "var" and is_index(part):
-            return self.match.letters.get(f"i{index_level(part)}")
-        if part.op == "load":
-            return None
-        if part.op == "bool" or is_number(part):
-            return builder.add_class(builder.value_of(self.side.built(part)))
-        if part.op in REDUCTIONS:
-            return self._reduction(part, scope)
-        if is_sum(part):
-            constant, addends = as_sum(part)
-            coefficients = tuple([self.side.built(k).vmin for k, _ in addends])
-            payload = self.side.built(constant).vmin, coefficients
-            return self._node("sum", payload, [self.of(a, scope) for _, a in addends])
-        return self._node(part.op, None, [self.of(a, scope) for a in part.args])
-
-    def _node(self, op: str, payload: Payload, operands: Sequence[int | None]) -> int | None:
-        found = [c for c in operands if c is not None]
-        return self.add(op, payload, tuple(found)) if len(found) == len(operands) else None
-
-    def _letter(self, letter: str, scope: frozenset[int]) -> int | None:
-        """The class of a letter, unless an index of another scope would be captured."""
-        sets, around = self.rules.sets, self.side.around.get(letter, ())
-        for level in scope.difference(around):
-            if sets.of(self.side.letters[letter]) & sets.of(self.side.bound[level]):
-                return None
-        if letter in self.match.letters:
-            return self.match.letters[letter]
-        return self.rules.builder.add_class(self.rules.builder.value_of(self.side.letters[letter]))
-
-    def _reduction(self, part: Expr, scope: frozenset[int]) -> int | None:
-        """A reduction over an index of the left side, whose range has all of the range here."""
-        body, index, low, high = part.args
-        level = index_level(index)
-        if f"i{level}" not in self.match.letters or not any(is_within(part, other) for other in self.left):
-            return None
-        operands = [self.of(body, scope | {level}), self.of(index, scope), self.of(low, scope), self.of(high, scope)]
-        return self._node(part.op, None, operands)
-
-
 def _bound(name: str, value: int) -> Expr:
     """A measure as a term: an infinite one as some large number, so that a guard must hold for all of these."""
     if is_finite(value):
@@ -418,136 +209,3 @@ def _divided(form: LinearForm, divisor: int) -> LinearForm | None:
     if form.constant % divisor or any(k % divisor for k in form.terms.values()):
         return None
     return form.divided(divisor)
-
-
-def members_within(
-    graph: EGraph, c: int, kind: str, is_open: Callable[[int], bool], above: tuple[int, ...] = ()
-) -> Iterator[int]:
-    """The members of a container in a class, and of those in it that are ``open``: a node has two of them.
-
-    A class has itself as a member if another one is neutral, so those ``above`` are not looked into again.
-    """
-    nodes = graph.classes[c] if c not in above and is_open(c) else ()
-    inner = [members for op, _, members in nodes if op == kind and not {c, *above} & {*members}]
-    if not inner:
-        yield c
-    for member in inner[0] if inner else ():
-        yield from members_within(graph, member, kind, is_open, (c, *above))
-
-
-def _captures(match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
-    """Whether a letter stands in a loop over an index that a reduction in it binds too.
-
-    No term is like that, but a class may be that was found to equal such a reduction.
-    """
-    for name, levels in levels_around(match.rule.pattern.left).items():
-        around = {bound[level] for level in levels if level in bound}
-        # what stands in ends alone is not known yet, and speaks of no index
-        parts = topological([letters[name]]) if around and name in letters else ()
-        if any(t.args[1] in around for t in parts if t.op in REDUCTIONS):
-            return True
-    return False
-
-
-def is_accepted(sets: VariableSets, term: Expr) -> bool:
-    """Whether a term that a rule makes may enter a graph.
-
-    Rules about divisions make all things of what divides by zero. An index that is bound in a term and free in it
-    too is one name for two things: what is known of one would be known of the other.
-    """
-    order = topological([term])
-    if len(order) > LIMITS.built_terms or any(map(divides_by_zero, order)):
-        return False
-    bound = reduce(or_, [sets.of(t.args[1]) for t in order if t.op in REDUCTIONS], 0)
-    return not bound & sets.of(term)
-
-
-def literals_of_bodies(
-    pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
-) -> Iterator[dict[str, Expr]]:
-    """The literals that the guard of a rule finds in the terms of bodies."""
-    asked = found_in_bodies(pattern)
-    if not asked:
-        yield {}
-        return
-    indices = reduce(or_, map(sets.of, bound.values()))
-    choices = []
-    for what, letter, _ in asked:
-        terms = topological([letters[letter]])
-        if what == "divides":
-            # what speaks of an index is divided by them
-            divisions = [t for t in terms if t.op in FLOORS and t.args[1].op == "const"]
-            found = [t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)]
-        else:
-            # indices are multiplied by them
-            products = [t.args for t in terms if t.op == "mul" and t.args[0].op == "var" and t.args[1].op == "const"]
-            found = [number for index, number in products if is_index(index)]
-        choices.append(dict.fromkeys(found))
-    for chosen in product(*choices):
-        literals = {name: number for (*_, name), number in zip(asked, chosen, strict=True)}
-        # the left side may have said which
-        if all(letters.get(name, number) is number for name, number in literals.items()):
-            yield literals
-
-
-def _is_linear(term: Expr, indices: int, sets: VariableSets) -> bool:
-    """Whether a term is a sum with a multiple of one of the ``indices``: of other dividends digits say nothing."""
-    while term.op in SUMS or (term.op == "mul" and term.args[1].op == "const"):
-        held = [a for a in term.args if sets.of(a) & indices]
-        if len(held) != 1:
-            return False
-        (term,) = held
-    return term.op == "var" and is_index(term)
-
-
-class RightSide:
-    """The right side of a rule, built of one term for each letter.
-
-    ``bound`` are the indices of the left side by their levels in the pattern.
-    """
-
-    def __init__(
-        self, pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
-    ) -> None:
-        self.pattern, self.letters, self.bound, self.sets = pattern, letters, bound, sets
-        self.around = levels_around(pattern.left)
-        self.fresh = 0
-
-    def built(self, part: Expr, scope: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
-        """A part of the rule as a term, in reductions over the indices of ``scope``, by their levels.
-
-        Raises
-        ------
-        ValueError
-            If it speaks of another index of the left side, or is refused.
-        """
-        if is_condition_letter(part):
-            return self._letter(str(part.args[0].value), scope)
-        if part.op == "var":
-            return scope[index_level(part)] if is_index(part) else self._letter(str(part.value), scope)
-        if part.op == "load":
-            letter = moved_letter(part.args[0])
-            places = [self.built(place, scope) for place in part.args[1:]]
-            return self._letter(letter, dict(zip(self.around[letter], places, strict=True)))
-        if part.op in REDUCTIONS:
-            body, index, low, high = part.args
-            first, end = self.built(low, scope), self.built(high, scope)
-            # no name that a term has
-            own = any_var(f"#{self.fresh}", first.vmin, max(first.vmin, end.vmax - 1))
-            self.fresh += 1
-            return make(part.op, self.built(body, {**scope, index_level(index): own}), own, first, end)
-        return make(part.op, *[self.built(a, scope) for a in part.args]) if part.args else part
-
-    def _letter(self, letter: str, places: Mapping[int, Expr]) -> Expr:
-        """The term of a letter where the indices around it have these values."""
-        term = self.letters[letter]
-        images = {}
-        for level in self.around.get(letter, ()):
-            if self.sets.of(term) & self.sets.of(self.bound[level]):
-                if level not in places:
-                    raise ValueError(f"{letter} speaks of an index outside its reduction")
-                images[self.bound[level]] = places[level]
-        if not images:
-            return term
-        refuse_capture(term, images)
-        return replaced([term], images)[0]

@@ -91,8 +91,8 @@ def _without_common(theory: Arithmetic, one: Expr, other: Expr, step: LinearForm
 
 def _part(theory: Arithmetic, term: Expr, low: LinearForm, high: LinearForm) -> LinearForm:
     """A reduction over a part of its range."""
-    over = _range(theory, low, high)
-    return theory.form(reduction(term.op, instantiate(*term.args[:2], over.index), over))
+    (body, index), over = term.args[:2], _range(theory, low, high)
+    return theory.form(reduction(term.op, instantiate(body, index, over.index), over))
 
 
 def _shifts(theory: Arithmetic, one: Expr, other: Expr, *aligned: LinearForm) -> Iterator[LinearForm]:

@@ -10,9 +10,9 @@ import pytest
 from corpora import GATES, HAND, TESTS, cases
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.matching import needed_by
 from eqsat.egraph.shapes import Shapes, shapes_of, written_in
 from eqsat.egraph.tables import Tables
+from eqsat.egraph.variants import needed_by
 from eqsat.optimizer.relevant import relevant_of_default
 from eqsat.rules import DEFAULT, REDUCE
 

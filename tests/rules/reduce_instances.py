@@ -11,7 +11,7 @@ from eqsat.egraph.patterns import CONDITIONS, LITERALS, TERMS, levels_around, re
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, any_var, buffer, const, var
 from eqsat.lang.traversal import VariableSets, index_level, variables
-from eqsat.optimizer.reductions import RightSide
+from eqsat.optimizer.right_sides import RightSide
 from eqsat.theory.linear import LinearArithmetic
 
 #: The bounds of ends of ranges and of letters that a guard asks of, those of other letters, and the values of literals.
