@@ -62,6 +62,8 @@ REDUCE = [
     Rule("min-quotient",        "min_over(x // d, i, u, v)",                  "min_over(x, i, u, v) // d",                     "d > 0 and u < v",       "a quotient keeps the order"),
     Rule("max-split",           "max(max_over(x, i, u, v), max_over(x, i, v, w))","max_over(x, i, u, w)",                          "u < v + 1 and v < w + 1 and -2147483649 < vmin(x)","one range after the other; an empty one decides nothing"),
     Rule("min-split",           "min(min_over(x, i, u, v), min_over(x, i, v, w))","min_over(x, i, u, w)",                          "u < v + 1 and v < w + 1 and vmax(x) < 2147483648","one range after the other; an empty one decides nothing"),
+    Rule("max-bound-split",     "max_over(where(i < y, x, z), i, u, v)",       "max(max_over(x, i, u, min(v, y)), max_over(z, i, max(u, y), v))","free(y) and -2147483649 < vmin(x) and -2147483649 < vmin(z)","one range up to the condition's end, another from it"),
+    Rule("min-bound-split",     "min_over(where(i < y, x, z), i, u, v)",       "min(min_over(x, i, u, min(v, y)), min_over(z, i, max(u, y), v))","free(y) and vmax(x) < 2147483648 and vmax(z) < 2147483648","one range up to the condition's end, another from it"),
 
     Rule("max-index",          "max_over(i, i, u, v)",                       "v - 1",                                         "u < v",                 "the last one"),
     Rule("min-index",          "min_over(i, i, u, v)",                       "u",                                             "u < v",                 "the first one"),

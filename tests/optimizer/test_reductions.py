@@ -167,6 +167,9 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("sum(where(r%4 < i, 1, 0), r, 0, x)", X | I9, "x//4*min(i, 4) + min(x%4, i)"),
         ("sum(r%8, r, 0, x)", X, "x//8*28 + x%8*(x%8 - 1)//2"),
         ("sum((r + 1)//2, r, 0, x)", X, "x//2*(x - x//2)"),
+        # one value up to where a condition holds, another from there on
+        ("min_over(where(r < n, r, 99), r, 3, 20)", {"n": var("n", 0, 20)}, "where(3 < n, 3, 99)"),
+        ("max_over(where(r < n, A[r], x), r, 0, 16)", X | N5, "max(max_over(A[r], r, 0, n), x)"),
         # windows that overlap, or meet
         ("max_over(max_over(A[r + s], s, 0, 3), r, 0, 8)", {}, "max_over(A[r], r, 0, 10)"),
         ("min_over(min_over(A[i*8 + r - s], s, 0, 3), r, 2, 8)", I9, "min_over(A[i*8 + r], r, 0, 8)"),
@@ -230,6 +233,8 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         "sum(where((r + x)%(m + 1) == m + 1, x, 0), r, 0, n) + sum((r + x)//(m + 1), r, n, 9)",
         # a residue that is no residue
         "sum(where(r%4 == m, 1, 0), r, 0, n)",
+        # values beyond what an empty part of a range gives
+        "max_over(where(r < n, F[r], -3000000000), r, 0, 5) + min_over(where(r < n, F[r], 3000000000), r, 0, 5)",
         # windows with gaps, or of other values each time, or none at first, or fewer than the bounds of an index say
         "max_over(max_over(A[s], s, r*3, r*3 + 2), r, 0, 4)",
         "max_over(max_over(A[r + s]*s, s, 0, 3), r, 0, 4) + min_over(min_over(A[s], s, r - n, r), r, 0, 4)",

@@ -95,6 +95,8 @@ TRUE_AT_EDGE = {
 EDGES = {row for rows in TRUE_AT_EDGE.values() for row in rows}
 #: Of no instance here: elements of arrays of 32 bits are not that low or high.
 OUT_OF_REACH = {("max-split", "-2147483649 < vmin(x)"), ("min-split", "vmax(x) < 2147483648")}
+OUT_OF_REACH |= {("max-bound-split", f"-2147483649 < vmin({x})") for x in "xz"}
+OUT_OF_REACH |= {("min-bound-split", f"vmax({x}) < 2147483648") for x in "xz"}
 #: Sides that divide by zero alone differ.
 OUT_OF_REACH |= {(name, "0 < y") for name in ("sum-quotients", "sum-remainder", "max-remainder", "min-remainder")}
 #: Rules that no match is needed for: bounds say that a range is empty; normal forms take extremes apart.
@@ -104,7 +106,9 @@ HELD = {f"{name}-empty" for name in ("sum", "prod", "max", "min")} | {"max-distr
 LEFT_TO_COST = {"sum-split", "prod-distributes", "sum-where-apart", "bound-split", "sum-swap"}
 LEFT_TO_COST |= {f"{name}-{law}" for name in ("sum", "prod", "max", "min") for law in ("from-zero", "swap")}
 #: Rules that say what the theory does not.
-LEFT_TO_COST |= {f"{name}-{law}" for name in ("max", "min") for law in ("distributes", "quotient", "split")}
+LEFT_TO_COST |= {
+    f"{name}-{law}" for name in ("max", "min") for law in ("distributes", "quotient", "split", "bound-split")
+}
 LEFT_TO_COST |= {"max-below", "min-above", "gather-beside", "max-remainder", "min-remainder", "max-peak", "min-valley"}
 #: Rules of which the theory says the same of literals alone, or with more terms.
 LEFT_TO_COST |= {"sum-quotients", "sum-remainder", "count-residues", "count-least-residues", "sum-max"}
