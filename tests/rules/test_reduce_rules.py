@@ -79,6 +79,8 @@ IDLE |= {("max-below", "u < v"), ("min-above", "u < v")}
 #: The sum over less than a period is short.
 IDLE |= {(name, "vmin(y) < vmax(v) + 1") for name in ("sum-quotients", "sum-remainder")}
 IDLE |= {("count-least-residues", "d < vmax(v) + 1")}
+#: The theory knows the sum over a number of steps.
+IDLE |= {("sum-quotients", "vmin(v) < vmax(v)")}
 #: With 0 it is another rule.
 IDLE |= {("gather-beside", "(vmin(z) < 0 or 0 < vmax(z))")}
 
