@@ -62,10 +62,11 @@ def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm
     read = wrapped(theory, condition, common, x, y) or _two_periods(theory, condition, x, y)
     if read is not None:
         return common.plus(read)
-    if (x.terms or y.terms) and (rest := (y if y.terms else x).constant):
-        # a constant leaves the selection, so that selections that differ by one are the same
+    scale = gcd(*x.terms.values(), *y.terms.values(), x.constant - y.constant)
+    if (x.terms or y.terms) and (rest := y.constant % scale):
+        # both constants have one remainder by the scale: it leaves the selection
         common, x, y = common.shifted(rest), x.shifted(-rest), y.shifted(-rest)
-    scale = gcd(*x.terms.values(), *y.terms.values(), x.constant, y.constant)
+    scale = gcd(scale, x.constant, y.constant)
     signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
     scale *= -1 if next(s for s in signs if s) < 0 else 1
     x, y = x.divided(scale), y.divided(scale)

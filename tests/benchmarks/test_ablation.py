@@ -34,7 +34,7 @@ WORTH = [
     ("intervals", ["i*10 + j", "where(i == 1 and j == 0, x, y)"]),
     ("rules about reductions", ["sum(min(t*u % 7, y) + x*t, t, 0, 6)"]),
     ("flat index", [f"(i*8 + r){rest}" for rest in ("//12%2", "//3%4", "%3")]),
-    ("answer read again", ["(b*4 + r*5)//7//12"]),
+    ("answer read again", ["(a*6 + r*10 + 6)//6//10"]),
 ]
 
 

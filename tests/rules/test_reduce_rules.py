@@ -101,8 +101,8 @@ OUT_OF_REACH |= {("max-bound-split", f"-2147483649 < vmin({x})") for x in "xz"}
 OUT_OF_REACH |= {("min-bound-split", f"vmax({x}) < 2147483648") for x in "xz"}
 #: Sides that divide by zero alone differ.
 OUT_OF_REACH |= {(name, "0 < y") for name in ("sum-quotients", "sum-remainder", "max-remainder", "min-remainder")}
-#: Rules that no match is needed for: bounds say that a range is empty; normal forms take extremes apart.
-HELD = {f"{name}-empty" for name in ("sum", "prod", "max", "min")} | {"max-distributes", "min-distributes"}
+#: Rules that no match is needed for: bounds say that a range is empty.
+HELD = {f"{name}-empty" for name in ("sum", "prod", "max", "min")}
 
 #: Rules that make more loops of one, or fewer: which is cheaper is for extraction to say.
 LEFT_TO_COST = {"sum-split", "prod-distributes", "sum-where-apart", "bound-split", "sum-swap"}
