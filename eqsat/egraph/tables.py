@@ -103,6 +103,8 @@ class Tables:
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         # the places of the rules that egglog has not read
         self._unread = [*range(len(rules))]
+        # by the number of shapes found since the run began, which only grows: what is able then
+        self._able_then: dict[tuple[int, bool], tuple[tuple[str, ...], ...]] = {}
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
         #: The rules about reductions whose matches are rows of tables.
@@ -309,6 +311,7 @@ class Tables:
         else:
             self._program.extend("\n".join(lines))
         self._ways += ways
+        self._able_then.clear()
         self._rulesets = rulesets
         self.queries += [way.query for way, _ in ways if way.query is not None]
         known = set(places)
@@ -322,6 +325,7 @@ class Tables:
         self._once = once
         self.matches, self.seconds = Counter(), Counter()
         self.shapes, self._given = Shapes(), Given() if filtered else None
+        self._able_then.clear()
         self.is_cut = False
         if self._joins is not None:
             self._joins.clear()
@@ -402,9 +406,14 @@ class Tables:
 
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
         """The rulesets of the ways to match that the e-graph has all shapes for."""
-        self._read_able()
         found = self.shapes.found
-        return tuple([names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)])
+        key = len(found), with_broad
+        if key not in self._able_then:
+            self._read_able()
+            self._able_then[key] = tuple(
+                [names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)]
+            )
+        return self._able_then[key]
 
     def _schedule(self, able: tuple[tuple[str, ...], ...]) -> str:
         """The schedule of a round that runs these rulesets."""

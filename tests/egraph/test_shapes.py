@@ -1,5 +1,6 @@
 """Which rules run in a round: those whose patterns have no pair of operators that the e-graph lacks."""
 
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,6 +79,9 @@ def _finished():
     class Everything:
         def __ge__(self, other: object) -> bool:
             return True
+
+        def __len__(self) -> int:
+            return sys.maxsize
 
     def checked(tables: Tables, with_broad: bool, is_late: Callable[[float], bool]) -> bool:
         if round_(tables, with_broad, is_late):
