@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild, shift_amount
-from eqsat.lang.ops import SHIFTS
+from eqsat.lang.ops import REDUCTIONS, SHIFTS
 from eqsat.lang.traversal import topological
 
 #: What :func:`to_expr` writes a form with.
@@ -320,6 +320,12 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
         if not args or part.op in _FORM_OPERATORS:
             return None
         operands = [*map(plain, args)]
+        if part.op in REDUCTIONS:
+            # an index that the equations have is another one than that of its name in the body
+            body, index = part.args[:2]
+            others = [e for e in equations if index not in topological(e.terms)]
+            if len(others) < len(equations):
+                operands[0] = without_quotients(body, others)
         if part.op in SHIFTS:
             # bounds may no longer show that it can be a shift
             operands[1] = shift_amount(operands[1])

@@ -297,6 +297,35 @@ def test_an_index_is_used_in_its_reduction_alone(text):
     assert result.check().equal
 
 
+@pytest.mark.parametrize(
+    ("condition", "body"),
+    [
+        ("r//2 == i", "(where(r//2 == i, i*3, 2) + 98)//100"),
+        ("r//2 == i", "A[r//2 + i*r]"),
+        ("x//4 == r - i", "A[x//4 + r]"),
+        ("r//2 == i", "sum(A[r//2 + s*r + i], s, 0, 2)"),
+        ("r//2 == i", "max_over(A[s*r + i], s, 0, r//2 + 1)"),
+    ],
+)
+def test_what_equals_a_quotient_of_an_index_stays_out_of_other_reductions(condition, body):
+    # in the e-graph the index of a body may have the name of one that the operands of the body bind
+    r, i, x = var("r", 1, 5), var("i", 0, 3), NAMES["x"]
+    loop = parse(f"sum({body}, r, 1, 6)", {**NAMES, "r": r, "i": i})
+    index = loop.args[1]
+    taken = parse(condition, {"r": r, "i": i, "x": x}).substitute({r: index})
+    term = where(taken, loop, 5)
+    points = {"i": np.arange(4)[:, None, None], "x": np.arange(-9, 10)[:, None], str(index.value): np.arange(1, 6)}
+    before, after = evaluate([term, LinearArithmetic().simplify(term)], points)
+    assert (before == after).all()
+
+
+def test_what_equals_another_quotient_reaches_into_a_reduction():
+    names = {**NAMES, "i": var("i", 0, 3)}
+    terms = [parse(f"where(x//4 == i, sum(A[{place} + r], r, 0, 6), 5)", names) for place in ("x//4", "i")]
+    quotient, plain = map(LinearArithmetic().simplify, terms)
+    assert quotient is plain
+
+
 def test_costs_count_the_steps_of_a_loop():
     model = Latency()
     i, n = var("i", 0, 0), NAMES["n"]
