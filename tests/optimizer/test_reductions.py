@@ -281,6 +281,19 @@ def test_a_reduction_that_a_part_of_a_body_equals_does_not_capture_its_index(rou
     assert not unequal_nodes(result.graph, {"i": var("i", 0, 3)})
 
 
+@pytest.mark.parametrize("rounds", [4, 5])
+def test_a_selection_by_an_index_says_nothing_of_a_loop_that_its_branch_equals(rounds):
+    # rules find the first sum to be the first branch plus a literal: both loops have an index of one name
+    texts = [
+        "sum((where(r//2 == i, i*3, 2) + 98)//100, r, 1, 6) - 5",
+        "sum(where(r//2 == i, min(i*2 - 1, 0) + 5, 5)//3, r, 1, 6)",
+    ]
+    i = var("i", 0, 3)
+    result = optimize([parse(text, {"i": i}) for text in texts], budget=Budget(seconds=60, rounds=rounds))
+    assert result.check().equal
+    assert not unequal_nodes(result.graph, {"i": i})
+
+
 @pytest.mark.parametrize("theory", [True, False])
 def test_a_number_has_no_modulus(theory):
     left, guard = (
