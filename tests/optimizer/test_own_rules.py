@@ -60,7 +60,7 @@ CASES = [
     ("where(i*i - j*j < k, i, l)", [SQUARES]),
     # inside the body of a reduction, an index
     ("sum(where(i*i%2 == k, r*r%7, 3), r, 0, 8)", [EVEN]),
-    ("sum(i*i%2 + r%3, r, 0, k)", [EVEN]),
+    ("sum(i*i%2*l + r*r%7, r, 0, k)", [EVEN]),
     ("sum((i*i + i*r*2 + r*r)%7, r, 0, 8)", [BINOMIAL]),
     ("sum(where(i*i < r*r, r*l%5, k), r, 0, 8)", [OF_SQUARE]),
     ("A[i*i + i*j*2 + j*j]", [BINOMIAL]),
