@@ -17,7 +17,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import hoisted_sums, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import EGraph, Node, added, flattened, sum_of
+from eqsat.extract.graph import EGraph, Flat, Node, added, flattened, sum_of
 from eqsat.extract.select import (
     Choice,
     Priced,
@@ -269,13 +269,15 @@ def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choic
         if not shared.isdisjoint(flats[0].terms):
             flats.append(flattened(choice, c, uses))
         for flat in flats:
-            if len(flat.terms) > 1:
-                whole = sum_of(flat.terms.items(), flat.constant)
-                products = sum([programs.prices[abs(k)] for k in flat.terms.values()])
-                by_terms = products + (len(flat.terms) - (not flat.constant)) * programs.prices.addition
-                cost = sum([priced.price(a, choice[a]) for a in flat.parts])
-                saved = cost - min(by_terms, programs.price(whole) or by_terms)
-                if saved > most:
-                    changed[c], most = whole, saved
+            cost = sum([priced.price(a, choice[a]) for a in flat.parts])
+            if len(flat.terms) > 1 and (saved := cost - _price_of(flat, programs)) > most:
+                changed[c], most = sum_of(flat.terms.items(), flat.constant), saved
     found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
     return needed(choice | found, roots) if found else None
+
+
+def _price_of(flat: Flat, programs: LinearPrograms) -> int:
+    """What a flat sum costs, term by term or by its program."""
+    products = sum([programs.prices[abs(k)] for k in flat.terms.values()])
+    by_terms = products + (len(flat.terms) - (not flat.constant)) * programs.prices.addition
+    return min(by_terms, programs.price(sum_of(flat.terms.items(), flat.constant)) or by_terms)

@@ -158,7 +158,7 @@ class SelectionNodes(KindNodes):
         """
         op, _, args = choice[c]
         ends = args[1:] if op == "where" else args
-        operands = [self.classes.form_of(a) for a in ends] if op in ("min", "max", "where") else []
+        operands = [self.classes.form_of(a) for a in ends] if op in _WITH_BRANCHES else []
         if sorted(bool(operand.terms) for operand in operands) != [False, True]:
             return None
         [operand] = [operand for operand in operands if operand.terms]

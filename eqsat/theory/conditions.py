@@ -13,7 +13,7 @@ from itertools import permutations
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.lang.ops import COMPARISONS
-from eqsat.lang.traversal import chain_members, topological
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic, is_negative
 from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import (
@@ -22,6 +22,7 @@ from eqsat.theory.forms import (
     atom_form,
     chained,
     factors,
+    has_quotient,
     literal_comparison,
     literal_divisor,
     number,
@@ -539,7 +540,7 @@ class Conditions(Arithmetic):
         op, members = junction.op, chain_members(junction, junction.op)
         places = self._by_variable(members)
         for member in sorted(members, key=lambda m: m.key):
-            if member.op not in COMPARISONS or not any(t.op == "floordiv" for t in topological([member])):
+            if member.op not in COMPARISONS or not has_quotient(member):
                 continue
             if not (others := self._deciding(member, members, places)):
                 continue

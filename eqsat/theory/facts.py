@@ -38,6 +38,7 @@ from eqsat.theory.forms import (
     atom_form,
     combination,
     factors,
+    has_quotient,
     literal_divisor,
     read,
     to_expr,
@@ -58,10 +59,9 @@ class Facts(Arithmetic):
         super().__init__(parent, work)
         if parent:
             # its parent has normalised them, but one may say less of others than it does once these are known
-            parts = list({part: None for fact in facts for part in chain_members(fact, "and")})
-            parts.sort(key=lambda part: (*_first_read(part), part.key))
+            parts = sorted(_members(facts), key=_first_read)
             for part in parts:
-                if len(parts) > 1 and any(term.op == "floordiv" for term in topological([part])):
+                if len(parts) > 1 and has_quotient(part):
                     self.assume(part)
                 else:
                     self._assume_normal(part)
@@ -71,7 +71,7 @@ class Facts(Arithmetic):
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
         """Add conditions that are known to hold, in a fixed order, until none says more."""
-        facts = list({part: None for fact in facts for part in chain_members(fact, "and")})
+        facts = _members(facts)
         if len(facts) > 1:
             facts.sort(key=lambda fact: (*_first_read(self.condition(fact)), fact.key))
         for _ in range(LIMITS.readings):
@@ -416,6 +416,11 @@ class Facts(Arithmetic):
         except ContradictionError:
             return None
         return child if child.changed else self
+
+
+def _members(facts: Iterable[Expr]) -> list[Expr]:
+    """The members of conjunctions, each once."""
+    return list({part: None for fact in facts for part in chain_members(fact, "and")})
 
 
 def _first_read(fact: Expr) -> tuple[bool, int, int, int]:

@@ -303,6 +303,11 @@ def read(term: Expr) -> LinearForm:
     return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
 
 
+def has_quotient(term: Expr) -> bool:
+    """Whether a floor division is below a term, or is it."""
+    return any(part.op == "floordiv" for part in topological([term]))
+
+
 def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
     """A term in normal form with sums in place of quotients, where ``equations``, forms that are zero, say so.
 
