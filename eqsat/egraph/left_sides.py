@@ -39,6 +39,9 @@ from eqsat.lang.traversal import index_level, is_index, topological
 #: would make, and the less each is worth.
 MOST_LEFT = 5
 
+#: A part of a shipped rule with as many facts is matched before the next part is, in a query of its own.
+FACTS_APART = 6
+
 
 @dataclass(frozen=True)
 class Rest:
@@ -185,12 +188,13 @@ class LeftSide:
             yield from self.all_of(self.cut(matched, [part for part, _ in pairs]), pairs[1:])
 
     def cut(self, query: Query, parts: Sequence[Expr]) -> Query:
-        """The query, taken apart after the first of these parts if others follow; a user's own rules only.
+        """The query, taken apart after the first of these parts if others follow; of a shipped rule if it is long.
 
         egglog joins all tables of a query before it computes what decides, and ways that begin alike begin once.
         """
         first, *others = [letter_of(part) is None and not is_number(part) for part in parts]
-        return query.cut() if self.thoroughly and first and any(others) else query
+        is_long = self.thoroughly or len(query.facts) >= FACTS_APART
+        return query.cut() if is_long and first and any(others) else query
 
     def sum(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """A sum below the top against the class ``at``."""

@@ -88,7 +88,8 @@ def _finished():
             return True
         before = tables.matches.copy()
         with patch.object(tables.shapes, "found", Everything()):
-            assert not tables._ran(tables._able(with_broad))
+            # the first stage of a rule may find rows
+            tables._ran(tables._able(with_broad))
         matched.extend((tables.matches - before).elements())
         return False
 
