@@ -224,8 +224,10 @@ class _Reader:
         self.constraints: list[Expr] = []
         #: Symbols that sums run over are integers whatever SymPy knows of them.
         self._counted = _indices([e for e in (*assume, *exprs) if isinstance(e, sympy.Basic)])
-        others = [fact for fact in (*assume, *self._symbolic_ends(exprs)) if not self._note_bound(fact)]
-        self.constraints = [term for fact in others if (term := self.condition(fact)) is not TRUE]
+        for fact in [fact for fact in (*assume, *self._symbolic_ends(exprs)) if not self._note_bound(fact)]:
+            # what is read may know more
+            if (term := self.condition(fact)) is not TRUE:
+                self._assume(term)
 
     def fail(self, e: Any, why: str) -> ValueError:
         try:
@@ -280,10 +282,9 @@ class _Reader:
                 raise ValueError(f"symbol {symbol.name!r} is not known to be an integer: make it with integer=True")
             low = 1 if symbol.is_positive else 0 if symbol.is_nonnegative else -INFINITY
             high = -1 if symbol.is_negative else 0 if symbol.is_nonpositive else INFINITY
-            for ends in (given, _literal_ends(symbol)):
-                if ends is not None:
-                    least, most = _range(symbol, ends)
-                    low, high = max(low, least), min(high, most)
+            own = _ends_of_index(symbol, literal=True) if type(symbol).__name__ == "Idx" else None
+            for least, most in [_range(symbol, ends) for ends in (given, own) if ends is not None]:
+                low, high = max(low, least), min(high, most)
             self._bounds[symbol] = [low, high]
         return self._bounds[symbol]
 
@@ -343,7 +344,10 @@ class _Reader:
 
     def _know(self, x: Expr, y: Expr) -> None:
         """Take ``x`` for a multiple of ``y``, as SymPy does."""
-        self.constraints.append(stated("mod", x, y).eq(0))
+        self._assume(stated("mod", x, y).eq(0))
+
+    def _assume(self, fact: Expr) -> None:
+        self.constraints.append(fact)
         self._theory = None
 
     def read(self, e: Any) -> _Ratio | Expr:
@@ -408,20 +412,12 @@ class _Reader:
         """An index in a range, of which the ends may be expressions."""
         if not e.label.is_Symbol:
             return self.number(e.label)
-        variable = self._symbol(e)
-        for low, high in ((e.lower, variable), (variable, e.upper)):
-            less, more = [end if isinstance(end, Expr) else self._end(end) for end in (low, high)]
-            if less is not None and more is not None:
-                self._assume(less <= more)
+        variable, (low, high) = self._symbol(e), _ends_of_index(e, literal=False)
+        if low is not None:
+            self._assume(self.integer(low) <= variable)
+        if high is not None:
+            self._assume(variable <= self.integer(high))
         return _Ratio(variable)
-
-    def _end(self, end: Any) -> Expr | None:
-        """The end of a range, if it is an expression: literals are known from the range of the variable."""
-        return None if end is None or end.is_number else self.integer(end)
-
-    def _assume(self, fact: Expr) -> None:
-        self.constraints.append(fact)
-        self._theory = None
 
     def _sum(self, e: Any) -> _Ratio:
         """A sum or product over ranges, of which the first is innermost; SymPy's ends belong to it."""
@@ -598,7 +594,7 @@ def _operands(e: Any) -> list[Any]:
     if kind == "Indexed":
         return list(e.indices)
     if kind == "Idx":
-        return [part for part in (e.lower, e.upper) if part is not None and not part.is_number]
+        return [end for end in _ends_of_index(e, literal=False) if end is not None]
     if kind in ("Sum", "Product"):
         return [e.function, *[part for limit in e.limits for part in limit.args]]
     return list(e.args) if kind in _READERS or getattr(e, "is_Function", False) else []
@@ -618,15 +614,12 @@ def _indices(exprs: Sequence[Any]) -> set[Any]:
     return {limit.args[0] for e in over for limit in e.limits}.difference(*free)
 
 
-def _literal_ends(symbol: Any) -> tuple[Any, Any] | None:
-    """The range of an ``Idx`` as far as its ends are literals; None of a symbol."""
-    if type(symbol).__name__ != "Idx":
-        return None
-    low, high = [end if end is not None and end.is_number else None for end in (symbol.lower, symbol.upper)]
-    return low, high
+def _ends_of_index(index: Any, literal: bool) -> list[Any]:
+    """The two ends of the range of an ``Idx``: those that are literals, or those that are not; None for the others."""
+    return [None if end is None or end.is_number != literal else end for end in (index.lower, index.upper)]
 
 
-def _range(symbol: Any, given: Ends) -> Bounds:
+def _range(symbol: Any, given: Ends | list[Any]) -> Bounds:
     """The bounds of a symbol that its range says; SymPy's infinities and those of floats are no bounds."""
     if isinstance(given, range) and given.step == 1:
         given = (given.start, given.stop - 1)
@@ -743,16 +736,9 @@ class _Writer:
         return self._written[root]
 
     def _write(self, term: Expr) -> Any:
-        sympy = self.sympy
-        if term.op == "const":
-            return sympy.Integer(term.vmin)
-        if term.op == "bool":
-            return sympy.true if term.vmin else sympy.false
-        if term.op == "var":
-            return self._symbol(term)
         if term.op == "load":
             head, operands = self._function(term), [self._written[a] for a in term.args[1:]]
-            return head[tuple(operands)] if isinstance(head, sympy.IndexedBase) else head(*operands)
+            return head[tuple(operands)] if isinstance(head, self.sympy.IndexedBase) else head(*operands)
         if term.op in SUMS:
             return self._sum(term)
         if (method := _WRITERS.get(term.op)) is None:
@@ -860,6 +846,9 @@ def _members(name: str, *operands: Any) -> list[Any]:
 
 
 _WRITERS: dict[str, Callable[..., Any]] = {
+    "const": lambda w, term: w.sympy.Integer(term.vmin),
+    "bool": lambda w, term: w.sympy.true if term.vmin else w.sympy.false,
+    "var": _Writer._symbol,
     "mul": lambda w, term, x, y: x * y,
     "floordiv": _Writer._quotient,
     "mod": _Writer._remainder,

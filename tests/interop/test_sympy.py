@@ -661,6 +661,12 @@ def test_ranges_may_have_ends_that_are_expressions():
     assert simplify(Max(x, n), {x: (n, None)}) == x
 
 
+def test_what_an_assumption_reads_is_known_elsewhere():
+    i = sp.Idx("i", n)
+    assert simplify(floor(i / n), assume=[Eq(Mod(i, 2), 0)]) == 0
+    assert simplify(Mod(x, 8), assume=[CleanDiv(x, 8) > n]) == 0
+
+
 def test_shifts_are_read_as_they_are_written():
     i, j = var("i", 0, 9), var("j", 0, 99)
     for term in (1 << i, j << i, (j << i) % 8):
