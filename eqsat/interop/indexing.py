@@ -33,6 +33,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from math import gcd, inf, lcm
 from typing import Any, cast
 
@@ -59,10 +60,10 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import DIVISIONS, Bounds
+from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
-from eqsat.lang.traversal import chain_members, divides_by_zero, topological, topological_until, variables
+from eqsat.lang.traversal import chain_members, divides_by_zero, divisors, topological, topological_until, variables
 from eqsat.lang.validation import list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
@@ -292,8 +293,8 @@ class IndexingMap(Displayed):
             )
         taken = {str(d.value) for d in self.dims}
         theirs, mine = [_renamed(m, taken) for m in (following, self)]
-        here = self if all(v is image for v, image in mine.items()) else self._substituted(mine)
-        there = following._substituted({**theirs, **dict(zip(following.dims, here.results, strict=True))})
+        here = self if all(v is image for v, image in mine.items()) else self.substituted(mine)
+        there = following.substituted({**theirs, **dict(zip(following.dims, here.results, strict=True))})
         boxes = [c for d, r in zip(following.dims, here.results, strict=True) for c in within(r, d.vmin, d.vmax)]
         found = IndexingMap(
             self.dims,
@@ -321,30 +322,34 @@ class IndexingMap(Displayed):
             theory = LinearArithmetic(constraints)
         except ContradictionError:
             return self._emptied()
-        return self._with(dict(zip(self.terms, settled(self.terms, theory), strict=True)), constraints)
+        return self._with(settled(self.terms, theory), constraints)
 
     def _emptied(self) -> IndexingMap:
         """The map with an empty domain."""
-        return self._with(dict.fromkeys(self.terms, const(0)), [FALSE])
+        return self._with([const(0)] * len(self.terms), [FALSE])
 
     @property
     def terms(self) -> list[Expr]:
         """The results, and where the runtime variables are read."""
         return [*self.results, *(i for r in self.runtime for i in r.indices)]
 
-    def _with(self, images: Mapping[Expr, Expr], constraints: Sequence[Expr]) -> IndexingMap:
-        """The map with other constraints, and with the image of each term in its place."""
-        runtime = [replace(r, indices=tuple(images[i] for i in r.indices)) for r in self.runtime]
-        results = tuple(images[r] for r in self.results)
-        return replace(self, results=results, constraints=tuple(constraints), runtime=tuple(runtime))
+    def _with(self, terms: Iterable[Expr], constraints: Sequence[Expr]) -> IndexingMap:
+        """The map with other terms in the place of its own, in their order, and other constraints."""
+        rest = iter(terms)
+        results = tuple(islice(rest, len(self.results)))
+        runtime = tuple(replace(r, indices=tuple(islice(rest, len(r.indices)))) for r in self.runtime)
+        return replace(self, results=results, constraints=tuple(constraints), runtime=runtime)
 
-    def _substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
-        """The map with other terms for its variables; each symbol and runtime variable becomes a variable, dims go."""
-        runtime = [RuntimeVariable(image[r.variable], r.hlo, tuple(replaced(r.indices, image))) for r in self.runtime]
+    def substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
+        """The map with other terms for its variables: variables for symbols and runtime variables; such dims go."""
+        runtime = [
+            RuntimeVariable(image.get(r.variable, r.variable), r.hlo, tuple(replaced(r.indices, image)))
+            for r in self.runtime
+        ]
         return IndexingMap(
             # the new variables may have the names of those that go
             tuple(d for d in self.dims if d not in image),
-            tuple(image[s] for s in self.symbols),
+            tuple(image.get(s, s) for s in self.symbols),
             tuple(replaced(self.results, image)),
             tuple(replaced(self.constraints, image)),
             tuple(runtime),
@@ -368,7 +373,6 @@ class IndexingMap(Displayed):
         # the range of a runtime variable stays: it is that of the value, not of the domain
         narrow = {v: v for v in (*self.dims, *self.symbols)}
         constraints = list(self.constraints)
-        terms = self.terms
         try:
             for _ in range(INTEROP_LIMITS.rounds):
                 before, constraints = constraints, _simpler(constraints, options, until)
@@ -379,14 +383,12 @@ class IndexingMap(Displayed):
                 constraints = replaced(constraints, ranges)
                 if constraints == before or time.perf_counter() > until:
                     break
-            found = _settled_terms(replaced(terms, narrow), constraints, options, until) if terms else []
+            found = _settled_terms(replaced(self.terms, narrow), constraints, options, until) if self.terms else []
         except ContradictionError:
             # the time was up before the constraints showed it
             return self._emptied()
-        cheapest = self._with(dict(zip(terms, found, strict=True)), constraints)
-        return replace(
-            cheapest, dims=tuple(narrow[d] for d in self.dims), symbols=tuple(narrow[s] for s in self.symbols)
-        )
+        dims, symbols = [tuple(narrow[v] for v in some) for some in (self.dims, self.symbols)]
+        return replace(self._with(found, constraints), dims=dims, symbols=symbols)
 
     def trimmed(self) -> IndexingMap:
         """The same map without the symbols and runtime variables that nothing depends on.
@@ -405,7 +407,7 @@ class IndexingMap(Displayed):
         symbols = sorted((s for s in self.symbols if s in order), key=order.index)
         names = {str(d.value) for d in self.dims}
         image = _numbered(symbols, "s", names) | _numbered([r.variable for r in runtime], "rt", names)
-        return replace(self, symbols=tuple(symbols), runtime=tuple(runtime))._substituted(image)
+        return replace(self, symbols=tuple(symbols), runtime=tuple(runtime)).substituted(image)
 
     def check(self, other: IndexingMap, **options: Any) -> Check:
         """Compare with a map of as many variables: one domain, and the same results on it.
@@ -522,22 +524,13 @@ def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
 
 def _settled_terms(
     terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any], until: float
-) -> list[Expr]:
-    """The terms optimised; those that still divide again, as their answers may lead to cheaper ones."""
-    final: dict[Expr, Expr] = {}
-    changing = {term: term for term in terms}
+) -> Sequence[Expr]:
+    """The terms optimised; if they still divide again, as their answers may lead to cheaper ones."""
     for _ in range(INTEROP_LIMITS.rounds):
-        exprs = optimize(list(changing.values()), constraints=constraints, **_in_time(options, until)).exprs
-        found = dict(zip(changing, exprs, strict=True))
-        final |= found
-        changing = {
-            term: new
-            for term, new in found.items()
-            if new is not changing[term] and any(part.op in DIVISIONS for part in topological([new]))
-        }
-        if not changing or time.perf_counter() > until:
+        before, terms = terms, optimize(terms, constraints=constraints, **_in_time(options, until)).exprs
+        if list(terms) == list(before) or not divisors(terms) or time.perf_counter() > until:
             break
-    return [final[term] for term in terms]
+    return terms
 
 
 def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Expr]:

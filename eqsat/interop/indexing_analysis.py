@@ -24,7 +24,7 @@ from eqsat.interop.indexing import IndexingMap, RuntimeVariable
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.relations import Relation, Sizes
 from eqsat.interop.views import row_major
-from eqsat.lang.expr import Expr, const, substitute
+from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
 from eqsat.lang.traversal import reached
@@ -135,14 +135,8 @@ class _Analysis:
         # one at a time: the value of one variable may be read at the value of another
         while known := next(((r, value) for r in given.runtime if (value := _constant(r)) is not None), None):
             read, value = known
-            image = {read.variable: value}
-            others = [r for r in given.runtime if r is not read]
-            given = replace(
-                given,
-                results=tuple(substitute(given.results, image)),
-                constraints=tuple(substitute(given.constraints, image)),
-                runtime=tuple(replace(r, indices=tuple(substitute(r.indices, image))) for r in others),
-            )
+            others = replace(given, runtime=tuple(r for r in given.runtime if r is not read))
+            given = others.substituted({read.variable: value})
         return self.simplify(given)
 
     def of_computation(self, computation: Computation, output: int) -> ElementMaps:

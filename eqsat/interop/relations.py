@@ -11,10 +11,10 @@ Sizes and attributes are those of XLA's operations. Each function raises ``Value
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, chain
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
@@ -24,6 +24,8 @@ from eqsat.lang.traversal import variables
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]
+#: A dimension of a tensor: its index, a sum over loop variables, and its size.
+Dimension = tuple[LinearForm, int]
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,12 @@ class Relation:
 def identity(sizes: Sizes) -> Relation:
     """Each element is computed from the same element."""
     loops = _loops(sizes)
-    return _related(_Index(loops, sizes), _Index(loops, sizes))
+    return _related(loops, loops)
 
 
 def scalar(sizes: Sizes) -> Relation:
     """All elements of the output read the one element of the operand."""
-    return _related(_Index(_loops(sizes), sizes), _Index((), ()))
+    return _related(_loops(sizes), [])
 
 
 def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
@@ -63,7 +65,7 @@ def broadcasted(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
     if [output[d] for d in dimensions] != list(sizes):
         raise ValueError(f"sizes {list(sizes)} are not those of dimensions {list(dimensions)} of {list(output)}")
     loops = _loops(output)
-    return _related(_Index(loops, output), _Index([loops[d] for d in dimensions], sizes))
+    return _related(loops, [loops[d] for d in dimensions])
 
 
 def expanded(sizes: Sizes, output: Sizes) -> Relation:
@@ -71,8 +73,7 @@ def expanded(sizes: Sizes, output: Sizes) -> Relation:
     if len(sizes) != len(output) or any(size not in (1, wide) for size, wide in zip(sizes, output, strict=True)):
         raise ValueError(f"only dimensions of size 1 expand: {list(sizes)} does not become {list(output)}")
     loops = _loops(output)
-    operand = [number(0) if n == 1 else i for n, i in zip(sizes, loops, strict=True)]
-    return _related(_Index(loops, output), _Index(operand, sizes))
+    return _related(loops, [(number(0), 1) if n == 1 else loop for n, loop in zip(sizes, loops, strict=True)])
 
 
 def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
@@ -81,16 +82,14 @@ def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     if len(dimensions) != len(sizes):
         raise ValueError(f"{len(dimensions)} dimensions for an operand of {len(sizes)}: give each once")
     loops = _loops(sizes)
-    return _related(_Index([loops[d] for d in dimensions], [sizes[d] for d in dimensions]), _Index(loops, sizes))
+    return _related([loops[d] for d in dimensions], loops)
 
 
 def reversed_along(sizes: Sizes, dimensions: Sizes) -> Relation:
     """The listed dimensions run backwards."""
     _check_dimensions(dimensions, len(sizes))
     loops = _loops(sizes)
-    backwards = [i.times(-1).shifted(n - 1) for i, n in zip(loops, sizes, strict=True)]
-    operand = [backwards[d] if d in dimensions else i for d, i in enumerate(loops)]
-    return _related(_Index(loops, sizes), _Index(operand, sizes))
+    return _related(loops, [_backwards(*loop) if d in dimensions else loop for d, loop in enumerate(loops)])
 
 
 def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = None) -> Relation:
@@ -100,10 +99,9 @@ def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = N
     for size, start, limit, stride in zip(sizes, starts, limits, strides, strict=True):
         if not (0 <= start <= limit <= size and stride > 0):
             raise ValueError(f"[{start}:{limit}:{stride}] is no slice of a dimension of size {size}")
-    output = [-((start - limit) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)]
-    loops = _loops(output)
-    operand = [i.times(stride).shifted(start) for i, start, stride in zip(loops, starts, strides, strict=True)]
-    return _related(_Index(loops, output), _Index(operand, sizes))
+    loops = _loops([-((start - limit) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)])
+    parts = zip(loops, starts, strides, sizes, strict=True)
+    return _related(loops, [(i.times(stride).shifted(start), size) for (i, _), start, stride, size in parts])
 
 
 def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None) -> Relation:
@@ -112,10 +110,10 @@ def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None)
     _check_ranks(sizes, low, high, interior)
     if min(interior, default=0) < 0:
         raise ValueError(f"padding between elements cannot be negative: {list(interior)}")
-    loops, steps = _loops(sizes), [between + 1 for between in interior]
-    output = [(n - 1) * step + 1 + a + b for n, step, a, b in zip(sizes, steps, low, high, strict=True)]
-    placed = [i.times(step).shifted(before) for i, step, before in zip(loops, steps, low, strict=True)]
-    return _related(_Index(placed, output), _Index(loops, sizes))
+    loops = _loops(sizes)
+    parts = zip(loops, [between + 1 for between in interior], low, high, strict=True)
+    output = [(i.times(step).shifted(a), (n - 1) * step + 1 + a + b) for (i, n), step, a, b in parts]
+    return _related(output, loops)
 
 
 def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
@@ -125,12 +123,11 @@ def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     if len(rests) != 1:
         raise ValueError(f"operands {[list(s) for s in sizes]} differ in more than dimension {dimension}")
     starts = [0, *accumulate(s[dimension] for s in sizes)]
-    output = [*sizes[0][:dimension], starts[-1], *sizes[0][dimension + 1 :]]
     found = []
     for own, start in zip(sizes, starts, strict=False):
         loops = _loops(own)
-        placed = [i.shifted(start) if d == dimension else i for d, i in enumerate(loops)]
-        found.append(_related(_Index(placed, output), _Index(loops, own)))
+        placed = loops[dimension][0].shifted(start), starts[-1]
+        found.append(_related([*loops[:dimension], placed, *loops[dimension + 1 :]], loops))
     return found
 
 
@@ -138,8 +135,7 @@ def reduced(sizes: Sizes, dimensions: Sizes) -> Relation:
     """The listed dimensions are combined."""
     _check_dimensions(dimensions, len(sizes))
     loops = _loops(sizes)
-    kept = [d for d in range(len(sizes)) if d not in dimensions]
-    return _related(_Index([loops[d] for d in kept], [sizes[d] for d in kept]), _Index(loops, sizes))
+    return _related([loop for d, loop in enumerate(loops) if d not in dimensions], loops)
 
 
 def mixed(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
@@ -147,10 +143,9 @@ def mixed(sizes: Sizes, output: Sizes, dimensions: Sizes) -> Relation:
     _check_dimensions(dimensions, len(sizes))
     _check_ranks(sizes, output)
     loops, inside = _loops(output), _loops(sizes, "w")
-    operand = [w if d in dimensions else i for d, (i, w) in enumerate(zip(loops, inside, strict=True))]
     if any(sizes[d] != output[d] for d in range(len(sizes)) if d not in dimensions):
         raise ValueError(f"sizes {list(sizes)} and {list(output)} differ in more than dimensions {list(dimensions)}")
-    return _related(_Index(loops, output), _Index(operand, sizes))
+    return _related(loops, [inside[d] if d in dimensions else loop for d, loop in enumerate(loops)])
 
 
 def repeated(sizes: Sizes, dimension: int, times: int) -> Relation:
@@ -164,14 +159,9 @@ def repeated(sizes: Sizes, dimension: int, times: int) -> Relation:
 def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> Relation:
     """Each element combines a window of the operand; ``dilations`` are the distances of its elements."""
     _check_ranks(sizes, window, strides, dilations)
-    output = [_places(*of) for of in zip(sizes, window, strides, dilations, strict=True)]
-    loops = _loops(output)
-    inside = _inside(window, "w")
-    operand = [
-        i.times(stride).plus(w, dilation)
-        for i, w, stride, dilation in zip(loops, inside, strides, dilations, strict=True)
-    ]
-    return _related(_Index(loops, output), _Index(operand, sizes))
+    loops = _loops([_places(*of) for of in zip(sizes, window, strides, dilations, strict=True)])
+    parts = zip(loops, _inside(window, "w"), strides, dilations, sizes, strict=True)
+    return _related(loops, [(i.times(stride).plus(w, apart), size) for (i, _), w, stride, apart, size in parts])
 
 
 def selected_and_scattered(sizes: Sizes, source: Sizes, window: Sizes, strides: Sizes, low: Sizes) -> list[Relation]:
@@ -181,14 +171,13 @@ def selected_and_scattered(sizes: Sizes, source: Sizes, window: Sizes, strides: 
     """
     _check_ranks(sizes, source, window, strides, low)
     at = _loops(source)
-    placed, compared = [_inside(window, letter) for letter in "wv"]
 
-    def index(inside: Sequence[LinearForm]) -> list[LinearForm]:
-        parts = zip(at, inside, strides, low, strict=True)
-        return [i.times(stride).plus(w).shifted(-before) for i, w, stride, before in parts]
+    def in_window(letter: str) -> list[Dimension]:
+        parts = zip(at, _inside(window, letter), strides, low, sizes, strict=True)
+        return [(i.times(stride).plus(w).shifted(-before), size) for (i, _), w, stride, before, size in parts]
 
-    output = _Index(index(placed), sizes)
-    return [_related(output, operand) for operand in (_Index(index(compared), sizes), _Index(at, source))]
+    output = in_window("w")
+    return [_related(output, operand) for operand in (in_window("v"), at)]
 
 
 def _places(size: int, extent: int, stride: int, dilation: int) -> int:
@@ -229,25 +218,25 @@ def convolved(
     windows = list(zip(spatial, strides, dilations, backwards, strict=True))
     places = [_places(given[d], kernel[d], stride, dilation) for d, stride, dilation, _ in windows]
     counts = [groups, given["b"] // batch_groups, kernel["i"], kernel["o"] // groups]
-    group, batch, features, channels = zip(_loops(counts), counts, strict=True)
+    group, batch, features, channels = _loops(counts)
     grouped = [group] if groups > 1 else []
-    # per dimension the loops that it is made of, and their sizes
+    # per dimension the loops that it is made of
     image = {"b": [*grouped[: batch_groups - 1], batch], "f": [*grouped[: feature_groups - 1], features]}
     weights, output = {"i": [features], "o": [*grouped, channels]}, {"b": [batch], "f": [*grouped, channels]}
     at, inside = _loops(places, "x"), _loops([kernel[d] for d in spatial], "w")
-    for (d, stride, dilation, back), x, w, count in zip(windows, at, inside, places, strict=True):
-        output[d] = [(x, count)]
-        image[d] = [(x.times(stride).plus(w, dilation), given[d])]
-        weights[d] = [(w.times(-1).shifted(kernel[d] - 1) if back else w, kernel[d])]
+    for (d, stride, dilation, back), x, w in zip(windows, at, inside, strict=True):
+        output[d] = [x]
+        image[d] = [(x[0].times(stride).plus(w[0], dilation), given[d])]
+        weights[d] = [_backwards(*w) if back else w]
     *operands, made = [
-        _Index(*zip(*[part for label in own for part in parts[label]], strict=True))
+        [part for label in own for part in parts[label]]
         for own, parts in zip(labels, (image, weights, output), strict=True)
     ]
-    whole = [prod([n for _, n in output[label]]) for label in labels[2]]
     found = [_related(made, operand) for operand in operands]
     if groups > 1:
-        split = [reshaped(own, operand.sizes) for own, operand in zip((lhs, rhs), operands, strict=True)]
-        found = [first.then(r).then(reshaped(made.sizes, whole)) for first, r in zip(split, found, strict=True)]
+        whole = [prod(_sizes(output[label])) for label in labels[2]]
+        split = [reshaped(own, _sizes(operand)) for own, operand in zip((lhs, rhs), operands, strict=True)]
+        found = [first.then(r).then(reshaped(_sizes(made), whole)) for first, r in zip(split, found, strict=True)]
     return found
 
 
@@ -258,17 +247,15 @@ def contracted(lhs: Sizes, rhs: Sizes, batch: tuple[Sizes, Sizes], contracting: 
     for dims in (batch, contracting):
         if [lhs[d] for d in dims[0]] != [rhs[d] for d in dims[1]]:
             raise ValueError(f"sizes of dimensions {list(dims[0])} and {list(dims[1])} differ: {lhs} and {rhs}")
-    sizes = [lhs[d] for d in batch[0]]
-    output, sums = _loops(sizes), _loops([lhs[d] for d in contracting[0]], "k")
+    output, sums = _loops([lhs[d] for d in batch[0]]), _loops([lhs[d] for d in contracting[0]], "k")
     shared, operands = [*output, *sums], []
     for own, letter, both, summed in zip((lhs, rhs), "lr", batch, contracting, strict=True):
         alone = [d for d in range(len(own)) if d not in (*both, *summed)]
         free = _loops([own[d] for d in alone], letter)
         placed = dict(zip([*both, *summed, *alone], [*shared, *free], strict=True))
-        operands.append(_Index([placed[d] for d in range(len(own))], own))
+        operands.append([placed[d] for d in range(len(own))])
         output += free
-        sizes += [own[d] for d in alone]
-    return [_related(_Index(output, sizes), operand) for operand in operands]
+    return [_related(output, operand) for operand in operands]
 
 
 def reshaped(sizes: Sizes, output: Sizes) -> Relation:
@@ -290,16 +277,16 @@ def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[objec
     """A slice at offsets that are read from rank-0 tensors; all of it is inside the operand."""
     loops = _loops(slice_sizes)
     runtime = _offsets(sizes, slice_sizes, [(o, ()) for o in offsets])
-    operand = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
-    return _related(_Index(loops, slice_sizes), _Index(operand, sizes), runtime)
+    operand = [(i.plus(atom_form(r.variable)), n) for (i, _), r, n in zip(loops, runtime, sizes, strict=True)]
+    return _related(loops, operand, runtime)
 
 
 def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) -> Relation:
     """The relation to the update. As in XLA, it may lead outside of the update: there the element is the old one."""
     loops = _loops(update)
     runtime = _offsets(sizes, update, [(o, ()) for o in offsets])
-    output = [i.plus(atom_form(r.variable)) for i, r in zip(loops, runtime, strict=True)]
-    return _related(_Index(output, sizes), _Index(loops, update), runtime, everywhere=True)
+    output = [(i.plus(atom_form(r.variable)), n) for (i, _), r, n in zip(loops, runtime, sizes, strict=True)]
+    return _related(output, loops, runtime, everywhere=True)
 
 
 def gathered(
@@ -338,9 +325,8 @@ def gathered(
     _check_dimensions(offset_dims, len(rows) + len(kept))
     batch = [d for d in range(len(rows) + len(kept)) if d not in offset_dims]
     placed = dict(zip([*offset_dims, *batch], [*(slice_sizes[d] for d in kept), *rows], strict=True))
-    output = [placed[d] for d in range(len(placed))]
-    loops = _loops(output)
-    at = [loops[d] for d in batch]
+    loops = _loops([placed[d] for d in range(len(placed))])
+    at = [loops[d][0] for d in batch]
     starts, inside = [sizes[d] for d in start_index_map], [slice_sizes[d] for d in start_index_map]
 
     def element(entry: LinearForm) -> list[LinearForm]:
@@ -349,7 +335,7 @@ def gathered(
     runtime = _offsets(starts, inside, [(source, element(number(n))) for n in range(count)])
     operand = [number(0)] * len(sizes)
     for dimension, output_dimension in zip(kept, offset_dims, strict=True):
-        operand[dimension] = loops[output_dimension]
+        operand[dimension], _ = loops[output_dimension]
     for dimension, of_indices in zip(operand_batching_dims, start_indices_batching_dims, strict=True):
         row = of_indices - (of_indices > index_vector_dim)
         if rows[row : row + 1] != [sizes[dimension]]:
@@ -357,10 +343,9 @@ def gathered(
         operand[dimension] = at[row]
     for dimension, offset in zip(start_index_map, runtime, strict=True):
         operand[dimension] = operand[dimension].plus(atom_form(offset.variable))
-    return [
-        _related(_Index(loops, output), _Index(operand, sizes), runtime),
-        _related(_Index(loops, output), _Index(element(*_loops([count], "v")), indices)),
-    ]
+    [(entry, _)] = _loops([count], "v")
+    rows_read = list(zip(element(entry), indices, strict=True))
+    return [_related(loops, list(zip(operand, sizes, strict=True)), runtime), _related(loops, rows_read)]
 
 
 def scattered(sizes: Sizes, indices: Sizes, updates: Sizes, source: object, **dimensions: Any) -> list[Relation]:
@@ -379,7 +364,7 @@ def scattered(sizes: Sizes, indices: Sizes, updates: Sizes, source: object, **di
     gather, _ = gathered(sizes, indices, source, slice_sizes=slices, **dimensions)
     if gather.output_sizes != tuple(updates):
         raise ValueError(f"updates of sizes {list(updates)} are not of sizes {list(gather.output_sizes)}")
-    every = _related(_Index(_loops(sizes), sizes), _Index(_loops(indices, "v"), indices))
+    every = _related(_loops(sizes), _loops(indices, "v"))
     return [identity(sizes), every, Relation(_any_value(gather.to_output), _any_value(gather.to_operand))]
 
 
@@ -387,18 +372,13 @@ def _any_value(given: IndexingMap) -> IndexingMap:
     """The map where a runtime variable may have any value: what was its range is a constraint."""
     image = {r.variable: var(str(r.variable.value), *LIMITS[32]) for r in given.runtime}
     inside = [c for r in given.runtime for c in within(image[r.variable], r.variable.vmin, r.variable.vmax)]
-    return IndexingMap(
-        given.dims,
-        given.symbols,
-        tuple(substitute(given.results, image)),
-        (*inside, *substitute(given.constraints, image)),
-        tuple(RuntimeVariable(image[r.variable], r.hlo, tuple(substitute(r.indices, image))) for r in given.runtime),
-    )
+    found = given.substituted(image)
+    return replace(found, constraints=(*inside, *found.constraints))
 
 
-def _loops(sizes: Sizes, prefix: str = "i") -> list[LinearForm]:
+def _loops(sizes: Sizes, prefix: str = "i") -> list[Dimension]:
     """A loop variable per dimension."""
-    return [atom_form(v) for v in _dims(sizes, prefix)]
+    return [(atom_form(v), size) for v, size in zip(_dims(sizes, prefix), sizes, strict=True)]
 
 
 def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
@@ -409,30 +389,36 @@ def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
 
 def _inside(window: Sizes, prefix: str) -> list[LinearForm]:
     """A loop variable per dimension of a window, 0 for one of size 1."""
-    return [w if extent > 1 else number(0) for w, extent in zip(_loops(window, prefix), window, strict=True)]
+    return [w if extent > 1 else number(0) for w, extent in _loops(window, prefix)]
 
 
-class _Index(NamedTuple):
-    """An index of a tensor of these sizes: for each dimension a sum over loop variables."""
+def _backwards(index: LinearForm, size: int) -> Dimension:
+    return index.times(-1).shifted(size - 1), size
 
-    sums: Sequence[LinearForm]
-    sizes: Sizes
+
+def _sizes(dimensions: Sequence[Dimension]) -> list[int]:
+    return [size for _, size in dimensions]
 
 
 def _related(
-    output: _Index, operand: _Index, runtime: Sequence[RuntimeVariable] = (), everywhere: bool = False
+    output: Sequence[Dimension],
+    operand: Sequence[Dimension],
+    runtime: Sequence[RuntimeVariable] = (),
+    everywhere: bool = False,
 ) -> Relation:
     """The relation of two indices; ``everywhere``: also where a loop variable would be outside of its range."""
     return Relation(*[_solved(*ends, runtime, everywhere) for ends in ((output, operand), (operand, output))])
 
 
-def _solved(source: _Index, target: _Index, runtime: Sequence[RuntimeVariable], everywhere: bool) -> IndexingMap:
+def _solved(
+    source: Sequence[Dimension], target: Sequence[Dimension], runtime: Sequence[RuntimeVariable], everywhere: bool
+) -> IndexingMap:
     """The map from the index ``source`` to the index ``target``: ``source`` is solved for its loop variables."""
-    dims = _dims(source.sizes)
+    dims = _dims(_sizes(source))
     values = {r.variable for r in runtime}
     image: dict[Expr, Expr] = {}
     constraints: list[Expr] = []
-    for dim, index in zip(dims, source.sums, strict=True):
+    for dim, (index, _) in zip(dims, source, strict=True):
         if not (loops := {v: c for v, c in index.terms.items() if v not in values}):
             constraints += within(dim - to_expr(index), 0, 0)
             continue
@@ -443,10 +429,10 @@ def _solved(source: _Index, target: _Index, runtime: Sequence[RuntimeVariable], 
         image[loop] = steps // abs(step) if abs(step) > 1 else steps
         constraints += within(steps % abs(step), 0, 0) if abs(step) > 1 else []
         constraints += [] if everywhere else within(image[loop], loop.vmin, loop.vmax)
-    results = substitute(map(to_expr, target.sums), image)
+    results = substitute([to_expr(index) for index, _ in target], image)
     if not everywhere:
-        bounded = zip(results, target.sizes, strict=True)
-        constraints += chain.from_iterable(within(result, 0, size - 1) for result, size in bounded)
+        bounded = zip(results, _sizes(target), strict=True)
+        constraints += [c for result, size in bounded for c in within(result, 0, size - 1)]
     reads = [RuntimeVariable(r.variable, r.hlo, tuple(substitute(r.indices, image))) for r in runtime]
     terms = [*results, *constraints, *(i for r in reads for i in r.indices)]
     symbols = [v for v in variables(terms) if v not in dims and v not in values]
