@@ -20,6 +20,7 @@ from eqsat.extract import CostModel, Latency
 from eqsat.extract.cost import is_power_of_two
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics, settings
 from eqsat.interop.limits import INTEROP_LIMITS
+from eqsat.interop.parts import one_of_two
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, var
 from eqsat.lang.ops import Bounds
@@ -415,12 +416,8 @@ class _Kernel:
 
     def _condition(self, term: Expr) -> Any:
         """The condition or its negation, for a term that compares it, as 0 or 1, with a literal."""
-        if term.op not in ("lt", "ne") or term.args[0].op != "var":
+        variable, holds = one_of_two(term)
+        leaf = None if variable is None else self._new[self._leaves[str(variable.value)]]
+        if leaf is None or leaf.dtype is not self._dtypes.bool:
             return None
-        variable, bound = term.args
-        leaf = self._new[self._leaves[str(variable.value)]]
-        if leaf.dtype is not self._dtypes.bool:
-            return None
-        if term.op == "ne" and bound is const(0):
-            return leaf
-        return leaf.logical_not() if bound is const(1) else None
+        return leaf if holds else leaf.logical_not()

@@ -12,7 +12,8 @@ from eqsat.extract.cost import CostModel, is_power_of_two
 from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, is_tensor, least_type, shape_of, typed
 from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits, limits
 from eqsat.interop.mlir.text import Statement, Value
-from eqsat.lang.expr import TRUE, Expr, const, make, replaced
+from eqsat.interop.parts import one_of_two
+from eqsat.lang.expr import TRUE, Expr, const, make
 from eqsat.lang.ops import COMPARISONS, FLOORS
 from eqsat.lang.traversal import topological
 
@@ -80,25 +81,24 @@ class Emitter:
         """A value that ``term`` has already, if any."""
         if found := self.made.get((term, type_)):
             return found
-        plain = self._plain_condition(term)
-        value = self.terms.stands_for(plain if plain is not None else term)
+        condition, holds = self._condition(term)
+        value = self.terms.stands_for(condition if condition is not None and holds else term)
         if value is not None and self.terms.type_of(value) == type_:
             if not self.visible(value, self.place):
                 raise NotReadError
             return value
         return self.available(term, type_, self.place)
 
-    def _plain_condition(self, term: Expr) -> Expr | None:
-        """The variable of a comparison that says ``v != 0``, if that is a condition itself."""
-        variable, holds = _one_of_two(term)
-        value = self.terms.stands_for(variable) if variable is not None and holds else None
-        return variable if value is not None and is_condition(self.terms.type_of(value)) else None
+    def _condition(self, term: Expr) -> tuple[Expr | None, bool]:
+        """The variable for a condition of the program that ``term`` says or, if the flag is false, denies; or None."""
+        variable, holds = one_of_two(term)
+        value = self.terms.stands_for(variable) if variable is not None else None
+        return (variable if value is not None and is_condition(self.terms.type_of(value)) else None), holds
 
     def _negated(self, term: Expr) -> Expr | None:
-        """``v != 0`` for a term that says ``v == 0``, however that is written, if ``v`` is a condition itself."""
-        variable, holds = _one_of_two(term)
-        opposite = variable.ne(0) if variable is not None and not holds else None
-        return opposite if opposite is not None and self._plain_condition(opposite) is not None else None
+        """The condition that ``term`` denies, if there is one."""
+        variable, holds = self._condition(term)
+        return None if variable is None or holds else variable.ne(0)
 
     def _plan(self, term: Expr, type_: str) -> Iterator[Typed]:
         """The terms to compute, operands first, each with its type."""
@@ -261,18 +261,6 @@ class Emitter:
                 self.out.used.append(operand)
         self.out.lines.append([*pieces, f"{suffix}\n"])
         return result
-
-
-def _one_of_two(term: Expr) -> tuple[Expr | None, bool]:
-    """The variable of a comparison with a literal that tells its two values 0 and 1 apart; whether it holds for 1."""
-    if term.op not in COMPARISONS or term.args[0].is_bool:
-        return None, False
-    x, y = term.args
-    variable = x if x.op == "var" else y
-    if variable.op != "var" or {x.op, y.op} != {"var", "const"} or (variable.vmin, variable.vmax) != (0, 1):
-        return None, False
-    at_zero, at_one = (make(term.op, *replaced([x, y], {variable: const(n)})) for n in (0, 1))
-    return (variable, bool(at_one.vmin)) if at_zero.vmin != at_one.vmin else (None, False)
 
 
 def _resized(source: str, target: str) -> str:

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
-from math import inf
 from types import MappingProxyType
 
 from eqsat.interop.mlir.tensors import INTEGER, TYPE, is_condition
-from eqsat.interop.mlir.terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, limits
+from eqsat.interop.mlir.terms import COMPARISON, MAP, SPREAD, NotReadError, Terms, compared, limits
 from eqsat.interop.mlir.text import Block, Statement, Value
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr
+from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import split_list
+from eqsat.theory.linear import LinearArithmetic
 
 _RESULTS = r"(?:%.*? = )?"
 AFFINE_FOR = re.compile(rf"{_RESULTS}affine\.for %(\d+) = (.*?) to (.*?)(?: step (\d+))?(?: iter_args.*)? \{{")
@@ -37,15 +37,6 @@ _RANGED_ARGUMENT = re.compile(rf"%(\d+): (?:index|{INTEGER}) {_RANGE}")
 _RANGED = re.compile(rf"%0 = [^=]*? {_RANGE}(?: : .*)?")
 _ASSUME = re.compile(r"llvm\.intr\.assume %0 : i1.*")
 _PURE = re.compile(r"%0 = (?:arith|tt\.(?:get_program_id|get_num_programs|make_range|splat|broadcast|expand_dims)\b)")
-#: By predicate, the range of what compares so with a number.
-_COMPARED: dict[str, Callable[[int], tuple[float, float]]] = {
-    "slt": lambda n: (-inf, n - 1),
-    "sle": lambda n: (-inf, n),
-    "sgt": lambda n: (n + 1, inf),
-    "sge": lambda n: (n, inf),
-    "eq": lambda n: (n, n),
-}
-_MIRRORED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
 _PROGRAMS = re.compile(r"%0 = tt\.get_(program_id|num_programs) [xyz] .*")
 _DIM = re.compile(r"%0 = (?:memref|tensor)\.dim .*")
 
@@ -133,20 +124,18 @@ class KnownTerms(Terms):
 
     def _assumed_range(self, value: Value, type_: str) -> Bounds:
         """The range of a value that a kernel assumes, by comparing it with literals, in the block that defines it."""
-        low, high = limits(type_)
+        any_value, known = any_var("value", *limits(type_)), list[Expr]()
         for condition in assumptions(value.block):
             text, values = condition.statement.normalised
             found = COMPARISON.fullmatch(text)
-            if not found or found[2] != type_ or value not in values[1:]:
-                continue
-            is_left = value is values[1]
-            limit = self.of(values[2 if is_left else 1], type_)
-            predicate = found[1] if is_left else _MIRRORED.get(found[1], found[1])
-            if limit.op == "const" and predicate in _COMPARED:
-                # the ends of the type bound those that are infinite
-                least, most = _COMPARED[predicate](limit.vmin)
-                low, high = int(max(low, least)), int(min(high, most))
-        return (low, high) if low <= high else limits(type_)
+            if found and found[2] == type_ and value in values[1:]:
+                with suppress(NotReadError):
+                    x, y = [any_value if operand is value else self.of(operand, type_) for operand in values[1:]]
+                    known += [compared(found[1], x, y)] if "const" in (x.op, y.op) else []
+        try:
+            return LinearArithmetic(known).range(any_value) if known else limits(type_)
+        except ContradictionError:
+            return limits(type_)
 
     def loops(self, statement: Statement) -> list[Loop]:
         """The indices of a loop, none of another statement; an error if a bound is not known."""

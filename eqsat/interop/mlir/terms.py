@@ -253,7 +253,7 @@ class Terms:
         if found := _BINARY.fullmatch(text):
             return self._of_two(found, values, type_)
         if found := COMPARISON.fullmatch(text):
-            return _compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
+            return compared(found[1], *(self.of(v, found[2]) for v in values[1:]))
         if found := _SELECT.fullmatch(text):
             condition = self.of(values[1], found[1] or "i1")
             return where(condition, self.of(values[2], found[2]), self.of(values[3], found[2]))
@@ -352,7 +352,8 @@ class Terms:
         return [self._exact(term, list(names.values()), "index") for term in terms]
 
 
-def _compared(predicate: str, x: Expr, y: Expr) -> Expr:
+def compared(predicate: str, x: Expr, y: Expr) -> Expr:
+    """The term of ``arith.cmpi``."""
     if predicate[0] == "u":
         _unsigned(x, y)
         predicate = f"s{predicate[1:]}"
