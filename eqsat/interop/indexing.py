@@ -45,19 +45,7 @@ from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.display import Displayed, formula
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    ExprLike,
-    as_expr,
-    bounds_of,
-    brief,
-    const,
-    replaced,
-    shortened,
-    var,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, bounds_of, brief, const, replaced, shortened, var
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import Bounds

@@ -410,16 +410,10 @@ def _window(i: Instruction, rank: int) -> _Window:
     def per_dimension(key: str, default: str) -> Sizes:
         return integers(window.get(key, "x".join([default] * rank)).replace("x", ","))
 
+    sizes, strides, dilations, steps = [per_dimension(k, "1") for k in ("size", "stride", "rhs_dilate", "lhs_dilate")]
     low, high, _ = _padding(window.get("pad", "x".join(["0_0"] * rank)))
-    return _Window(
-        sizes=per_dimension("size", "1"),
-        strides=per_dimension("stride", "1"),
-        dilations=per_dimension("rhs_dilate", "1"),
-        low=low,
-        high=high,
-        interior=[step - 1 for step in per_dimension("lhs_dilate", "1")],
-        backwards=per_dimension("rhs_reversal", "0"),
-    )
+    interior, backwards = [step - 1 for step in steps], per_dimension("rhs_reversal", "0")
+    return _Window(sizes, strides, dilations, low, high, interior, backwards)
 
 
 def _convolution(i: Instruction) -> list[Relation]:

@@ -267,17 +267,12 @@ def _solved(problem: _Problem) -> list[Any]:
     """An answer for each index: a cheaper one, or why it stays."""
     ranges = dict(problem.ranges)
     facts = [fact for fact in problem.facts if _is_read(fact)]
-    answers: list[Any] = ["" if _is_read(index) else "class" for index in problem.indices]
-    places = [place for place, answer in enumerate(answers) if not answer]
-    reading = from_sympy([problem.indices[place] for place in places], ranges, facts)
-    for place, term in zip(places, reading.terms, strict=True):
-        answers[place] = "sign" if _sign_is_in_doubt(problem.indices[place], term) else ""
-    if not (places := [place for place in places if not answers[place]]):
+    answers: list[Any] = [_doubt(index, ranges, facts) for index in problem.indices]
+    if not (places := [place for place, doubt in enumerate(answers) if not doubt]):
         return answers
     indices = [problem.indices[place] for place in places]
-    if len(indices) < len(reading.terms):
-        # the constraints that come from reading the others do not count
-        reading = from_sympy(indices, ranges, facts)
+    # the constraints that come from reading the others do not count
+    reading = from_sympy(indices, ranges, facts)
     search: dict[str, Any] = {"extract": "tree", "budget": BUDGET, "branches": "lazy", "unknown_divisors": "keep"}
     result = optimize(reading.terms, constraints=reading.constraints, cost=Printed(), **search)
     names = {**_inductors_classes(), **reading.names}
@@ -290,6 +285,13 @@ def _solved(problem: _Problem) -> list[Any]:
             answers[place] = str(reason)
     _keep_what_is_shared(problem, answers, ranges, facts)
     return answers
+
+
+def _doubt(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -> str:
+    """Why an index stays, whatever is found; empty if nothing speaks against another."""
+    if not _is_read(index):
+        return "class"
+    return "sign" if _sign_is_in_doubt(index, from_sympy(index, ranges, facts).term) else ""
 
 
 def _keep_what_is_shared(
