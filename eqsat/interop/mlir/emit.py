@@ -15,7 +15,7 @@ from eqsat.interop.mlir.text import Statement, Value
 from eqsat.interop.parts import one_of_two
 from eqsat.lang.expr import TRUE, Expr, const, make
 from eqsat.lang.ops import COMPARISONS, FLOORS
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import variables
 
 #: The operations that read the operands of a term as they are: of integers, and of conditions.
 _ON_INTEGERS = {op: name for name, op in ON_INTEGERS.items() if not name.endswith("ui")} | {
@@ -82,8 +82,8 @@ class Emitter:
         if found := self.made.get((term, type_)):
             return found
         condition, holds = self._condition(term)
-        value = self.terms.stands_for(condition if condition is not None and holds else term)
-        if value is not None and self.terms.type_of(value) == type_:
+        value = self.terms.values.get(condition if condition is not None and holds else term)
+        if value is not None and self.terms.types[value] == type_:
             if not self.visible(value, self.place):
                 raise NotReadError
             return value
@@ -92,8 +92,8 @@ class Emitter:
     def _condition(self, term: Expr) -> tuple[Expr | None, bool]:
         """The variable for a condition of the program that ``term`` says or, if the flag is false, denies; or None."""
         variable, holds = one_of_two(term)
-        value = self.terms.stands_for(variable) if variable is not None else None
-        return (variable if value is not None and is_condition(self.terms.type_of(value)) else None), holds
+        value = self.terms.values.get(variable) if variable is not None else None
+        return (variable if value is not None and is_condition(self.terms.types[value]) else None), holds
 
     def _negated(self, term: Expr) -> Expr | None:
         """The condition that ``term`` denies, if there is one."""
@@ -117,7 +117,7 @@ class Emitter:
 
     def _operands(self, node: Expr, type_: str) -> list[Typed]:
         """What the operations for a node read, in their order."""
-        if (least := self._least(node, type_)) != type_:
+        if (least := least_type(node, type_, self.terms.type_of_variable)) != type_:
             return [(node, least)]
         if (position := axis_of(node)) is not None:
             return self._narrower(node, position, type_)
@@ -160,12 +160,6 @@ class Emitter:
             return "floordivsi", operands
         return (_REMAINDER, [*operands, (make("floordiv", x, y), type_)]) if x.vmin < 0 else ("", operands)
 
-    def _least(self, node: Expr, type_: str) -> str:
-        """The type in which a node is computed: the smallest from which it is spread to a tensor of ``type_``."""
-        if not is_tensor(type_) or not (node.args or node.op == "var"):
-            return type_
-        return least_type(node, type_, self.terms.type_of_variable)
-
     def _narrower(self, node: Expr, position: int, type_: str) -> list[Typed]:
         """What the places along an axis are made from: those in ``i32``, and these from those with one axis less."""
         shape = shape_of(type_)
@@ -181,8 +175,7 @@ class Emitter:
         """The type of elements in which the operands of a comparison are computed: the widest of their variables."""
         if comparison.args[0].is_bool:
             return "i1"
-        leaves = [t for t in topological([comparison]) if t.op == "var"]
-        types = {element_of(self.terms.type_of_variable(v)) for v in leaves} - {"i1"}
+        types = {element_of(self.terms.type_of_variable(v)) for v in variables([comparison])} - {"i1"}
         if not types or "index" in types:
             return "index"
         return max(types, key=lambda name: int(name[1:]))
@@ -191,7 +184,7 @@ class Emitter:
         """The value of a node whose operands have been computed."""
         if not node.args and node.op != "var":
             return self._literal(node, type_, result)
-        if self._least(node, type_) != type_ or axis_of(node) is not None:
+        if least_type(node, type_, self.terms.type_of_variable) != type_ or axis_of(node) is not None:
             return self._spread(node, type_, result)
         if node.op == "var":
             return self._cast(node, type_, result)
@@ -237,9 +230,9 @@ class Emitter:
         return self._line(result, name, [self._read(term, source)], suffix)
 
     def _cast(self, node: Expr, type_: str, result: Value | None) -> Value:
-        if (value := self.terms.stands_for(node)) is None:
+        if (value := self.terms.values.get(node)) is None:
             raise NotReadError
-        source = self.terms.type_of(value)
+        source = self.terms.types[value]
         if not self.visible(value, self.place) or is_condition(type_) or shape_of(source) != shape_of(type_):
             raise NotReadError
         if is_condition(source):

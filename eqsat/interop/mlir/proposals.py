@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.egraph.budget import Budget
@@ -177,13 +177,13 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
     """Rewrite the ``arith`` operations of a block together, if that saves anything."""
     inside = {v: None for s in block.statements if (v := _arithmetic(program, s)) is not None}
     roots = [v for v in inside if any(_arithmetic(program, u) is None or u.block is not block for u in v.users)]
-    proposals = [_proposal(program, block, list(inside), roots, program.terms)]
+    proposals = [_proposal(program, block, inside, roots, program.terms)]
     operands = {o.resolved for v in inside for o in v.statement.operands} - inside.keys()
     if any(program.terms.known[o].args for o in operands if o in program.terms.computed):
         # to read what other blocks compute may cost less than to compute it again
         terms = KnownTerms(program.module, program.terms, lambda value: value.block is not block)
         terms.read(block.statements)
-        proposals.append(_proposal(program, block, list(inside), roots, terms))
+        proposals.append(_proposal(program, block, inside, roots, terms))
     program.apply_best(proposals)
 
 
@@ -197,7 +197,7 @@ def _arithmetic(program: Program, statement: Statement) -> Value | None:
 
 
 def _proposal(
-    program: Program, block: Block, inside: Sequence[Value], roots: Sequence[Value], terms: KnownTerms
+    program: Program, block: Block, inside: Collection[Value], roots: Sequence[Value], terms: KnownTerms
 ) -> Proposal | None:
     """What the optimiser makes of ``roots``."""
     wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(is_assumption, v.users))}
@@ -223,19 +223,22 @@ def _is_literal(value: Value) -> bool:
 
 def _needs_no_operation(program: Program, value: Value, term: Expr, terms: Terms) -> bool:
     """Whether the term of a value is a literal, a variable of its type, or what another value has computed."""
-    type_ = terms.type_of(value)
-    if (found := terms.stands_for(term)) is not None:
-        return found is not value and terms.type_of(found) == type_
+    type_ = terms.types[value]
+    if (found := terms.values.get(term)) is not None:
+        return found is not value and terms.types[found] == type_
     return not term.args or program.available(term, type_, value.statement, {value}) is not None
 
 
 def _emitted(
-    program: Program, inside: Sequence[Value], roots: Sequence[Value], changed: dict[Value, Expr], terms: Terms
+    program: Program, inside: Collection[Value], roots: Sequence[Value], changed: dict[Value, Expr], terms: Terms
 ) -> Proposal | Value | None:
     """A proposal for the answers; or a root whose answer no operations compute; or None if nothing changes."""
     if not changed:
         return None
-    kept = _closure([v for v in roots if v not in changed], set(inside))
+    # the other roots, and what they are computed from
+    kept = reached(
+        [v for v in roots if v not in changed], lambda v: _resolved(v.statement.operands) if v in inside else ()
+    )
     # values that others replace may not be read; what casts and constants compute may
     replaced = {v for v in inside if v in changed or (v not in kept and program.terms.known[v].args)}
     leaves: set[Value] = set()
@@ -255,8 +258,3 @@ def _emitted(
             return value
     saving = sum(map(program.price, emitted)) - sum(e.price for e in emitted.values())
     return program.proposal(emitted, [o for s in emitted for o in s.operands], saving)
-
-
-def _closure(values: Iterable[Value], within: set[Value]) -> set[Value]:
-    """The values, and those among ``within`` from which they are computed."""
-    return within & reached(values, lambda v: _resolved(v.statement.operands) if v in within else ()).keys()

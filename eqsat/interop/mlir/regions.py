@@ -162,7 +162,7 @@ class KnownTerms(Terms):
     def _bound(self, text: str, values: Sequence[Value], among: Callable[[Expr, Expr], Expr]) -> Expr:
         """A bound of a loop: a number, a value, or the extreme of a map's results."""
         if re.fullmatch(r"-?\d+|%\d+", text):
-            return self._operand_or_number(text, values)
+            return self.operand(text, values)
         if not (found := re.fullmatch(rf"(?:min |max )?{MAP}", text)):
             raise NotReadError
         return reduce(among, self.function(found[1], found[2], found[3], values))

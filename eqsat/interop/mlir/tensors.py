@@ -62,7 +62,12 @@ def expanded(term: Expr, new: int) -> Expr:
 
 
 def least_type(term: Expr, type_: str, type_of: Callable[[Expr], str]) -> str:
-    """The smallest type from which a term is spread to a tensor's; ``type_of`` says those of variables."""
+    """The smallest type from which a term is spread to a tensor's; ``type_of`` says those of variables.
+
+    A literal, and what is no tensor, is computed in the type itself.
+    """
+    if not is_tensor(type_) or not (term.args or term.op == "var"):
+        return type_
     shape = shape_of(type_)
     varying: set[int] = set()
     is_spread = True

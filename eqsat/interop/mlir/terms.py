@@ -8,7 +8,8 @@ has none, and its value is a variable with the range of its type; so is a value 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -160,9 +161,9 @@ class Terms:
     #: Which terms are kept together, each as a variable; if not given those of the base, or none.
     atoms: Callable[[Expr], bool] | None = None
     known: dict[Value, Expr] = field(default_factory=dict, init=False)
-    #: Of variables, what they stand for; and of all values that were read their types.
-    values: dict[Expr, Value] = field(default_factory=dict, init=False)
-    types: dict[Value, str] = field(default_factory=dict, init=False)
+    #: Of variables, what they stand for; and of all values that were read their types. Those of the base come last.
+    values: MutableMapping[Expr, Value] = field(default_factory=dict, init=False)
+    types: MutableMapping[Value, str] = field(default_factory=dict, init=False)
     #: The values whose terms are made from the terms of operands, or are literals.
     computed: set[Value] = field(default_factory=set, init=False)
     _being_read: set[Value] = field(default_factory=set, init=False)
@@ -170,6 +171,7 @@ class Terms:
     def __post_init__(self) -> None:
         if self.base is not None:
             self.atoms = self.atoms or self.base.atoms
+            self.values, self.types = ChainMap({}, self.base.values), ChainMap({}, self.base.types)
 
     def read(self, statements: Iterable[Statement]) -> None:
         """Read what statements compute, and the indices of loops, so that no later term is deep."""
@@ -192,20 +194,10 @@ class Terms:
                 self._being_read.discard(value)
         return self.known[value]
 
-    def stands_for(self, variable: Expr) -> Value | None:
-        """The value that a variable stands for, in these terms or in those of the base."""
-        found = self.values.get(variable)
-        return self.base.stands_for(variable) if found is None and self.base is not None else found
-
-    def type_of(self, value: Value) -> str:
-        """The type of a value that was read, in these terms or in those of the base."""
-        found = self.types.get(value)
-        return self.base.type_of(value) if found is None and self.base is not None else self.types[value]
-
     def type_of_variable(self, variable: Expr) -> str:
         """The type of what a variable stands for; of one that stands for an axis, that of its elements."""
-        value = self.stands_for(variable)
-        return "i32" if value is None else self.type_of(value)
+        value = self.values.get(variable)
+        return "i32" if value is None else self.types[value]
 
     def _read(self, value: Value, type_: str) -> Expr:
         low, high = limits(type_)
@@ -294,7 +286,7 @@ class Terms:
         """The index that digits make, or a digit of an index; the first digit may exceed its size."""
         text, values = value.statement.normalised
         if found := _JOINED.fullmatch(text):
-            digits = [self._operand_or_number(x, values) for x in split_list(found[1])]
+            digits = [self.operand(x, values) for x in split_list(found[1])]
             sizes = self._inner_sizes(found[2], len(digits), values)
             index = reduce(lambda x, pair: x * pair[0] + pair[1], zip(sizes, digits[1:], strict=True), digits[0])
             return self._exact(index, [*digits, *sizes], "index")
@@ -311,13 +303,10 @@ class Terms:
 
     def _inner_sizes(self, text: str, count: int, values: Sequence[Value]) -> list[Expr]:
         """The sizes of all digits but the first, which need not be there."""
-        sizes = [self._operand_or_number(x, values) for x in split_list(text)]
+        sizes = [self.operand(x, values) for x in split_list(text)]
         if len(sizes) not in (count - 1, count):
             raise NotReadError
         return sizes[len(sizes) - count + 1 :]
-
-    def _operand_or_number(self, text: str, values: Sequence[Value]) -> Expr:
-        return const(int(text)) if re.fullmatch(r"-?\d+", text) else self.operand(text, values)
 
     def _exact(self, term: Expr, operands: Sequence[Expr], type_: str) -> Expr:
         """``term``, if nothing that it computes from its operands may wrap."""
@@ -335,10 +324,13 @@ class Terms:
             self._exact(term, [x for part in operands for x in part], "index") for term in function.applied(*operands)
         ]
 
-    def operand(self, name: str, values: Sequence[Value]) -> Expr:
-        if not re.fullmatch(r"%\d+", name):
+    def operand(self, text: str, values: Sequence[Value]) -> Expr:
+        """An index, which may be written as a number."""
+        if re.fullmatch(r"-?\d+", text):
+            return const(int(text))
+        if not re.fullmatch(r"%\d+", text):
             raise NotReadError
-        return self.of(values[int(name[1:])], "index")
+        return self.of(values[int(text[1:])], "index")
 
     def subscripts(self, statement: Statement) -> list[Expr]:
         """The subscripts of an affine load or store, none of another statement; ``NotReadError`` if one may wrap."""
