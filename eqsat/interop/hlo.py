@@ -134,11 +134,6 @@ class Instruction:
     #: The instruction as it was written.
     text: str = ""
 
-    @property
-    def is_array(self) -> bool:
-        """Whether it gives an array of known sizes, or a tuple of one."""
-        return len(self.shapes) == 1 and self.shapes[0] not in (NESTED, UNSIZED)
-
     def __str__(self) -> str:
         return self.text
 

@@ -312,9 +312,10 @@ def related(instruction: Instruction, output: int) -> list[Relation | None]:
         raise ValueError(
             f"{instruction!r} is not supported: analyse the instructions before and behind it on their own"
         )
-    if opcode not in _TAKE_TUPLES and not all(operand.is_array for operand in operands):
-        _refuse_unread(instruction, *(o.shapes[0] for o in operands if o.shapes == (UNSIZED,)))
-        raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
+    for operand in operands if opcode not in _TAKE_TUPLES else ():
+        if len(operand.shapes) != 1 or operand.shapes[0] == NESTED:
+            raise ValueError(f"{instruction!r} has a tuple as operand: read its elements by get-tuple-element")
+        _refuse_unread(instruction, operand.shapes[0])
     count = OPERATIONS[opcode][0] if opcode in OPERATIONS else OF_OUTPUT[opcode][0]
     if (len(operands) != count) if count >= 0 else (len(operands) < -count):
         least = "at least " if count < 0 else ""
@@ -536,11 +537,6 @@ def _sort(i: Instruction, output: int) -> list[Relation | None]:
     ]
 
 
-def _respective(i: Instruction, output: int) -> list[Relation | None]:
-    """Each output is made of the same elements of its own operand."""
-    return _own(i, output, relations.identity)
-
-
 def _all_gather(i: Instruction, output: int) -> list[Relation | None]:
     dimension, made = i.dimension("dimensions"), i.shapes[output].sizes
 
@@ -552,6 +548,7 @@ def _all_gather(i: Instruction, output: int) -> list[Relation | None]:
 
 
 def _own(i: Instruction, output: int, relation: Callable[[Sizes], Relation]) -> list[Relation | None]:
+    """Each output is made of its own operand."""
     _refuse_other_count(i)
     return [relation(sizes) if n == output else None for n, sizes in enumerate(_operand_sizes(i))]
 
@@ -635,7 +632,10 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
 #: The same for operations of which each output reads other operands than the next.
 OF_OUTPUT: Mapping[str, tuple[int, Callable[[Instruction, int], list[Relation | None]]]] = {
     "sort": (-1, _sort),
-    **dict.fromkeys(("all-reduce", "collective-permute", "collective-broadcast"), (-1, _respective)),
+    **dict.fromkeys(
+        ("all-reduce", "collective-permute", "collective-broadcast"),
+        (-1, lambda i, output: _own(i, output, relations.identity)),
+    ),
     "all-gather": (-1, _all_gather),
     "opt-barrier": (1, _barrier),
     "conditional": (-1, _conditional),
