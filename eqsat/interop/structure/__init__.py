@@ -3,15 +3,12 @@
 :func:`normalized` rewrites a tree (:mod:`eqsat.interop.structure.trees`) from the leaves up, each operation by its own
 function in :data:`RULES`, until nothing changes:
 
-* indices without a width get one: literals and variables first, then operations get the least width that holds their
-  operands and their result; at last the casts go from what uses an index (:mod:`eqsat.interop.structure.widths`);
-* loops that end one inside the other end together; loops with no or one value vanish, and reductions of equal values
-  (:mod:`eqsat.interop.structure.ranges` says along which ranges a value varies);
-* a buffer of a constant is the constant; of an axis along which nothing varies, one element is kept
-  (:mod:`eqsat.interop.structure.buffers`);
-* a large reduction becomes two, and more if the first of these is large (:func:`eqsat.kernels.staging.two_stages`);
-* index expressions go through :func:`eqsat.optimize`; one that does not get cheaper stays as written
-  (:mod:`eqsat.interop.structure.accesses`).
+* ``widths``: an index without a width gets the least that holds its values; casts go from what uses an index;
+* ``ranges``: along which ranges a value varies; loops with no or one value vanish, and reductions of equal values;
+* ``buffers``: a buffer of a constant is the constant; of an axis along which nothing varies, one element is kept;
+* ``accesses``: index expressions go through :func:`eqsat.optimize`; one that gets no cheaper stays as written;
+* here: loops that end one inside the other end together; a large reduction becomes two, and more if the first of
+  these is large (:func:`eqsat.kernels.staging.two_stages`).
 """
 
 from __future__ import annotations

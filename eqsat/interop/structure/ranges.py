@@ -12,7 +12,7 @@ import re
 
 from eqsat.egraph.patterns import LITERALS
 from eqsat.interop.structure.trees import WORD, Tree, leaf, name_of, node
-from eqsat.interop.structure.widths import constant, operand_of
+from eqsat.interop.structure.widths import constant, value_of
 
 _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
 #: A range whose extent is a variable.
@@ -29,7 +29,7 @@ def extent_of(tree: Tree) -> int | None:
     if tree.op == "CONST":
         return 1
     if tree.op in LOOPS and tree.args:
-        end = operand_of(tree.args[0]).value
+        end = value_of(tree.args[0])
         return max(0, end.vmin) if end is not None and end.vmin == end.vmax else None
     sized = _EXTENT.fullmatch(tree.text)
     return constant(sized[1]).vmin if sized else None

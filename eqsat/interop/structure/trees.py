@@ -57,7 +57,7 @@ class Tree:
         if self.op[0] != ".":
             return f"{self.op}({', '.join(args)})"
         value, what = args
-        closed = self.args[0].op or WORD.fullmatch(value) or _is_literal(value)
+        closed = self.args[0].op or WORD.fullmatch(value) or _LITERAL.fullmatch(value)
         return f"{value if closed else f'({value})'}{self.op}({what})"
 
 
@@ -160,10 +160,6 @@ def bare(text: str) -> str:
         while start < end and text[end - 1].isspace():
             end -= 1
     return text[start:end]
-
-
-def _is_literal(text: str) -> bool:
-    return bool(_LITERAL.fullmatch(text))
 
 
 def name_of(tree: Tree) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from eqsat.interop.structure.trees import INVALID_INDEX, VECTOR, Tree, leaf, node
@@ -38,15 +38,6 @@ _TYPED = {
 }
 
 
-@dataclass(frozen=True)
-class _Operand:
-    """What is cast to an index: the tree without annotations, its width, and a term with the bounds of its value."""
-
-    tree: Tree
-    width: int
-    value: Expr | None
-
-
 def constant(text: str) -> Expr:
     """A constant expression; ``2^40`` is a power."""
     value = parse(POWER.sub(r"\1**\2", text.strip()), {}, "write an integer literal, such as 42 or 2^40")
@@ -63,7 +54,8 @@ def _between(name: str, low: str, high: str) -> Expr:
     return any_var(name, *ends)
 
 
-def operand_of(tree: Tree) -> _Operand:
+def operand_of(tree: Tree) -> tuple[Tree, int]:
+    """What is cast to an index: the tree without annotations, with the bounds of its value, and its width."""
     if tree.op:
         return _computed_operand(tree)
     # every text matches, if need be as a name
@@ -72,7 +64,7 @@ def operand_of(tree: Tree) -> _Operand:
     if low is not None:
         value = _between(name, low, high)
     width = int(kind[1:]) if kind else select_width(value) if value is not None else 32
-    return _Operand(replace(leaf(name), value=value), width, value)
+    return replace(leaf(name), value=value), width
 
 
 def _known(text: str) -> Expr | None:
@@ -84,26 +76,30 @@ def _known(text: str) -> Expr | None:
     return None if value.is_bool else value
 
 
-def _computed_operand(tree: Tree) -> _Operand:
+def _computed_operand(tree: Tree) -> tuple[Tree, int]:
     """An operation as an operand: of the width of its type, or else of the widest of its own operands."""
     value = tree.value
     typed = _TYPE.match(tree.args[-1].text) if tree.args else None
     if tree.op == "CONST" or (tree.op == ".cast" and typed):
-        value = operand_of(tree.args[0]).value
+        value = value_of(tree.args[0])
     elif tree.op == "VCONST" and tree.args[0].args:
         value = _any_of(tree.op, [_known(a.text) for a in tree.args[0].args])
     elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
         name, *ends = [a.text for a in tree.args[:3]]
         value = None if None in map(_known, ends) else _between(name, *ends)
     elif tree.op in ("RANGE", "SPECIAL") and typed:
-        end = operand_of(tree.args[0]).value
+        end = value_of(tree.args[0])
         value = any_var(tree.op, 0, end.vmax - 1) if end is not None and end.vmax > 0 else None
     if typed:
-        return _Operand(replace(tree, value=value), int(typed[1]), value)
+        return replace(tree, value=value), int(typed[1])
     parts = [operand_of(a) for a in _with_width(tree)] if tree.op in (*BINARY, ".bind", "WHERE") else []
-    width = max([32, *[part.width for part in parts]])
-    value = _combined(tree.op, parts) if value is None else value
-    return _Operand(replace(tree, value=value), width, value)
+    value = _combined(tree.op, [part.value for part, _ in parts]) if value is None else value
+    return replace(tree, value=value), max([32, *[width for _, width in parts]])
+
+
+def value_of(tree: Tree) -> Expr | None:
+    """A term with the bounds of the value of a tree, if these are known."""
+    return operand_of(tree)[0].value
 
 
 def _with_width(tree: Tree) -> tuple[Tree, ...]:
@@ -111,11 +107,11 @@ def _with_width(tree: Tree) -> tuple[Tree, ...]:
     return tree.args[1:] if tree.op == "WHERE" else tree.args
 
 
-def _combined(op: str, operands: Sequence[_Operand]) -> Expr | None:
+def _combined(op: str, operands: Sequence[Expr | None]) -> Expr | None:
     """A term with the bounds of the value of an operation on two, if theirs are known."""
     if op in ("VECTORIZE", "WHERE"):
-        return _any_of(op, [operand.value for operand in operands])
-    values = [operand.value for operand in operands if operand.value is not None]
+        return _any_of(op, operands)
+    values = [value for value in operands if value is not None]
     if len(values) != 2:
         return None
     # of two variables, since loops without a name are not the same because they are written alike
@@ -187,13 +183,13 @@ def computed(tree: Tree) -> Tree | None:
     if len(lanes) > 1 or (tree.op == "VECTORIZE" and lanes != {""}):
         # an operation takes vectors of one length; a vector has no vectors as lanes
         return None
-    operands = [operand_of(a.args[0]) for a in given]
-    value = _combined(tree.op, operands)
-    width = max([operand.width for operand in operands] + ([] if value is None else [widths([value])[value]]))
+    operands, known = zip(*[operand_of(a.args[0]) for a in given], strict=True)
+    value = _combined(tree.op, [operand.value for operand in operands])
+    width = max([*known, *([] if value is None else [widths([value])[value]])])
     op = ".bind" if tree.op == "BIND" else tree.op
     condition = tree.args[: len(tree.args) - len(given)]
     of = lanes.pop()
-    cast = [cast_to(operand.tree, _kind(f"i{width}", of)) for operand in operands]
+    cast = [cast_to(operand, _kind(f"i{width}", of)) for operand in operands]
     result = _kind("bool" if op in _COMPARISONS else "Index", str(wanted) if op == "VECTORIZE" else of)
     return cast_to(replace(node(op, *condition, *cast), value=value), result)
 
@@ -213,9 +209,9 @@ def launched(tree: Tree) -> Tree | None:
     """A loop, whose index has the width of its end, or a launch index, which has 32 bits."""
     if len(tree.args) != 1 or not is_cast(tree.args[0]):
         return None
-    end = operand_of(tree.args[0].args[0])
+    end, width = operand_of(tree.args[0].args[0])
     if tree.op == "SPECIAL" and end.value is not None and end.value.vmax > LIMITS[32][1]:
         raise ValueError(
             f"the launch size {end.value.vmax} of {shortened(str(tree), 80)} does not fit 32 bits: split the grid"
         )
-    return cast_to(node(tree.op, end.tree, leaf("i32" if tree.op == "SPECIAL" else f"i{end.width}")), "Index")
+    return cast_to(node(tree.op, end, leaf("i32" if tree.op == "SPECIAL" else f"i{width}")), "Index")
