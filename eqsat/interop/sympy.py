@@ -501,19 +501,15 @@ class _Reader:
             return _Ratio(x.top if x.literal == 1 else (x.top + (x.literal - 1)) // x.literal)
         return _Ratio(-self._quotient(e, _Ratio(-x.top, x.literal, x.factors)))
 
-    def _over(self, x: _Ratio, y: _Ratio) -> _Ratio:
-        """The quotient of two numbers, as a ratio."""
-        below = () if y.top.op == "const" and y.top.vmin > 0 else (y.top,)
-        return _Ratio(written_product([x.top, y.below]), x.literal * (1 if below else y.top.vmin), x.factors + below)
-
-    def _floor_div(self, e: Any) -> _Ratio:
-        x, y = map(self.number, e.args)
-        return _Ratio(self._quotient(e, self._over(x, y)))
+    def _divided(self, e: Any, x: _Ratio, y: _Ratio) -> Expr:
+        """The floor of the quotient of two numbers."""
+        factors, literal = ((), y.top.vmin) if y.top.op == "const" and y.top.vmin > 0 else ((y.top,), 1)
+        return self._quotient(e, _Ratio(written_product([x.top, y.below]), x.literal * literal, x.factors + factors))
 
     def _clean_div(self, e: Any) -> _Ratio:
         """A quotient that leaves no remainder."""
         x, y = map(self.integer, e.args)
-        quotient = self._quotient(e, self._over(_Ratio(x), _Ratio(y)))
+        quotient = self._divided(e, _Ratio(x), _Ratio(y))
         if e in self._always:
             self._know(x, y)
         return _Ratio(quotient)
@@ -526,7 +522,7 @@ class _Reader:
 
     def _modular_indexing(self, e: Any) -> _Ratio:
         base, divisor, modulus = map(self.integer, e.args)
-        quotient = self._quotient(e, self._over(_Ratio(base), _Ratio(divisor)))
+        quotient = self._divided(e, _Ratio(base), _Ratio(divisor))
         return _Ratio(self._stated(e, "mod", quotient, modulus))
 
     def _extreme(self, e: Any) -> _Ratio:
@@ -694,7 +690,7 @@ _READERS: dict[str, Callable[[_Reader, Any], _Ratio | Expr]] = {
     "floor": lambda reader, e: _Ratio(reader._quotient(e, reader.number(e.args[0]))),
     "ceiling": _Reader._ceiling,
     **dict.fromkeys(("Mod", "PythonMod"), _Reader._mod),
-    "FloorDiv": _Reader._floor_div,
+    "FloorDiv": lambda reader, e: _Ratio(reader._divided(e, *map(reader.number, e.args))),
     "CleanDiv": _Reader._clean_div,
     "ModularIndexing": _Reader._modular_indexing,
     **dict.fromkeys(("Identity", "UnevaluatedExpr"), lambda reader, e: reader.read(e.args[0])),
