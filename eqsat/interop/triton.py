@@ -214,7 +214,7 @@ def simplified(text: str, options: Options) -> list[str]:
         rewriting(joined, cost=_Lowered(options.cost), budget=options.budget, ranges=ranges, atoms=atoms)
         for atoms in (None, _is_place)
     ]
-    texts = dict.fromkeys(rewritten.text for rewritten in found if rewritten.changed)
+    texts = dict.fromkeys(rewritten.text for rewritten in found if rewritten.changed or rewritten.removed)
     # Triton does not lower all floor divisions, so there may be no more of them than in its own text
     return [t for t in texts if t.count("arith.floordivsi") <= text.count("arith.floordivsi")]
 

@@ -186,6 +186,29 @@ def test_a_promise_holds_from_where_it_is_made():
         assert simplified(text, drop_in.MOST_PROGRAMS) == text
 
 
+def test_an_answer_may_only_leave_operations_out():
+    body = """    %c1 = arith.constant 1 : i32
+    %q = arith.divsi %n, %c1 : i32
+    %p = tt.addptr %x, %q : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    tt.store %p, %v : !tt.ptr<f32>"""
+    assert divisions(simplified(kernel(body))) == 0
+
+
+@pytest.mark.parametrize(("other", "left"), [("ne", 0), ("ult", 1)])
+def test_what_is_promised_of_a_divisor_is_known_together(other, left):
+    body = f"""    %zero = arith.constant 0 : i32
+    %some = arith.cmpi sle, %zero, %n : i32
+    llvm.intr.assume %some : i1
+    %other = arith.cmpi {other}, %n, %zero : i32
+    llvm.intr.assume %other : i1
+    %r = arith.remsi %n, %n : i32
+    %p = tt.addptr %x, %r : !tt.ptr<f32>, i32
+    %v = tt.load %p : !tt.ptr<f32>
+    tt.store %p, %v : !tt.ptr<f32>"""
+    assert divisions(simplified(kernel(body))) == left
+
+
 @pytest.mark.parametrize(("divisor", "left"), [(16, 0), (5, 1)])
 def test_what_divides_an_argument_is_known(divisor, left):
     body = f"""    %c = arith.constant {divisor} : i32
