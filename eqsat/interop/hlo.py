@@ -367,12 +367,7 @@ def _operand(text: str, earlier: dict[str, Instruction], name: str) -> Instructi
         )
     key = f"{found[1]}#{index}"
     if key not in earlier:
-        earlier[key] = Instruction(
-            name=key,
-            opcode="get-tuple-element",
-            shapes=(source.shapes[index],),
-            operands=(source,),
-            attributes={"index": str(index)},
-            text=f"{key} = {source.shapes[index]} get-tuple-element({found[1]}), index={index}",
-        )
+        shape, attributes = source.shapes[index], {"index": str(index)}
+        text = f"{key} = {shape} get-tuple-element({found[1]}), index={index}"
+        earlier[key] = Instruction(key, "get-tuple-element", (shape,), (source,), attributes, text=text)
     return earlier[key]

@@ -434,17 +434,9 @@ def _convolution(i: Instruction) -> list[Relation]:
         raise ValueError(f"a window of {list(window.sizes)} is not that of a kernel of {list(rhs)}")
     padding = relations.padded(lhs, *[[given[d] for d in spatial] for given in wide])
     counts = ("feature_group_count", "batch_group_count")
-    groups = [i.dimension(count) if count in i.attributes else 1 for count in counts]
-    image, kernel = relations.convolved(
-        padding.output_sizes,
-        rhs,
-        labels,
-        strides=window.strides,
-        dilations=window.dilations,
-        backwards=window.backwards,
-        feature_groups=groups[0],
-        batch_groups=groups[1],
-    )
+    features, batch = [i.dimension(count) if count in i.attributes else 1 for count in counts]
+    slides = (window.strides, window.dilations, window.backwards)
+    image, kernel = relations.convolved(padding.output_sizes, rhs, labels, slides, (features, batch))
     return [padding.then(image), kernel]
 
 

@@ -188,38 +188,32 @@ def _places(size: int, extent: int, stride: int, dilation: int) -> int:
 
 
 def convolved(
-    lhs: Sizes,
-    rhs: Sizes,
-    labels: tuple[str, str, str],
-    *,
-    strides: Sizes,
-    dilations: Sizes,
-    backwards: Sizes,
-    feature_groups: int = 1,
-    batch_groups: int = 1,
+    lhs: Sizes, rhs: Sizes, labels: tuple[str, str, str], slides: tuple[Sizes, Sizes, Sizes], groups: tuple[int, int]
 ) -> list[Relation]:
     """The input, without padding, and the kernel of a convolution.
 
     ``labels`` has a letter per dimension of the input, the kernel and the output: ``b`` for the batch, ``f`` for the
-    features (of a kernel ``i`` and ``o``), digits for those that windows slide over; ones that run ``backwards`` are
-    reversed in the kernel. A group of output features is made of a group of input features, or of the batch.
+    features (of a kernel ``i`` and ``o``), digits for those that windows slide over. ``slides`` has the strides and
+    dilations of these, and 1 for one that runs backwards in the kernel. ``groups`` are those of the features and of the
+    batch: a group of output features is made of a group of input features, or of the batch.
     """
+    (strides, dilations, backwards), (feature_groups, batch_groups) = slides, groups
     spatial = "".join(map(str, range(len(strides))))
     for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
         if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
             raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")
     _check_ranks(strides, dilations, backwards)
     given, kernel = dict(zip(labels[0], lhs, strict=True)), dict(zip(labels[1], rhs, strict=True))
-    groups = max(feature_groups, batch_groups)
-    if min(feature_groups, batch_groups) != 1 or kernel["o"] % groups or given["b"] % batch_groups:
+    count = max(groups)
+    if min(groups) != 1 or kernel["o"] % count or given["b"] % batch_groups:
         raise ValueError(f"{feature_groups} groups of features, {batch_groups} of the batch: they do not divide these")
     if given["f"] != kernel["i"] * feature_groups:
         raise ValueError(f"{given['f']} features are not {feature_groups} times the {kernel['i']} of the kernel")
     windows = list(zip(spatial, strides, dilations, backwards, strict=True))
     places = [_places(given[d], kernel[d], stride, dilation) for d, stride, dilation, _ in windows]
-    counts = [groups, given["b"] // batch_groups, kernel["i"], kernel["o"] // groups]
+    counts = [count, given["b"] // batch_groups, kernel["i"], kernel["o"] // count]
     group, batch, features, channels = _loops(counts)
-    grouped = [group] if groups > 1 else []
+    grouped = [group] if count > 1 else []
     # per dimension the loops that it is made of
     image = {"b": [*grouped[: batch_groups - 1], batch], "f": [*grouped[: feature_groups - 1], features]}
     weights, output = {"i": [features], "o": [*grouped, channels]}, {"b": [batch], "f": [*grouped, channels]}
@@ -233,7 +227,7 @@ def convolved(
         for own, parts in zip(labels, (image, weights, output), strict=True)
     ]
     found = [_related(made, operand) for operand in operands]
-    if groups > 1:
+    if count > 1:
         whole = [prod(_sizes(output[label])) for label in labels[2]]
         split = [reshaped(own, _sizes(operand)) for own, operand in zip((lhs, rhs), operands, strict=True)]
         found = [first.then(r).then(reshaped(_sizes(made), whole)) for first, r in zip(split, found, strict=True)]

@@ -24,7 +24,7 @@ from eqsat.interop.parts import one_of_two
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, var
 from eqsat.lang.ops import Bounds
-from eqsat.lang.traversal import VariableSets, topological
+from eqsat.lang.traversal import VariableSets, reached, topological
 from eqsat.optimizer.front import optimize
 from eqsat.rules.ranges import RANGES
 
@@ -345,10 +345,7 @@ class _Kernel:
 
     def _read(self, uops: set[Any]) -> None:
         """Make the terms of operations and of what they are computed from."""
-        needed = set(uops)
-        for u in reversed(self._order):
-            if u in needed and u in self._inner:
-                needed.update(u.src)
+        needed = reached(uops, lambda u: u.src if u in self._inner else ())
         self._terms: dict[Any, Expr] = {}
         for u in self._order:
             if u in needed:
