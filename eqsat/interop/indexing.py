@@ -603,11 +603,12 @@ def _simplified(
     together: Sequence[Expr], known: Sequence[Expr], options: Mapping[str, Any], until: float
 ) -> list[Expr]:
     """Conditions that hold together exactly where those of ``together`` do, wherever the ``known`` ones hold."""
-    # an equality is two bounds, since the bounds of a quotient are bounds of its numerator
-    given = all_of(half for c in together for half in _halves(c))
+    given = all_of(together)
     # with its time up, the theory may not see that a divisor is never zero
     theory = LinearArithmetic(known, work=Work.ending(inf if suspects(topological([given])) else until))
-    normal = theory.condition(given)
+    solved = [part for c in together for part in chain_members(theory.condition(c), "and")]
+    # an equality that is left is two bounds, since the bounds of a quotient are bounds of its numerator
+    normal = theory.condition(all_of(half for part in solved for half in _halves(part)))
     if normal.op == "bool":
         return [] if normal is TRUE else [FALSE]
     if any(unsafe_divisions([normal], suspects(topological([normal])), [theory])):
