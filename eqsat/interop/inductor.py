@@ -103,9 +103,7 @@ class _Problem:
 
 
 _DROP_IN = DropIn("Inductor")
-uninstall = _DROP_IN.uninstall
-statistics = _DROP_IN.statistics
-reset_statistics = _DROP_IN.reset_statistics
+uninstall, statistics, reset_statistics = _DROP_IN.uninstall, _DROP_IN.statistics, _DROP_IN.reset_statistics
 
 
 def install() -> None:

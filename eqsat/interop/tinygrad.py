@@ -63,9 +63,7 @@ _WIDE = 10_000
 _SEARCH: dict[str, Any] = {"rules": RANGES, "extract": "tree", "unknown_divisors": "keep"}
 
 _DROP_IN = DropIn("tinygrad")
-uninstall = _DROP_IN.uninstall
-statistics = _DROP_IN.statistics
-reset_statistics = _DROP_IN.reset_statistics
+uninstall, statistics, reset_statistics = _DROP_IN.uninstall, _DROP_IN.statistics, _DROP_IN.reset_statistics
 
 
 def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> None:

@@ -64,9 +64,7 @@ class _Lowered:
 
 
 _DROP_IN = DropIn("Triton")
-uninstall = _DROP_IN.uninstall
-statistics = _DROP_IN.statistics
-reset_statistics = _DROP_IN.reset_statistics
+uninstall, statistics, reset_statistics = _DROP_IN.uninstall, _DROP_IN.statistics, _DROP_IN.reset_statistics
 
 
 def install(

@@ -183,7 +183,9 @@ class Emitter:
     def _value(self, node: Expr, type_: str, result: Value | None) -> Value:
         """The value of a node whose operands have been computed."""
         if not node.args and node.op != "var":
-            return self._literal(node, type_, result)
+            text = str(bool(node.vmin)).lower() if node.is_bool else str(node.vmin)
+            text = f"dense<{text}>" if is_tensor(type_) else text
+            return self._line(result, "constant", (), text if type_ == "i1" else f"{text} : {type_}")
         if least_type(node, type_, self.terms.type_of_variable) != type_ or axis_of(node) is not None:
             return self._spread(node, type_, result)
         if node.op == "var":
@@ -202,11 +204,6 @@ class Emitter:
         if name == "select" and is_tensor(type_):
             suffix = f"{needed[0][1]}, {type_}"
         return self._line(result, name, operands, f" : {suffix}")
-
-    def _literal(self, node: Expr, type_: str, result: Value | None) -> Value:
-        text = str(bool(node.vmin)).lower() if node.is_bool else str(node.vmin)
-        text = f"dense<{text}>" if is_tensor(type_) else text
-        return self._line(result, "constant", (), text if type_ == "i1" else f"{text} : {type_}")
 
     def _read(self, term: Expr, type_: str) -> Value:
         if (value := self._have(term, type_)) is None:

@@ -219,15 +219,13 @@ class Terms:
         return self._variable(value, low, high, type_)
 
     def _variable(self, value: Value, low: int, high: int, type_: str) -> Expr:
-        found = var(f"v{value.statement.number}_{self._place(value)}", low, high)
+        # named by its place among the values of its statement
+        values = value.statement.normalised[1]
+        place = values.index(value) if value in values else len(values) + int(value.name.partition("#")[2] or 0)
+        found = var(f"v{value.statement.number}_{place}", low, high)
         term = found.ne(0) if is_condition(type_) else found
         self.values[found] = value
         return term
-
-    def _place(self, value: Value) -> int:
-        """The position of a value among those of its statement."""
-        values = value.statement.normalised[1]
-        return values.index(value) if value in values else len(values) + int(value.name.partition("#")[2] or 0)
 
     def range_of(self, value: Value, type_: str) -> tuple[int, int]:
         """The range of a value that has no term."""

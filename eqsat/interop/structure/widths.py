@@ -123,7 +123,8 @@ def _combined(op: str, operands: Sequence[Expr | None]) -> Expr | None:
     if op in ("Shl", "Shr"):
         y = shift_amount(y)
     if op == "Pow":
-        return _power(x, y)
+        # of an exponent that may be negative nothing is known
+        return None if y.vmin < 0 else make("prod_over", x, any_var("step", 0, y.vmax), const(0), y)
     return make(_OPERATORS[op], x, y) if op in _OPERATORS else None
 
 
@@ -133,13 +134,6 @@ def _any_of(op: str, values: Sequence[Expr | None]) -> Expr | None:
     if not known or len(known) < len(values):
         return None
     return any_var(op, min(value.vmin for value in known), max(value.vmax for value in known))
-
-
-def _power(base: Expr, exponent: Expr) -> Expr | None:
-    """A term with the bounds of ``base`` to an ``exponent`` that is not negative, else None."""
-    if exponent.vmin < 0:
-        return None
-    return make("prod_over", base, any_var("step", 0, exponent.vmax), const(0), exponent)
 
 
 def is_cast(tree: Tree) -> bool:
