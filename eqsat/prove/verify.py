@@ -253,9 +253,9 @@ def _evaluated(
     differs: list[Expr], constraints: Sequence[Expr], gates: Sequence[Expr | None], effort: _Effort
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    if most_steps([*differs, *constraints]) <= MAX_STEPS:
-        return _evaluated_in_groups(differs, constraints, gates, effort)
     too_long = [difference for difference in differs if most_steps([difference, *constraints]) > MAX_STEPS]
+    if not too_long:
+        return _evaluated_in_groups(differs, constraints if differs else (), gates, effort)
     others = [difference for difference in differs if difference not in too_long]
     gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= MAX_STEPS]
     check, left = _evaluated_in_groups(others, constraints if others else (), gates, effort)

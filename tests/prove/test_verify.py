@@ -288,6 +288,8 @@ def test_what_takes_too_long_to_evaluate_is_said_to_be_unchecked():
     closed = read("x*49999999999995000000000000", ranges)
     assert check_equal([total, x // 1], [closed, x]) == Check("unchecked", 10)
     assert check_equal([x + 1], [x], gates=[total > 5]).kind == "unchecked"
+    # where there is nothing to compare, a long constraint does not matter
+    assert check_equal([x], [x], constraints=[total > 5]) == Check("exhaustive", 0)
     # the others are compared all the same
     assert check_equal([total, x + 1], [closed, x]).counterexample == {"x": 0}
     undecided = prove_equal([total], [closed])
