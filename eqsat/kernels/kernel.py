@@ -44,8 +44,17 @@ from eqsat.theory.linear import LinearArithmetic
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+#: Arrays by name.
+type Arrays = dict[str, NDArray[Any]]
+
 #: What NumPy calls each element type.
 DTYPES = {"bool": "bool", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
+
+
+def set_fields(frozen: object, **fields: object) -> None:
+    """Set fields of a new object whose class is frozen."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)
 
 
 @dataclass(frozen=True)
@@ -63,10 +72,8 @@ class Store:
     when : Expr, optional
         A condition; where it does not hold nothing is stored.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a loop has no end, an index can leave its axis, or the value does not fit the elements.
+    Raises ``ValueError``, ``TypeError`` if a loop has no end, an index can leave its axis, or the value does not fit
+    the elements.
 
     >>> from eqsat.lang.expr import var
     >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
@@ -80,13 +87,9 @@ class Store:
     when: Expr
 
     def __init__(self, target: Expr, value: ExprLike, over: Iterable[Expr] = (), when: ExprLike = TRUE) -> None:
-        set_field = object.__setattr__
         if not isinstance(over, Iterable):
             raise TypeError(f"a store ranges over {shown(over)}: give a list of variables, such as [i]")
-        set_field(self, "target", target)
-        set_field(self, "over", tuple(over))
-        set_field(self, "value", as_expr(value))
-        set_field(self, "when", as_expr(when))
+        set_fields(self, target=target, over=tuple(over), value=as_expr(value), when=as_expr(when))
         refuse_array(self.value)
         refuse_array(self.when)
         if not isinstance(target, Expr) or target.op != "load":
@@ -94,7 +97,7 @@ class Store:
             raise TypeError(f"the target of a store is an element such as C[i], not {stated}")
         array = self.array
         if array.element in ("f32", "f64") and not self.value.is_bool:
-            set_field(self, "value", as_float(self.value, self.target))
+            set_fields(self, value=as_float(self.value, self.target))
         self._check_value(array)
         if not self.when.is_bool:
             raise TypeError(f"the guard of a store is a condition, not {brief(self.when)!r}")
@@ -171,12 +174,8 @@ class Kernel(Displayed):
     stores : sequence of Store
         In the order in which they are done.
 
-    Raises
-    ------
-    TypeError
-        If something else than a :class:`Store` is among the stores.
-    ValueError
-        If there is no store, a buffer has no shape or two, a name means two things, or an output is also loaded.
+    Raises ``TypeError`` if something else than a :class:`Store` is among the stores; ``ValueError`` if there is no
+    store, a buffer has no shape or two, a name means two things, or an output is also loaded.
 
     >>> from eqsat import sum_over, var
     >>> a, b, c = buffer("A", "f32", (4, 8)), buffer("B", "f32", (8, 5)), buffer("C", "f32", (4, 5))
@@ -193,9 +192,8 @@ class Kernel(Displayed):
         require(name, str, "the name of a kernel")
         if isinstance(stores, Store):
             raise TypeError(f"kernel {name!r} takes a list of stores: give it [Store(...)]")
-        object.__setattr__(self, "name", name)
         require(stores, Iterable, f"the list of stores of kernel {name!r}")
-        object.__setattr__(self, "stores", tuple(stores))
+        set_fields(self, name=name, stores=tuple(stores))
         for store in self.stores:
             if not isinstance(store, Store):
                 raise TypeError(f"kernel {name!r} takes a list of stores, and {type(store).__name__} is no Store")
@@ -277,19 +275,15 @@ class Kernel(Displayed):
         """The names of what a call is given: the inputs, then the parameters."""
         return [*[b.name for b in self.inputs], *[str(v.value) for v in self.parameters]]
 
-    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
+    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> Arrays:
         """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If an input or a parameter is missing, an input has another shape or another kind of elements, or a
-            parameter is out of range.
-        ZeroDivisionError
-            If an element that is stored, or its place, needs a quotient by zero; the message names it.
+        Raises ``TypeError``, ``ValueError`` if an input or a parameter is missing, an input has another shape or
+        another kind of elements, or a parameter is out of range; ``ZeroDivisionError`` if an element that is stored, or
+        its place, needs a quotient by zero; the message names it.
         """
         self._check_arguments(arrays, parameters)
-        found: dict[str, NDArray[Any]] = {
+        found: Arrays = {
             b.name: np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element]) for b in self.outputs
         }
         for store in self.stores:
@@ -356,8 +350,7 @@ def equal_store(store: Store, parts: Sequence[Expr], over: Sequence[Expr], array
     new = object.__new__(Store)
     place, value, when = parts
     target = make("load", store.target.args[0] if array is None else array, place)
-    for name, part in {"target": target, "value": value, "over": tuple(over), "when": when}.items():
-        object.__setattr__(new, name, part)
+    set_fields(new, target=target, value=value, over=tuple(over), when=when)
     return new
 
 

@@ -28,7 +28,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
-from eqsat.kernels.kernel import fresh
+from eqsat.kernels.kernel import fresh, set_fields
 from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr, as_free, brief, const, free_name, make, substitute, var
@@ -58,10 +58,7 @@ class Axis:
     scopes : frozenset of str
         The reductions that it belongs to: only loops of the same ones merge.
 
-    Raises
-    ------
-    ValueError
-        If ``variable`` is no variable, or one without bounds.
+    Raises ``ValueError`` if ``variable`` is no variable, or one without bounds.
 
     >>> from eqsat.lang.expr import var
     >>> Axis(var("i", 0, 7)).kind
@@ -78,9 +75,7 @@ class Axis:
             raise ValueError(f"an axis needs a variable, not {brief(variable)!r}")
         if not is_finite(variable.vmin, variable.vmax):
             raise ValueError(f"the loop over {brief(variable)!r} has no end: give the variable bounds")
-        object.__setattr__(self, "variable", variable)
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "scopes", frozenset(scopes))
+        set_fields(self, variable=variable, kind=kind, scopes=frozenset(scopes))
 
     @property
     def extent(self) -> int:
@@ -124,10 +119,7 @@ class Nest:
         If axes were replaced: each variable that has no axis any more, in terms of those that have one, and each new
         variable in terms of those that had one at first.
 
-    Raises
-    ------
-    ValueError
-        If two axes have one variable, or the numbers of roots and gates differ.
+    Raises ``ValueError`` if two axes have one variable, or the numbers of roots and gates differ.
 
     >>> i, j = Axis(var("i", 0, 3)), Axis(var("j", 0, 7))
     >>> nest = Nest((i, j), (i.variable*8 + j.variable,))
@@ -150,12 +142,9 @@ class Nest:
         images: Mapping[Expr, Expr] | None = None,
         origins: Mapping[Expr, Expr] | None = None,
     ) -> None:
-        set_field = object.__setattr__
-        set_field(self, "axes", list_of(Axis, axes, "the axes of a nest"))
-        set_field(self, "roots", list_of(Expr, roots, "the roots of a nest"))
-        set_field(self, "gates", tuple(gates) or (None,) * len(self.roots))
-        set_field(self, "images", {} if images is None else images)
-        set_field(self, "origins", {} if origins is None else origins)
+        set_fields(self, axes=list_of(Axis, axes, "the axes of a nest"), images=images or {}, origins=origins or {})
+        set_fields(self, roots=list_of(Expr, roots, "the roots of a nest"))
+        set_fields(self, gates=tuple(gates) or (None,) * len(self.roots))
         if len(self.gates) != len(self.roots):
             raise ValueError(f"there are {len(self.roots)} roots and {len(self.gates)} gates: give one for each")
         loops = [axis.variable.value for axis in self.axes]
@@ -174,10 +163,7 @@ class Nest:
     def split(self, sizes: Mapping[Expr, int]) -> Nest:
         """Each variable of ``sizes`` as an outer one and an inner one of that extent; all at once.
 
-        Raises
-        ------
-        ValueError
-            If a variable is no axis, does not start at 0, or its extent is no multiple of the size.
+        Raises ``ValueError`` if a variable is no axis, does not start at 0, or its extent is no multiple of the size.
 
         >>> r = var("r", 0, 11)
         >>> Nest((Axis(r),), (r % 4,)).split({r: 4}).roots
@@ -211,10 +197,7 @@ class Nest:
     def merging(self, place: int, taken: set[str] | None = None) -> Equation:
         """The equation of :meth:`merge`; the new variable has a name that is not ``taken``.
 
-        Raises
-        ------
-        ValueError
-            If there are no two such loops, one does not start at 0, or they are for different things.
+        Raises ``ValueError`` if there are no two such loops, one does not start at 0, or they are for different things.
         """
         outer, inner = self.neighbours(place)
         if _why_apart(outer, inner):
@@ -455,10 +438,7 @@ def cheapest(
     taken : iterable of str
         Names that new variables may not have.
 
-    Raises
-    ------
-    ValueError
-        If there are less than 0 seconds, or the gain is less than 0.
+    Raises ``ValueError`` if there are less than 0 seconds, or the gain is less than 0.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]

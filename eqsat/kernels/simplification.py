@@ -41,16 +41,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import (
-    array_of,
-    extent,
-    index_level,
-    indices_around,
-    is_index,
-    mentions,
-    topological,
-    with_users,
-)
+from eqsat.lang.traversal import array_of, extent, index_level, indices_around, mentions, topological, with_users
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after
@@ -390,7 +381,7 @@ class _Pieces:
         for term in self.order[::-1]:
             if term in self.contexts:
                 self._visit(term, self.contexts[term])
-        self.images |= {t: as_free(t) for t in self.order if t.op == "var" and is_index(t)}
+        self.images |= {t.args[1]: as_free(t.args[1]) for t in self.order if t.op in REDUCTIONS}
         self.terms = substitute(self.pieces, self.images)
         conditions = dict.fromkeys(c for piece in self.pieces for c in self.contexts[piece])
         rounded = with_floats(conditions)

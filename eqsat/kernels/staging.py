@@ -16,10 +16,10 @@ from enum import StrEnum
 from math import prod
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from eqsat.extract.cost import CostModel, LoopAware
-from eqsat.kernels.kernel import Kernel, Store, fresh
+from eqsat.kernels.kernel import Arrays, Kernel, Store, fresh
 from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, body_and_axes, reduction, unguarded_divisions
 from eqsat.lang.costs import LATENCY, prices
@@ -343,10 +343,8 @@ class Pipeline:
     kernels : iterable of Kernel
         In the order in which they run.
 
-    Raises
-    ------
-    ValueError
-        If two kernels store to one buffer, or a name means two things, or one loads what only a later one stores.
+    Raises ``ValueError`` if two kernels store to one buffer, or a name means two things, or one loads what only a later
+    one stores.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("k", 0, 7)
@@ -382,35 +380,27 @@ class Pipeline:
                 f"{known[name][0].name!r}: rename one of them"
             )
 
-    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> dict[str, NDArray[Any]]:
+    def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> Arrays:
         """All that the kernels store, by their own evaluator; see :meth:`eqsat.kernels.kernel.Kernel.reference`."""
 
-        def evaluator(kernel: Kernel) -> Callable[..., dict[str, NDArray[Any]]]:
+        def evaluator(kernel: Kernel) -> Callable[..., Arrays]:
             names = [b.name for b in kernel.inputs]
             return lambda **given: kernel.reference({n: given.pop(n) for n in names if n in given}, **given)
 
         return self.run(map(evaluator, self.kernels), arrays, **parameters)
 
     def run(
-        self,
-        programs: Iterable[Callable[..., dict[str, NDArray[Any]]]],
-        arrays: Mapping[str, ArrayLike],
-        /,
-        **parameters: int,
-    ) -> dict[str, NDArray[Any]]:
+        self, programs: Iterable[Callable[..., Arrays]], arrays: Mapping[str, ArrayLike], /, **parameters: int
+    ) -> Arrays:
         """All that the kernels store, by compiled programs, one for each in order.
 
-        Raises
-        ------
-        TypeError
-            If an array or a parameter is missing, or no kernel has the parameter.
-        ValueError
-            If there is not one program for each kernel.
+        Raises ``TypeError`` if an array or a parameter is missing, or no kernel has the parameter; ``ValueError`` if
+        there is not one program for each kernel.
         """
         of_kernels = {str(v.value) for kernel in self.kernels for v in kernel.parameters}
         if unknown := sorted(parameters.keys() - of_kernels):
             raise TypeError(f"no kernel of the pipeline has a parameter {unknown[0]!r}")
-        found: dict[str, NDArray[Any]] = {}
+        found: Arrays = {}
         programs = tuple(programs)
         if len(programs) != len(self.kernels):
             raise ValueError(f"{len(self.kernels)} kernels are given {len(programs)} programs: compile each kernel")
@@ -545,19 +535,9 @@ def _inlined_or_kept(kernel: Kernel, producer: Store) -> Pipeline:
 def by_policy(kernel: Kernel, producer: Store, limit: int = 31, partial_level: int = 0) -> Pipeline:
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as :func:`decide` says.
 
-    An intermediate that is inlined in part keeps the axes that a reduction goes along. A kernel has no arrays of its
-    own to keep them in, so it is kept as a whole if there are any.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        What loads the intermediate.
-    producer : Store
-        What stores it. One that :func:`inlined` refuses is kept.
-    limit : int
-        How many buffers a kernel may use.
-    partial_level : int
-        How much effort goes into partial inlining.
+    One that :func:`inlined` refuses is kept. An intermediate that is inlined in part keeps the axes that a reduction
+    goes along. A kernel has no arrays of its own to keep them in, so it is kept as a whole if there are any. ``limit``
+    and ``partial_level`` are those of :class:`Intermediate`.
 
     >>> from eqsat import sum_over, var
     >>> x, t, out = buffer("X", "f32", (64,)), buffer("T", "f32", (64,)), buffer("OUT", "f32", (64,))
