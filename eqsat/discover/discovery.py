@@ -62,53 +62,34 @@ class Case:
 
 @dataclass(frozen=True)
 class FoundRule:
-    """A rule, how it was proved, and what it saves.
-
-    Attributes
-    ----------
-    rule : Rule
-        The rule.
-    proof : str
-        The kinds of its proof.
-    example : str
-        The instance that it was made from.
-    alone : int
-        How much less the corpus costs with this rule and those that were there.
-    needed : int
-        How much more it costs with all rules that were found but this one, than with all.
-    cases : int
-        How many cases cost less with this rule.
-    """
+    """A rule, how it was proved, and what it saves."""
 
     rule: Rule
+    #: The kinds of its proof.
     proof: str
+    #: The instance that it was made from.
     example: str
+    #: How much less the corpus costs with this rule and those that were there.
     alone: int = 0
+    #: How much more it costs with all rules that were found but this one, than with all.
     needed: int = 0
+    #: How many cases cost less with this rule.
     cases: int = 0
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found for a corpus.
+    """What was found for a corpus."""
 
-    Attributes
-    ----------
-    rules : tuple of FoundRule
-        Those that save something, most first.
-    before, after : int
-        What the corpus costs by the rules that were there, and with those found.
-    fragments, pairs : int
-        How many fragments were looked at, and of how many a cheaper term was found.
-    left_out : tuple of str
-        The cases that could not be optimised, each with the reason.
-    """
-
+    #: The rules that save something, those first that save most.
     rules: tuple[FoundRule, ...]
+    #: What the corpus costs by the rules that were there, and with those found.
     before: int
     after: int
+    #: How many fragments were looked at, and of how many a cheaper term was found.
     fragments: int
     pairs: int
+    #: The cases that could not be optimised, each with the reason.
     left_out: tuple[str, ...] = ()
 
 
@@ -141,14 +122,9 @@ def discover(
     keep : callable
         Called with each rule as it is found, before the rules are ranked.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        If z3 is not installed (the extra ``check``).
-    ValueError
-        If there are less than 0 seconds, or the cost model gives no price.
-    TypeError
-        If a case is no :class:`Case`, or a rule no :class:`eqsat.Rule`.
+    Raises ``ModuleNotFoundError`` if z3 is not installed (the extra ``check``); ``ValueError`` if there are less than 0
+    seconds, or the cost model gives no price; ``TypeError`` if a case is no :class:`Case`, or a rule no
+    :class:`eqsat.Rule`.
 
     >>> from eqsat.lang.text import parse
     >>> from eqsat.lang.expr import var

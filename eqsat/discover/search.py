@@ -29,6 +29,13 @@ from eqsat.lang.traversal import domain_size, topological, tree_size, variables
 from eqsat.prove.verify import check_equal
 
 Values = NDArray[np.int64]
+#: Rows of terms in a pool.
+Rows = NDArray[np.int64]
+#: Operators with the sort of what they make and the rows of their operands; terms with what they cost.
+Steps = Iterator[tuple[int, str, tuple[Rows, ...]]]
+Priced = Iterator[tuple[int, Expr]]
+#: Sets of points, a bit for each.
+Sets = NDArray[np.uint64]
 
 #: Points at which terms are told apart: as many as a word has bits.
 POINTS = 64
@@ -246,7 +253,7 @@ class Pools:
                 return cost
         return max(0, self.budget - 1)
 
-    def _steps(self, cost: int) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+    def _steps(self, cost: int) -> Steps:
         """Each operator with the rows of its operands, such that the whole costs ``cost``."""
         integers, conditions = self.pools
         for op in ("floordiv", "mod"):
@@ -261,9 +268,7 @@ class Pools:
             yield from self._pairs(1, op, conditions, cost - self.price(op, False, False))
         yield from self._selecting(cost - self.price("where", False, False, False))
 
-    def _by_literals(
-        self, op: str, cost: int, signs: Sequence[bool | None]
-    ) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+    def _by_literals(self, op: str, cost: int, signs: Sequence[bool | None]) -> Steps:
         """The operator with the rows of terms, of each of the signs, and of a literal."""
         integers, _ = self.pools
         for at in integers.literals:
@@ -274,7 +279,7 @@ class Pools:
                 x = integers.of(cost - self.price(op, bool(signed), c), signed)
                 yield 0, op, (x, np.full(len(x), at))
 
-    def _selecting(self, left: int) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+    def _selecting(self, left: int) -> Steps:
         """Selections with the rows of a condition and two terms that cost ``left`` together."""
         integers, conditions = self.pools
         for p in range(1, left + 1):
@@ -285,9 +290,7 @@ class Pools:
                     grid_of = np.meshgrid(condition, x, y, indexing="ij")
                     yield 0, "where", tuple(g.ravel() for g in grid_of)
 
-    def _pairs(
-        self, sort: int, op: str, pool: Pool, left: int, no_literals: bool = False
-    ) -> Iterator[tuple[int, str, tuple[NDArray[np.int64], ...]]]:
+    def _pairs(self, sort: int, op: str, pool: Pool, left: int, no_literals: bool = False) -> Steps:
         """The operator with the rows of two operands that cost ``left`` together."""
         for a in range(left + 1):
             if OPS[op].commutes and a > left - a:
@@ -303,13 +306,13 @@ class Pools:
         found = sorted(self._last_steps(), key=lambda each: each[0])[:MOST_TRIED]
         return [term for _, term in found]
 
-    def _last_steps(self) -> Iterator[tuple[int, Expr]]:
+    def _last_steps(self) -> Priced:
         pool = self.pools[self.is_bool]
         for at in pool.meeting(self.target):
             yield pool.costs[at], pool.term(at, self.pools)
         yield from self._last_condition() if self.is_bool else self._last_integer(self.target, self.budget)
 
-    def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Iterator[tuple[int, Expr]]:
+    def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Priced:
         """Terms with the values ``target`` of one more operator, or of a few; ``nested`` within a multiple."""
         yield from self._sums(target, budget)
         yield from self._constant_off(target, budget)
@@ -319,7 +322,7 @@ class Pools:
             yield from self._multiples(target, budget)
             yield from self._products()
 
-    def _products(self) -> Iterator[tuple[int, Expr]]:
+    def _products(self) -> Priced:
         """The target as a product of two terms, or by a bit operator, that costs 1 more than all that was grown."""
         integers, _ = self.pools
         cost = self.complete + 1
@@ -340,7 +343,7 @@ class Pools:
                 for pair in list(zip(x, y, strict=True))[:5]:
                     yield cost, make(op, *map(self._integer, pair))
 
-    def _sums(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+    def _sums(self, target: Values, budget: int) -> Priced:
         """The target as ``x*k + y``, ``y - x*k`` or ``x*k - y``."""
         integers, _ = self.pools
         hashed, term = _hash(target), self._integer
@@ -357,7 +360,7 @@ class Pools:
                 operands = (scaled, term(y)) if other < 0 else (term(y), scaled)
                 yield integers.costs[x] + integers.costs[y] + price + prices[op], make(op, *operands)
 
-    def _divisions(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+    def _divisions(self, target: Values, budget: int) -> Priced:
         """The target as a quotient or remainder by a literal."""
         integers, _ = self.pools
         for op, c in product(("floordiv", "mod"), [c for c in self.literals if c > 1]):
@@ -370,7 +373,7 @@ class Pools:
             for at in rows[:5]:
                 yield total[at], make(op, self._integer(at), const(c))
 
-    def _multiples(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+    def _multiples(self, target: Values, budget: int) -> Priced:
         """The target as ``x*k + r``, where one more step makes ``x``."""
         steps = gcd(*map(int, target - target[0]))
         for k in [c for c in range(2, 65) if steps % c == 0] + [c for c in self.literals if c > 64 and not steps % c]:
@@ -384,7 +387,7 @@ class Pools:
     def _integer(self, at: np.integer[Any] | int) -> Expr:
         return self.pools[0].term(int(at), self.pools)
 
-    def _constant_off(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+    def _constant_off(self, target: Values, budget: int) -> Priced:
         """The target as a term and a literal, or a minimum with one."""
         integers, _ = self.pools
         values, costs = integers.values, integers.costs
@@ -400,7 +403,7 @@ class Pools:
             for at in np.flatnonzero(met)[:5]:
                 yield costs[at] + self.price(op, False, c), make(op, self._integer(at), const(c))
 
-    def _selections(self, target: Values, budget: int) -> Iterator[tuple[int, Expr]]:
+    def _selections(self, target: Values, budget: int) -> Priced:
         """The target as a selection, a minimum or a maximum of two terms."""
         integers, conditions = self.pools
         extra = [const(int(c)) for c in np.unique(target)[:POINTS]]
@@ -429,7 +432,7 @@ class Pools:
             for at in _cheapest(total, budget, 5):
                 yield total[at], make(op, term(sides[at]), term(sides[partner[0][at]]))
 
-    def _last_condition(self) -> Iterator[tuple[int, Expr]]:
+    def _last_condition(self) -> Priced:
         """The target as a comparison, or as two conditions joined."""
         integers, conditions = self.pools
         holds = self.target != 0
@@ -438,10 +441,11 @@ class Pools:
         term = self._integer
         inside, outside = integers.values[:, holds], integers.values[:, ~holds]
         price = self.price("lt", False, False)
-        for at in np.flatnonzero((inside.max(axis=1) < outside.min(axis=1)) & (integers.costs + price <= self.budget)):
+        affordable = integers.costs + price <= self.budget
+        for at in np.flatnonzero((inside.max(axis=1) < outside.min(axis=1)) & affordable):
             for c in dict.fromkeys((int(outside[at].min()), int(inside[at].max()) + 1)):
                 yield integers.costs[at] + price, make("lt", term(at), const(c))
-        for at in np.flatnonzero((inside.min(axis=1) > outside.max(axis=1)) & (integers.costs + price <= self.budget)):
+        for at in np.flatnonzero((inside.min(axis=1) > outside.max(axis=1)) & affordable):
             for c in dict.fromkeys((int(outside[at].max()), int(inside[at].min()) - 1)):
                 yield integers.costs[at] + price, make("lt", const(c), term(at))
         for op, one, rest in (("eq", inside, outside), ("ne", outside, inside)):
@@ -460,7 +464,7 @@ class Pools:
             for at in _cheapest(total, self.budget, 5):
                 yield total[at], make(op, *[conditions.term(rows[i], self.pools) for i in (at, partner[0][at])])
 
-    def _compared(self, price: int) -> Iterator[tuple[int, Expr]]:
+    def _compared(self, price: int) -> Priced:
         """Comparisons of two terms."""
         integers, _ = self.pools
         hard = np.argsort(self.target, kind="stable")
@@ -492,12 +496,12 @@ class Pool:
         self.values = np.empty((0, POINTS), np.int64)
         self.costs = np.empty(0, np.int64)
         self.made = np.empty((0, 4), np.int32)
-        self._by_cost: dict[int, NDArray[np.int64]] = {}
+        self._by_cost: dict[int, Rows] = {}
         chosen = self.add(values, np.full((len(leaves), 4), -1, np.int32), 0)
         self.leaves: list[Expr] = [leaves[at] for at in chosen]
         self.literals = [at for at, leaf in enumerate(self.leaves) if not leaf.args and leaf.op != "var"]
 
-    def add(self, values: Values, made: NDArray[np.int32], cost: int) -> NDArray[np.int64]:
+    def add(self, values: Values, made: NDArray[np.int32], cost: int) -> Rows:
         """Take the terms of the next cost, one of each vector of values: the places of those that are taken."""
         first = np.sort(np.unique(_hash(values), return_index=True)[1])
         self._by_cost[cost] = np.arange(len(self.costs), len(self.costs) + len(first))
@@ -509,12 +513,12 @@ class Pool:
         self._order = np.argsort(self.hashes)
         return first
 
-    def of(self, cost: int, signed: bool | None = None) -> NDArray[np.int64]:
+    def of(self, cost: int, signed: bool | None = None) -> Rows:
         """The rows of a cost, and of a sign."""
         rows = self._by_cost.get(cost, np.empty(0, np.int64))
         return rows if signed is None else rows[self.signed[rows] == signed]
 
-    def _places(self, hashes: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _places(self, hashes: Values) -> tuple[Rows, NDArray[np.bool_]]:
         ordered = self.hashes[self._order]
         at = np.minimum(np.searchsorted(ordered, hashes), len(ordered) - 1)
         return self._order[at], ordered[at] == hashes
@@ -555,17 +559,17 @@ def _hash(values: Values) -> Values:
     return values @ _WEIGHTS
 
 
-def _cheapest(costs: NDArray[np.int64], budget: int, most: int) -> NDArray[np.int64]:
+def _cheapest(costs: Rows, budget: int, most: int) -> Rows:
     """The places of up to ``most`` costs within the budget, the least first."""
     order = np.argsort(costs, kind="stable")[:most]
     return order[costs[order] <= budget]
 
 
-def _packed(rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _packed(rows: NDArray[np.bool_]) -> Sets:
     return np.packbits(rows, axis=1, bitorder="little").view(np.uint64).ravel()
 
 
-def _best_sets(sets: NDArray[np.uint64], costs: NDArray[np.int64]) -> NDArray[np.int64]:
+def _best_sets(sets: Sets, costs: Values) -> Rows:
     """The cheapest row of each set, those of cheap and large sets first; only as many as are combined."""
     order = np.lexsort((-np.bitwise_count(sets).astype(int), costs))
     _, first = np.unique(sets[order], return_index=True)
@@ -574,9 +578,7 @@ def _best_sets(sets: NDArray[np.uint64], costs: NDArray[np.int64]) -> NDArray[np
     return rows[np.argsort(value, kind="stable")[:MOST_SETS]]
 
 
-def _cheapest_covering(
-    wanted: NDArray[np.uint64], sets: NDArray[np.uint64], costs: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cheapest_covering(wanted: Sets, sets: Sets, costs: Values) -> tuple[Rows, Values]:
     """For each wanted set the cheapest of ``sets`` that contains it, and its cost (beyond any budget if none does)."""
     order = np.argsort(costs, kind="stable")
     ordered = np.append(sets[order], _ALL)

@@ -16,11 +16,12 @@ from time import monotonic
 from typing import cast
 
 from eqsat.lang.arrays import np
-from eqsat.lang.evaluation import Points, evaluate, integers, number_type
-from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, const, make, rebuild, shift_amount, var
+from eqsat.lang.evaluation import evaluate, number_type
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, const, make, rebuild, shift_amount, var
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
+from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import chain_members, domain_size, extent, topological, value_of_range, variables
 
 Point = dict[str, int]
@@ -354,7 +355,7 @@ def sweep(
     for box in _boxes([(v.vmin, v.vmax) for v in axes], limit):
         if monotonic() > deadline:
             raise TimeoutError(f"{domain_size(axes):.2g} points are more than there is time for")
-        mesh = _open_mesh(axes, box)
+        mesh = grid([any_var(str(v.value), *ends) for v, ends in zip(axes, box, strict=True)])
         verdicts = evaluate([*facts, *wanted], mesh, total=True)
         allowed = reduce(np.logical_and, verdicts[: len(facts)], np.asarray(True))
         size = prod(high - low + 1 for low, high in box)
@@ -375,13 +376,3 @@ def _boxes(ranges: list[tuple[int, int]], limit: int) -> Iterator[list[tuple[int
         rows = min(high - low + 1, max(1, limit // inner))
         pieces.append([(start, min(start + rows - 1, high)) for start in range(low, high + 1, rows)])
     return map(list, product(*pieces))
-
-
-def _open_mesh(axes: Sequence[Expr], box: Sequence[tuple[int, int]]) -> Points:
-    """All combinations of the values in ``box``, each variable on an axis of its own; those with one value on none."""
-    mesh: Points = {}
-    for index, (variable, (low, high)) in enumerate(zip(axes, box, strict=True)):
-        values = integers(low, high + 1)
-        inner = len(axes) - 1 - index
-        mesh[str(variable.value)] = values.reshape(-1, *[1] * inner) if high > low else values[0]
-    return mesh

@@ -79,20 +79,13 @@ SHARES = (0.02, 0.2, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is known about several questions, each of them whether there is a point at which some conditions hold.
+    """What is known about several questions, each of them whether there is a point at which some conditions hold."""
 
-    Attributes
-    ----------
-    point : dict or None
-        A point for one of the questions; no more is known about the others then.
-    methods : tuple of str
-        What decided: ``"bounds"`` or names of :data:`METHODS`.
-    undecided : str
-        Why some question is open, if no point was found; else empty.
-    """
-
+    #: A point for one of the questions; no more is known about the others then.
     point: Point | None
+    #: What decided: ``"bounds"`` or names of :data:`METHODS`.
     methods: tuple[str, ...]
+    #: Why some question is open, if no point was found; else empty.
     undecided: str = ""
 
 

@@ -60,27 +60,18 @@ _BITS_STEPS = 50_000_000
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of the truth of a rule.
+    """What is known of the truth of a rule."""
 
-    Attributes
-    ----------
-    rule : str
-        Its name.
-    kinds : tuple of {"symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"}
-        The proofs that it has; empty if it is false, if the time ended before anything was proved, or if it is about
-        reductions over ranges that are all too long to try.
-    how : str
-        What the proof used: lemmas, numbers of instances and points; or when it was left open.
-    counterexample : Counterexample or None
-        What refutes it.
-    left_open : bool
-        Whether the time ended before all was tried.
-    """
-
+    #: Its name.
     rule: str
+    #: The proofs that it has; none if it is false, if the time ended before anything was proved, or if it is about
+    #: reductions over ranges that are all too long to try.
     kinds: tuple[Kind, ...]
+    #: What the proof used: lemmas, numbers of instances and points; or when it was left open.
     how: str
+    #: What refutes it.
     counterexample: Counterexample | None = None
+    #: Whether the time ended before all was tried.
     left_open: bool = False
 
 
@@ -104,12 +95,8 @@ def prove_rule(rule: Rule, seconds: float = RULE_SECONDS) -> Proof:
     seconds : float
         How long that may take. Then the answer is what is proved by then, and says that the rest was left open.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        If z3 is not installed (the extra ``check``).
-    ValueError, TypeError
-        If ``seconds`` is no time.
+    Raises ``ModuleNotFoundError`` if z3 is not installed (the extra ``check``); ``ValueError``, ``TypeError`` if
+    ``seconds`` is no time.
 
     >>> prove_rule(Rule("mod-core", "x % n + (x // n)*n", "x")).kinds
     ('symbolic',)
