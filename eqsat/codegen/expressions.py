@@ -5,7 +5,7 @@ floor division is written by what the bounds allow: a shift or mask for a power 
 and a shift, whose multiplier is exact on the range of the dividend (a C compiler, not knowing the range, must correct
 the product); plain ``/`` and ``%`` for operands that are never negative, else a small helper. Every operation is also
 total, so terms may be computed where a ``where`` would not need them: a divisor whose range contains 0 is replaced by 1
-or -1 where it is 0.
+or -1 where it is 0. Those of floating-point values are written in the order in which they stand, each in its own type.
 
 A right shift of a negative value is implementation-defined in C99, and so is the conversion of a large unsigned value;
 both are taken to be arithmetic and modular, as gcc and clang define them.
@@ -16,15 +16,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from math import copysign, isinf, isnan
+from typing import cast
 
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier, is_power_of_two
 from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
 from eqsat.lang.expr import Expr, brief, free_name, rebuild, refuse_array, refuse_escaped
-from eqsat.lang.ops import LETTERS, OWN, Op, for_each_own
-from eqsat.lang.traversal import may_divide_by_zero, topological, tree_size, use_counts, variables
+from eqsat.lang.ops import FLOATS, LETTERS, OWN, REDUCTIONS, Buffer, Op, for_each_own
+from eqsat.lang.traversal import array_of, may_divide_by_zero, topological, tree_size, use_counts, variables
 from eqsat.lang.validation import list_of, require
+
+#: C's name of each element type.
+C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
 
 #: Helper functions by name: parameters and statements. ``T`` stands for the type of the width, ``U`` for its unsigned
 #: twin.
@@ -153,13 +157,9 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
         The variables in the order of the arguments, by default sorted by name; may name variables that no root uses.
         An argument is called like its variable, unless C has taken that name.
 
-    Raises
-    ------
-    ValueError
-        If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, if ``order``
-        lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel.
-    TypeError
-        If ``roots`` is no list of expressions.
+    Raises ``ValueError`` if a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty,
+    if ``order`` lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel;
+    ``TypeError`` if ``roots`` is no list of expressions.
 
     >>> from eqsat.lang.expr import var
     >>> i, j = var("i", 0, 7), var("j", -4, 31)
@@ -193,8 +193,8 @@ def _refuse_unwritten(roots: Sequence[Expr], remedy: str) -> None:
     for root in roots:
         refuse_array(root)
         refuse_escaped(root)
-    known = {*WRITE, *OWN, "var", "buffer"}
-    if (other := next((t for t in topological(roots) if t.op not in known), None)) is not None:
+    unwritten = {"load", *REDUCTIONS, *FLOATS, "float"}
+    if (other := next((t for t in topological(roots) if t.op in unwritten), None)) is not None:
         raise ValueError(f"{brief(other)!r} needs an array, a loop or floating-point values: {remedy}")
 
 
@@ -337,8 +337,8 @@ def _least_of_sum(term: Expr) -> int:
 
 
 def c_type(term: Expr) -> str:
-    """The C type of an integer or a condition."""
-    return "bool" if term.is_bool else f"int{select_width(term)}_t"
+    """The C type of a term."""
+    return C_TYPES[term.element] if term.element else "bool" if term.is_bool else f"int{select_width(term)}_t"
 
 
 def check_name(name: str, of: str = "function") -> None:
@@ -368,9 +368,6 @@ def internal_name(name: str, taken: Collection[str] = (), of: str = "function") 
 class Writer:
     """Writes the terms of one function: what each is in C, over the variables ``order``."""
 
-    #: How each operator is written.
-    writers: ClassVar[dict[str, Callable[[Any, Expr], Code]]]
-
     def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
         self.name = name
         self.order = order
@@ -379,6 +376,9 @@ class Writer:
         self.names: set[str] = {name}
         self.code: dict[Expr, Code] = {}
         self.locals = 0
+        # the names of arrays, and the loads that are known to be inside theirs
+        self.arrays: dict[str, str] = {}
+        self.inside = frozenset[Expr]()
         for variable in order:
             self.code[variable] = Code(self.argument_name(cast(str, variable.value)), ATOM, select_width(variable))
 
@@ -404,12 +404,14 @@ class Writer:
 
     def value(self, term: Expr) -> str:
         """The text of ``term``, cast where its C type is wider than its value."""
-        return self.at(term, select_width(term)).text if not term.is_bool else self.code[term].text
+        return self.code[term].text if term.is_bool or term.element else self.at(term, select_width(term)).text
 
     def at(self, term: Expr, width: int) -> Code:
-        """``term`` as an expression of type ``width``, which must hold its value."""
+        """``term`` as an expression of type ``width``, which must hold its value; a floating-point value as it is."""
         code = self.code[term]
-        return code if code.width == width else Code(f"(int{width}_t){code.within(PREFIX)}", PREFIX, width)
+        if code.width == width or term.element:
+            return code
+        return Code(f"(int{width}_t){code.within(PREFIX)}", PREFIX, width)
 
     def operands(self, term: Expr) -> list[Code]:
         """The operands of an arithmetic term, cast so that C computes it at its width."""
@@ -440,7 +442,7 @@ class Writer:
 
     def written(self, term: Expr) -> Code:
         """A term over the code of its operands."""
-        return self.own(term) if term.op in OWN else self.writers[term.op](self, term)
+        return self.own(term) if term.op in OWN else WRITE[term.op](self, term)
 
     def literal(self, term: Expr) -> Code:
         number = cast(int, term.value)
@@ -577,6 +579,42 @@ class Writer:
         amount = amount or self.code[term.args[1]].within(PREFIX)
         return Code(f"{code.within(PREFIX)} >> {amount}", SHIFT, code.width)
 
+    def element(self, array: Buffer, index: str) -> str:
+        return f"{self.arrays[array.name]}[{index}]"
+
+    def load(self, term: Expr) -> Code:
+        array, place = array_of(term), term.args[1]
+        index = self.code[place]
+        text, width = self.element(array, index.text), element_width(term)
+        if term in self.inside:
+            return Code(text, ATOM, width)
+        tests = [f"0 <= {index.within(ADD)}"] * (place.vmin < 0)
+        tests += [f"{index.within(ADD)} < {array.size}"] * (place.vmax >= array.size)
+        return Code(f"({' && '.join(tests)} ? {text} : 0)", ATOM, width)
+
+    def float_literal(self, term: Expr) -> Code:
+        value = cast(float, term.value)
+        if isnan(value):
+            return Code("NAN", ATOM, 0)
+        text = "INFINITY" if isinf(value) else repr(abs(value)) + "f" * (term.element == "f32")
+        return Code(text, ATOM, 0) if copysign(1, value) > 0 else Code("-" + text, PREFIX, 0)
+
+    def float_extreme(self, term: Expr) -> Code:
+        x, y = [self.code[a].within(ATOM) for a in term.args]
+        branches = f"{x} : {y}" if term.op == "fmin" else f"{y} : {x}"
+        return Code(f"({x} < {y} ? {branches})", ATOM, 0)
+
+    def float_call(self, term: Expr) -> Code:
+        return Code(f"{term.op}{'f' * (term.element == 'f32')}({self.code[term.args[0]].text})", ATOM, 0)
+
+    def converted(self, term: Expr) -> Code:
+        return Code(f"({c_type(term)}){self.code[term.args[0]].within(PREFIX)}", PREFIX, 0)
+
+
+def element_width(load: Expr) -> int:
+    """The width of the C type of an element that is loaded; 0 for a floating-point value."""
+    return 0 if load.element else 64 if array_of(load).element == "i64" else 32
+
 
 class _RootsWriter(Writer):
     """Writes the function that stores the value of each root through a pointer."""
@@ -653,4 +691,13 @@ WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
     "max": lambda writer, term: writer.either(term) if term.is_bool else writer.helper(term, "max"),
     "where": Writer.choose,
 }
-Writer.writers = WRITE
+# most operators of floating-point values are written as those of integers
+WRITE |= {op.name: WRITE[op.integer] for op in FLOATS.values() if op.integer}
+WRITE |= {
+    "load": Writer.load,
+    "float": Writer.float_literal,
+    "fdiv": lambda writer, term: writer.infix(term, "/", MUL),
+    **dict.fromkeys(("fmin", "fmax"), Writer.float_extreme),
+    **dict.fromkeys(("exp", "log", "sqrt"), Writer.float_call),
+    **dict.fromkeys(("to_float", "to_double"), Writer.converted),
+}

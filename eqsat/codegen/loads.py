@@ -41,7 +41,7 @@ def guarded_loads(
     for term in [t for t in order if t.op == "load"]:
         known = facts if row is not None and mentions(term, row) else ()
         place = term.args[1]
-        if (place.vmin >= 0 and place.vmax < array_of(term).size) or _is_inside_where(known, term):
+        if (place.vmin >= 0 and place.vmax < array_of(term).size) or is_inside_where(known, term):
             inside.add(term)
         else:
             doubtful.append((term, known))
@@ -71,33 +71,21 @@ def _most_operators(order: Iterable[Expr], inline: Collection[Expr]) -> int:
 
 def _guarded_in(around: Sequence[tuple[Expr, set[Expr]]], load: Expr, known: Sequence[Expr]) -> set[Expr]:
     """The terms from a load to its outermost branch, if the conditions ``around`` keep it in its array; else none."""
-    if not around:
-        return set()
-    try:
-        theory = LinearArithmetic([*known, *[condition for condition, _ in around]])
-    except ContradictionError:
-        # never evaluated
+    if not around or not is_inside_where([*known, *[condition for condition, _ in around]], load):
         return set()
     widest = max((terms for _, terms in around), key=len)
     between = with_users({load}, [t for t in topological(widest) if t in widest])
-    is_guarded = is_inside(theory, load) and not any(t.op in REDUCTIONS for t in between)
-    return between if is_guarded else set()
+    return set() if any(t.op in REDUCTIONS for t in between) else between
 
 
-def _is_inside_where(known: Sequence[Expr], term: Expr) -> bool:
-    """Whether a load is known to be inside its array where the conditions ``known`` hold."""
+def is_inside_where(known: Sequence[Expr], term: Expr) -> bool:
+    """Whether a load is known to be inside its array where the conditions ``known`` hold; not once it is late."""
     try:
-        return is_inside(LinearArithmetic(known), term)
+        theory = LinearArithmetic(known)
+        low, high = (-1, -1) if theory.late_or_raise() else theory.bounds_of(term.args[1])
     except ContradictionError:
         # never evaluated
         return False
-
-
-def is_inside(theory: LinearArithmetic, term: Expr) -> bool:
-    """Whether a load is known to be inside its array; not once it is late."""
-    if theory.late_or_raise():
-        return False
-    low, high = theory.bounds_of(term.args[1])
     return low >= 0 and high < array_of(term).size
 
 

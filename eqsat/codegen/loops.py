@@ -65,11 +65,8 @@ class LoopHeader:
     def of(cls, variable: Expr, start: ExprLike | None = None, last: ExprLike | None = None) -> LoopHeader:
         """The loop over all values of ``variable``, or over those from ``start`` to ``last``, both included.
 
-        Raises
-        ------
-        ValueError
-            If ``variable`` is no variable, a bound is no integer or depends on ``variable``, the loop has no end, or
-            values outside of its range.
+        Raises ``ValueError`` if ``variable`` is no variable, a bound is no integer or depends on ``variable``, the loop
+        has no end, or values outside of its range.
         """
         require(variable, Expr, "the variable of a loop")
         if variable.op != "var":
@@ -112,15 +109,9 @@ class LoopHeader:
     def to_c(self, counter: str | None = None) -> str:
         """The line of C that opens the loop; a closing bracket must match it.
 
-        Parameters
-        ----------
-        counter : str, optional
-            The name of the counter, by default that of the variable.
+        The counter has the name of the variable unless another is given.
 
-        Raises
-        ------
-        ValueError
-            If that is no name in C, or the name of a variable of the bounds.
+        Raises ``ValueError`` if that is no name in C, or the name of a variable of the bounds.
         """
         name = str(self.variable.value) if counter is None else counter
         check_name(name, "counter")
@@ -151,11 +142,8 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     unrolled : sequence of Expr
         Variables.
 
-    Raises
-    ------
-    ValueError
-        If a variable is unrolled twice, or that makes more than ``CODE_LIMITS.unrolled`` terms, or a division by zero
-        that is evaluated.
+    Raises ``ValueError`` if a variable is unrolled twice, or that makes more than ``CODE_LIMITS.unrolled`` terms, or a
+    division by zero that is evaluated.
 
     >>> u, i = var("u", 5, 7), var("i", 0, 15)
     >>> expand(u * 3, [u]), expand(i, [u])

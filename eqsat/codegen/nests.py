@@ -16,19 +16,18 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from eqsat.codegen.expressions import Function, check_name, internal_name, preamble
+from eqsat.codegen.expressions import Function, c_type, check_name, internal_name, preamble
 from eqsat.codegen.interior import Interior, interior_of
 from eqsat.codegen.limits import CODE_LIMITS
-from eqsat.codegen.loads import is_inside, with_selected_loads
-from eqsat.codegen.scopes import LoopWriter, indented
+from eqsat.codegen.loads import is_inside_where, with_selected_loads
+from eqsat.codegen.scopes import LoopWriter, indented, unrolled
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, flattened
 from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lang.dtypes import misfits, select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, brief, replaced, substitute
+from eqsat.lang.expr import TRUE, Expr, brief, replaced, substitute
 from eqsat.lang.functions import maximum
 from eqsat.lang.traversal import array_of, extent, has_reductions, mentions, topological, variables
-from eqsat.theory.definedness import settled
 from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic
 
@@ -55,12 +54,8 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
         How many elements an innermost loop without a reduction stores at a time: a power of two. Those that are
         neighbours in memory become vector loads and stores.
 
-    Raises
-    ------
-    ValueError
-        If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
-    TypeError
-        If ``kernel`` is no kernel.
+    Raises ``ValueError`` if an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no
+    power of two; ``TypeError`` if ``kernel`` is no kernel.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)
@@ -199,7 +194,7 @@ class _Nests:
         Each element still gets its steps in the same order.
         """
         writer, (outer, row) = self.writer, store.over[-2:]
-        block = self._loop_of(outer, "rows", extent(outer) // rows)
+        block = writer.loop_of(outer, "rows", extent(outer) // rows)
         parts = [_Part(*writer.ends(block), store)]
         pragma = self._pragma([store]) if len(store.over) == 2 else []
         interior = None if pragma else interior_of(equal_store(store, store.parts, [*store.over[:-2], row, outer]))
@@ -210,8 +205,8 @@ class _Nests:
             start, stop = map(LinearArithmetic().simplify, (low, maximum(low, interior.stop // rows)))
             inside = equal_store(store, interior.store.parts, store.over)
             parts = self._parts(block, store, replace(interior, start=start, stop=stop, store=inside))
-        strips = [self._loop_of(row, "strip", extent(row) // strip)] if extent(row) > strip else []
-        lane = self._loop_of(row, "in", strip)
+        strips = [writer.loop_of(row, "strip", extent(row) // strip)] if extent(row) > strip else []
+        lane = writer.loop_of(row, "in", strip)
         along = strips[0] * strip + lane if strips else lane
         images = [{outer: block * rows + n if n else block * rows, row: along} for n in range(rows)]
         for part in parts:
@@ -231,21 +226,15 @@ class _Nests:
         parts = [_Part(first, start, store), inside, _Part(stop, beyond, store)]
         return [part for part in parts if part.start != part.stop]
 
-    def _loop_of(self, variable: Expr, part: str, size: int) -> Expr:
-        """A loop over a part of the values of ``variable``."""
-        loop = any_var(f"#{variable.value}_{part}", 0, size - 1)
-        self.writer.loop_names[loop] = self.writer.argument_name(f"{variable.value}_{part}")
-        return loop
-
     def _strip(
         self, store: Store, images: Sequence[dict[Expr, Expr]], lane: Expr, facts: Sequence[Expr], block: Expr
     ) -> None:
         """The sums of one strip of some rows, kept apart from the output until they are done."""
-        writer, theory = self.writer, LinearArithmetic()
-        places, sums = zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
+        writer = self.writer
+        places, sums = unrolled(store, images)
         at, simd = writer.loop_names[lane], ["#pragma omp simd"]
         names = [writer.local("acc") for _ in sums]
-        writer.emit(*[f"{writer.type_of(store.value)} {name}[{extent(lane)}];" for name in names])
+        writer.emit(*[f"{c_type(store.value)} {name}[{extent(lane)}];" for name in names])
         with writer.whole(lane, simd):
             writer.emit(*[f"{name}[{at}] = {writer.start(store.value)};" for name in names])
         writer.expect([t for term in sums for t in (term.args[0], *term.args[2:])], facts, block)
@@ -288,7 +277,7 @@ def _transposed_block(store: Store) -> tuple[int, int] | None:
     column, row = store.over[-2:]
     theory = LinearArithmetic()
     # a tile is stored in another order than that of the loops, which matters if an element is stored twice
-    if not is_inside(theory, load) or not writes_once(store):
+    if not is_inside_where([], load) or not writes_once(store):
         return None
     source, target = [theory.form(t.args[1]) for t in (load, store.target)]
     if any({row, column} & set(variables([a for a in f.terms if a.op != "var"])) for f in (source, target)):

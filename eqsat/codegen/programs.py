@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -18,14 +18,13 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eqsat.codegen.elements import C_TYPES
-from eqsat.codegen.expressions import preamble
+from eqsat.codegen.expressions import C_TYPES, preamble
 from eqsat.codegen.libraries import DIGEST_SIZE, build, compiler_version, find_compiler, load, own_file
 from eqsat.codegen.nests import function as loop_function
 from eqsat.codegen.runtime import VECTOR_FLAGS, as_array, ffi_of, values_of
-from eqsat.codegen.trusted import Arrays, comparable_part, differs, rounds_at_will
+from eqsat.codegen.trusted import comparable_part, differs, rounds_at_will
 from eqsat.egraph.budget import Budget
-from eqsat.kernels.kernel import DTYPES, Kernel, flattened
+from eqsat.kernels.kernel import DTYPES, Arrays, Kernel, flattened
 from eqsat.kernels.schedule import writes_once
 from eqsat.kernels.simplification import KERNEL_BUDGET, optimized
 from eqsat.lang.errors import CompileError, MiscompilationWarning
@@ -65,21 +64,14 @@ _PROCESS = os.getpid()
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A compiled kernel over arrays.
+    """A compiled kernel over arrays."""
 
-    Attributes
-    ----------
-    given, kernel : eqsat.kernels.kernel.Kernel
-        The kernel as stated, and as compiled.
-    source : str
-        Its C text.
-    options : dict
-        How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
-    """
-
+    #: The kernel as stated, and as compiled.
     given: Kernel
     kernel: Kernel = field(repr=False)
+    #: Its C text.
     source: str = field(repr=False)
+    #: How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
     options: dict[str, Any] = field(repr=False)
     _library: Any = field(repr=False)
 
@@ -93,26 +85,19 @@ class Program:
     def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None, **arguments: ArrayLike) -> dict[str, Any]: ...
 
     def __call__(self, /, *, out: Any = None, **arguments: ArrayLike) -> dict[str, Any]:
-        """The outputs by name.
+        """The outputs by name: the arrays that ``out`` has to store to, and new ones, filled with 0.
 
-        Parameters
-        ----------
-        out : mapping from str to ndarray, optional
-            Arrays to store to; others are made, filled with 0.
-        **arguments
-            The inputs, by the names of their buffers, and the parameters. Arrays of other libraries are read where they
-            are, by ``__array__`` or DLPack.
+        The arguments are the inputs, by the names of their buffers, and the parameters. Arrays of other libraries are
+        read where they are, by ``__array__`` or DLPack.
 
-        Raises
-        ------
-        TypeError
-            If an array or a parameter is missing or unknown, or has another element type.
-        ValueError
-            If an array has another shape, an output is not contiguous, not aligned, read-only or shares memory, or a
-            parameter is out of range.
+        Raises ``TypeError`` if an array or a parameter is missing or unknown, or has another element type;
+        ``ValueError`` if an array has another shape, an output is not contiguous, not aligned, read-only or shares
+        memory, or a parameter is out of range.
         """
-        if arguments.keys() != self._wanted:
-            raise TypeError(f"kernel {self.given.name!r} {_difference(self._wanted, arguments.keys())}")
+        if missing := sorted(self._wanted - arguments.keys()):
+            raise TypeError(f"kernel {self.given.name!r} lacks {', '.join(missing)}")
+        if unknown := sorted(arguments.keys() - self._wanted):
+            raise TypeError(f"kernel {self.given.name!r} takes no {', '.join(unknown)}")
         arrays = [_of_buffer(b, as_array(b.name, arguments[b.name])) for b in self.given.inputs]
         # C has only the bytes 0 and 1 for conditions, a view of other elements may have more
         arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
@@ -129,11 +114,11 @@ class Program:
     def _wanted(self) -> set[str]:
         return set(self.given.arguments)
 
-    def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Arrays:
         """The arrays to store to: those given, which nothing else may use, and new ones."""
         if not isinstance(out, Mapping):
             raise TypeError(f"out is a {type(out).__name__}, not a mapping from the names of outputs to arrays")
-        results: dict[str, NDArray[Any]] = {}
+        results: Arrays = {}
         for b in self.given.outputs:
             if (given := out.get(b.name)) is None:
                 results[b.name] = np.zeros(cast(tuple[int, ...], b.shape), dtype=DTYPES[b.element])
@@ -182,19 +167,11 @@ def compile_kernel(
     budget : Budget
         What optimising may use; the C compiler and ``verify`` take their time beside it.
 
-    Warns
-    -----
-    MiscompilationWarning
-        If the C compiler got the kernel wrong, and right with safer options.
+    Warns ``MiscompilationWarning`` if the C compiler got the kernel wrong, and right with safer options.
 
-    Raises
-    ------
-    ValueError
-        If an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called ``out``.
-    TypeError
-        If ``kernel`` is no kernel.
-    CompileError
-        If there is no C compiler, it fails, or what it makes is wrong with every option.
+    Raises ``ValueError`` if an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called
+    ``out``; ``TypeError`` if ``kernel`` is no kernel; ``CompileError`` if there is no C compiler, it fails, or what it
+    makes is wrong with every option.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> from eqsat.kernels.kernel import Kernel, Store
@@ -226,12 +203,6 @@ def compile_kernel(
         compiled_by = _trusted(check, compiled_by, (*SAFE_FLAGS, *["-fopenmp"] * parallel, "-lm"))
     library = load(build(source, compiled_by), _ffi, "eqsat_call")
     return Program(kernel, compiled, text, {**flags, "lanes": lanes, "budget": budget}, library)
-
-
-def _difference(wanted: Set[str], given: Set[str]) -> str:
-    """The end of a message about arguments: which are missing, or else which are too many."""
-    missing, unknown = sorted(wanted - given), sorted(given - wanted)
-    return f"lacks {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
 
 
 def _of_gcc(kernel: Kernel) -> tuple[str, ...]:

@@ -10,15 +10,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from eqsat.codegen.elements import ElementWriter
-from eqsat.codegen.expressions import ADD, ATOM, Code
+from eqsat.codegen.expressions import ADD, ATOM, C_TYPES, Code, Writer, c_type
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import guarded_loads
 from eqsat.kernels.kernel import Kernel, Store
-from eqsat.lang.dtypes import common_width, widths
-from eqsat.lang.expr import TRUE, Expr, const, free_name
+from eqsat.lang.dtypes import common_width, select_width, widths
+from eqsat.lang.expr import TRUE, Expr, any_var, const, free_name, replaced
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import evaluated_operands, extent, index_level, is_index, neutral, topological, use_counts
+from eqsat.theory.definedness import settled
+from eqsat.theory.linear import LinearArithmetic
 
 
 @dataclass
@@ -31,12 +32,13 @@ class _Scope:
     name: str = ""
 
 
-class LoopWriter(ElementWriter):
-    """Writes terms in loops, which are those of a kernel's variables and of reductions."""
+class LoopWriter(Writer):
+    """Writes terms over the arrays and parameters of a kernel in loops: those of its variables and of reductions."""
 
     def __init__(self, kernel: Kernel, reassociate: bool) -> None:
-        super().__init__(kernel)
-        self.reassociate = reassociate
+        super().__init__([t for s in kernel.stores for t in s.parts], kernel.name, kernel.parameters)
+        self.kernel, self.reassociate = kernel, reassociate
+        self.arrays = {b.name: self.argument_name(b.name) for b in (*kernel.inputs, *kernel.outputs)}
         loops = {v for s in kernel.stores for v in s.over}
         # refuse loops whose counters, which end one beyond the last value, do not fit 64 bits
         widths([v + 1 for v in loops])
@@ -52,6 +54,18 @@ class LoopWriter(ElementWriter):
         self.inline = frozenset[Expr]()
         # the loops of an index that has more than one
         self.digits: dict[Expr, list[Expr]] = {}
+
+    def parameters(self) -> list[str]:
+        """How arrays and parameters are declared."""
+        arrays = [("const ", b) for b in self.kernel.inputs] + [("", b) for b in self.kernel.outputs]
+        return [
+            *[f"{const}{C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for const, b in arrays],
+            *[f"{c_type(v)} {self.code[v].text}" for v in self.order],
+        ]
+
+    def width_of(self, term: Expr) -> int:
+        """The bits of an integer's C type; 0 for a floating-point value."""
+        return 0 if term.element else select_width(term)
 
     @property
     def lines(self) -> list[str]:
@@ -123,6 +137,12 @@ class LoopWriter(ElementWriter):
         """A loop over some values of ``variable``."""
         return self._loop(variable, self.loop_names[variable], low, high, pragma)
 
+    def loop_of(self, variable: Expr, part: str, size: int) -> Expr:
+        """The variable of a loop over ``size`` parts of the range of ``variable``."""
+        loop = any_var(f"#{variable.value}_{part}", 0, size - 1)
+        self.loop_names[loop] = self.argument_name(f"{variable.value}_{part}")
+        return loop
+
     @contextmanager
     def over_range(self, reduction: Expr, pragma: Sequence[str] = ()) -> Iterator[None]:
         """The loops over the range of a reduction, whose ends are already written; the pragma is for the innermost."""
@@ -183,7 +203,7 @@ class LoopWriter(ElementWriter):
         if not term.args or term in self.inline or code.text.isidentifier():
             return
         name = self.local("t")
-        self.scopes[self.depth[term]].lines.append(f"const {self.type_of(term)} {name} = {self.value(term)};")
+        self.scopes[self.depth[term]].lines.append(f"const {c_type(term)} {name} = {self.value(term)};")
         self.code[term] = Code(name, ATOM, self.width_of(term))
 
     def _depth_of(self, term: Expr) -> int:
@@ -209,7 +229,7 @@ class LoopWriter(ElementWriter):
         waiting = {t: (d, self.code.pop(t)) for t, d in self.depth.items() if d > depth and t in self.code}
         self.depth = {t: d for t, d in self.depth.items() if d <= depth}
         names = {other: self.local("acc") for other in together}
-        self.emit(*[f"{self.type_of(other)} {name} = {self.start(other)};" for other, name in names.items()])
+        self.emit(*[f"{c_type(other)} {name} = {self.start(other)};" for other, name in names.items()])
         innermost = self.digits.get(term.args[1], [term.args[1]])[-1]
         in_lanes = self.reassociate and extent(innermost) >= CODE_LIMITS.lane_steps
         in_lanes = in_lanes and all(t.op == "fsum_over" for t in together)
@@ -253,7 +273,7 @@ class LoopWriter(ElementWriter):
             return
         if not body.isidentifier():
             name = self.local("t")
-            self.emit(f"const {self.type_of(term.args[0])} {name} = {body};")
+            self.emit(f"const {c_type(term.args[0])} {name} = {body};")
             body = name
         sign = "<" if op == "max_over" else ">"
         self.emit(f"{place} = {place} {sign} {body} ? {body} : {place};")
@@ -265,6 +285,12 @@ class LoopWriter(ElementWriter):
             return name
         identity = self.literal(const(REDUCTIONS[term.op].identity)).text
         return f"({self.code[low].within(ADD)} < {self.code[high].within(ADD)} ? {name} : {identity})"
+
+
+def unrolled(store: Store, images: Sequence[dict[Expr, Expr]]) -> Iterator[tuple[Expr, ...]]:
+    """The places, and the values, of a store at these values of its variables."""
+    theory = LinearArithmetic()
+    return zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
 
 
 def indented(lines: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsat.codegen.limits import CODE_LIMITS
-from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, zero_like
+from eqsat.kernels.kernel import DTYPES, Arrays, Kernel, Store, equal_store, zero_like
 from eqsat.kernels.schedule import writes_once
 from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import Expr, any_var, make, rebuild, replaced
@@ -30,7 +30,8 @@ from eqsat.lang.ops import ELEMENTS, Buffer
 from eqsat.lang.sampling import sample
 from eqsat.lang.traversal import array_of, extent, topological
 
-Arrays = dict[str, NDArray[Any]]
+#: Elements that were stored, and those expected.
+Pairs = Iterator[tuple[NDArray[Any], NDArray[Any]]]
 
 #: A compiled kernel: it takes all arrays and parameters by name, and stores to the outputs.
 CompiledKernel = Callable[[Arrays, Mapping[str, int]], None]
@@ -99,7 +100,7 @@ def differs(kernel: Kernel, run: CompiledKernel, other: CompiledKernel | None = 
         found, intact = _run_between_margins(kernel, run, inputs, parameters)
         if not intact:
             return True
-        pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]] = _expected(stated, inputs, parameters, found, number)
+        pairs: Pairs = _expected(stated, inputs, parameters, found, number)
         if other is not None:
             others, _ = _run_between_margins(kernel, other, inputs, parameters)
             pairs = zip(found.values(), others.values(), strict=True)
@@ -142,9 +143,7 @@ def _run_between_margins(
     return outputs, all(bool((margin == WATCHED).all()) for margin in margins)
 
 
-def _expected(
-    kernel: Kernel, inputs: Arrays, parameters: Mapping[str, int], found: Arrays, seed: int
-) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def _expected(kernel: Kernel, inputs: Arrays, parameters: Mapping[str, int], found: Arrays, seed: int) -> Pairs:
     """Elements that were stored, each array with the values that the evaluator computes."""
     if sum(map(_steps, kernel.stores)) <= CODE_LIMITS.evaluated_steps:
         for name, expected in kernel.reference(inputs, **parameters).items():

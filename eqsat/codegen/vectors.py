@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from eqsat.codegen.elements import C_TYPES
-from eqsat.codegen.expressions import ATOM, Code
-from eqsat.codegen.scopes import LoopWriter
+from eqsat.codegen.expressions import ATOM, C_TYPES, Code, element_width
+from eqsat.codegen.scopes import LoopWriter, unrolled
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Store
-from eqsat.lang.expr import TRUE, Expr, any_var, const, replaced
+from eqsat.lang.expr import TRUE, Expr, const, replaced
 from eqsat.lang.ops import Buffer
 from eqsat.lang.traversal import array_of, extent, has_reductions, may_divide_by_zero, topological
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import Work
-from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
 
 #: What asking the e-graph which lanes are neighbours may use, for all of a kernel.
@@ -108,12 +106,10 @@ class Vectors:
         """The innermost loop, ``lanes`` elements at a time, with a ``pragma`` if given, and a loop over the rest."""
         writer, row = self.writer, store.over[-1]
         whole = extent(row) // self.lanes
-        step = any_var(f"#{row.value}", 0, whole - 1)
-        writer.loop_names[step] = writer.argument_name(f"{row.value}_lanes")
+        step = writer.loop_of(row, "lanes", whole)
         first = step * self.lanes
         lanes = [{row: first + lane if lane else first} for lane in range(self.lanes)]
-        theory = LinearArithmetic()
-        places, values = zip(*[settled(replaced(store.parts[:2], lane), theory) for lane in lanes], strict=True)
+        places, values = unrolled(store, lanes)
         writer.expect([*places, *values])
         with writer.whole(step, pragma):
             for load in [t for t in topological([store.value]) if t.op == "load"]:
@@ -144,7 +140,7 @@ class Vectors:
             element = writer.element(array, writer.need(run.base))
             writer.emit(f"const {kind} {name} = *(const {kind} *)&{element};")
             for lane, load in enumerate(loads[run.first :][: run.length]):
-                writer.bind(load, Code(f"{name}[{lane}]", ATOM, writer.element_width(load)))
+                writer.bind(load, Code(f"{name}[{lane}]", ATOM, element_width(load)))
 
     def _store(self, array: Buffer, run: Run, texts: Sequence[str], places: Sequence[Expr]) -> None:
         """One vector store for a run of neighbours, or a store for each."""

@@ -11,8 +11,7 @@ from random import Random
 
 import numpy as np
 
-from eqsat.codegen.elements import C_TYPES
-from eqsat.codegen.expressions import preamble
+from eqsat.codegen.expressions import C_TYPES, preamble
 from eqsat.codegen.nests import function
 from eqsat.kernels.kernel import DTYPES, Kernel, Store
 from eqsat.lang.expr import Expr, buffer, const, var
