@@ -478,14 +478,12 @@ class Search:
 
     def _path(self, middle: Expr) -> list[Move]:
         """The moves from the start to ``middle``, and from there to the goal: those from the goal, turned around."""
-        path: list[Move] = []
-        _, state, move = self.reached[0][middle]
+        path = [move for move, _ in self._moves_to(0, middle)][::-1]
+        return path + [Move(move.law, move.new, move.part, before) for move, before in self._moves_to(1, middle)]
+
+    def _moves_to(self, side: int, state: Expr) -> Iterator[tuple[Move, Expr]]:
+        """The moves by which a state was reached from one end, the last first, each with the state before it."""
+        _, previous, move = self.reached[side][state]
         while move is not None:
-            path.append(move)
-            _, state, move = self.reached[0][state]
-        path.reverse()
-        _, state, move = self.reached[1][middle]
-        while move is not None:
-            path.append(Move(move.law, move.new, move.part, state))
-            _, state, move = self.reached[1][state]
-        return path
+            yield move, previous
+            _, previous, move = self.reached[side][previous]

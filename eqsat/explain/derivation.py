@@ -21,12 +21,12 @@ from eqsat.egraph.rule import Rule
 from eqsat.explain.chains import WITHOUT_PATTERN, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
-from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute, with_operands
+from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import reached, topological_until, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.result import Result
-from eqsat.prove.explanation import COARSE, Explanation, Step, branch_under, replaced_within
+from eqsat.prove.explanation import COARSE, Explanation, Step, replaced_within
 from eqsat.prove.verify import Check, check_equal, prove_equal
 
 #: Steps are checked at every point if there are no more than this.
@@ -202,57 +202,21 @@ def statement(rule: Rule) -> str:
 
 
 class _Roots:
-    """Terms that change, and the users of their subterms, so that only what is above a change is made again."""
+    """Terms that change, and all that is below them."""
 
     def __init__(self, terms: Sequence[Expr]) -> None:
         self.terms = list(terms)
-        self._users: dict[Expr, set[Expr]] = {}
-        for term in terms:
-            self._add(term)
+        self._below = set(topological(terms))
 
     def __contains__(self, term: Expr) -> bool:
-        return term in self._users
+        return term in self._below
 
     def replace(self, before: Expr, after: Expr, given: Sequence[Expr]) -> list[int]:
         """Replace a subterm wherever it occurs in the branches ``given``; the places of the terms that this changes."""
-        if not given:
-            return self._exchange({before: after})
-        first = given[0]
-        conditions = [first, first.args[0]] if first.op == "not" else [first]
-        users = [user for condition in conditions for user in self._users.get(condition, ())]
-        selections = [user for user in users if branch_under(user.op, user.args, first)]
-        found = {s: replaced_within(s, before, after, tuple(given)) for s in selections}
-        return self._exchange({old: new for old, new in found.items() if old is not new})
-
-    def _exchange(self, new: dict[Expr, Expr]) -> list[int]:
-        new = {old: term for old, term in new.items() if old in self._users}
-        above = reached([user for term in new for user in self._users[term]], self._users.__getitem__)
-        tops = [term for term in self.terms if term in above or term in new]
-        for term in topological_until(tops, lambda t: t in new or t not in above):
-            new[term] = with_operands(term, tuple([new.get(a, a) for a in term.args]))
-        changed = [index for index, term in enumerate(self.terms) if new.get(term, term) is not term]
-        old = self.terms
-        self.terms = [new.get(term, term) for term in old]
-        for index in changed:
-            self._add(self.terms[index])
-        kept = set(self.terms)
-        for index in changed:
-            self._drop(old[index], kept)
+        if before not in self:
+            return []
+        old, self.terms = self.terms, replaced_within(self.terms, before, after, given)
+        changed = [index for index, (was, now) in enumerate(zip(old, self.terms, strict=True)) if was is not now]
+        if changed:
+            self._below = set(topological(self.terms))
         return changed
-
-    def _add(self, root: Expr) -> None:
-        for term in topological_until([root], self._users.__contains__):
-            self._users[term] = set()
-            for arg in term.args:
-                self._users[arg].add(term)
-
-    def _drop(self, root: Expr, kept: Collection[Expr]) -> None:
-        """Forget what no term uses any more."""
-        stack = [root]
-        while stack:
-            term = stack.pop()
-            if term in self._users and not self._users[term] and term not in kept:
-                del self._users[term]
-                for arg in set(term.args):
-                    self._users[arg].discard(term)
-                    stack.append(arg)

@@ -29,66 +29,43 @@ MAX_COLUMN = 60
 
 @dataclass(frozen=True)
 class Step:
-    """One application of one law.
+    """One application of one law."""
 
-    Attributes
-    ----------
-    roots : tuple of int
-        The roots that it changes.
-    before, after : Expr
-        ``before`` becomes ``after`` wherever it occurs in them, inside the branches that ``given`` names.
-    given : tuple of bool Expr
-        The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
-        ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
-    law : str
-        The name of a rule, of a lemma of :mod:`eqsat.explain.chains`, or of a coarse step
-        (:data:`COARSE`).
-    why : str
-        The law's reason.
-    instance : tuple of two Expr, or None
-        The part of ``before`` to which the law was applied, and what it became, if that is not all of it.
-    check : Check
-        How both sides were compared.
-    """
-
+    #: The roots that it changes.
     roots: tuple[int, ...]
+    #: ``before`` becomes ``after`` wherever it occurs in them, inside the branches that ``given`` names.
     before: Expr
     after: Expr
+    #: The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
+    #: ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
     given: tuple[Expr, ...]
+    #: The name of a rule, of a lemma of :mod:`eqsat.explain.chains`, or of a coarse step (:data:`COARSE`); its reason.
     law: str
     why: str
+    #: The part of ``before`` to which the law was applied, and what it became, if that is not all of it.
     instance: tuple[Expr, Expr] | None
+    #: How both sides were compared.
     check: Check
 
     def apply(self, root: Expr) -> Expr:
         """``root`` after the step."""
-        return replaced_within(root, self.before, self.after, self.given)
+        return replaced_within([root], self.before, self.after, self.given)[0]
 
 
 @dataclass(frozen=True)
 class Explanation(Displayed):
-    """A checked derivation of a result from its input; as text, it reads like a calculation.
+    """A checked derivation of a result from its input; as text, it reads like a calculation."""
 
-    Attributes
-    ----------
-    before, exprs : tuple of Expr
-        The roots at the start and at the end.
-    constraints, gates
-        The known facts under which they are equal.
-    steps : tuple of Step
-        Made in order, they turn ``before`` into ``exprs``.
-    laws : dict from str to str
-        The laws that the steps cite, in the order of first use, and what they say.
-    minimal : bool
-        Whether every law is needed: without any one of them the search finds no derivation. False if time ran out.
-    """
-
+    #: The roots at the start and at the end, and the known facts under which they are equal.
     before: tuple[Expr, ...]
     exprs: tuple[Expr, ...]
     constraints: tuple[Expr, ...]
     gates: tuple[Expr | None, ...]
+    #: Made in order, they turn ``before`` into ``exprs``.
     steps: tuple[Step, ...]
+    #: The laws that the steps cite, in the order of first use, and what they say.
     laws: dict[str, str]
+    #: Whether every law is needed: without any one of them the search finds no derivation. False if time ran out.
     minimal: bool
 
     @property
@@ -138,25 +115,26 @@ class Explanation(Displayed):
         }
 
 
-def replaced_within(root: Expr, before: Expr, after: Expr, given: tuple[Expr, ...]) -> Expr:
-    """``root`` with ``after`` for ``before`` wherever that is in the branches that the conditions ``given`` name."""
+def replaced_within(roots: Sequence[Expr], before: Expr, after: Expr, given: Sequence[Expr]) -> list[Expr]:
+    """``roots`` with ``after`` for ``before`` wherever that is in the branches that the conditions ``given`` name."""
     if not given:
-        return substitute([root], {before: after})[0]
+        return substitute(roots, {before: after})
+
+    condition, *inner = given
 
     def enter(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if not (branch := branch_under(term.op, args, given[0])):
+        if term.op != "where":
             return None
-        changed = replaced_within(args[branch], before, after, given[1:])
-        return make(term.op, *args[:branch], changed, *args[branch + 1 :])
+        if args[0] is condition:
+            branch = 1
+        elif condition.op == "not" and args[0] is condition.args[0]:
+            branch = 2
+        else:
+            return None
+        changed = replaced_within([args[branch]], before, after, inner)
+        return make("where", *args[:branch], *changed, *args[branch + 1 :])
 
-    return rebuild([root], enter)[0]
-
-
-def branch_under(op: str, args: Sequence[Expr], condition: Expr) -> int:
-    """Which operand a selection takes where ``condition``, its own or its complement, holds; 0 if it is neither."""
-    if op != "where":
-        return 0
-    return 1 if args[0] is condition else 2 if condition.op == "not" and args[0] is condition.args[0] else 0
+    return rebuild(roots, enter)
 
 
 class _Page:
