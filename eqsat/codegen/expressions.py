@@ -14,6 +14,7 @@ both are taken to be arithmetic and modular, as gcc and clang define them.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import copysign, isinf, isnan
@@ -204,7 +205,25 @@ def function(roots: Sequence[Expr], name: str, order: Sequence[Expr] | None = No
         raise ValueError("there is no expression to lower: give at least one")
     check_name(name)
     _refuse_unwritten(roots, "give it as a store of a kernel (eqsat.Kernel)")
-    return _RootsWriter(roots, name, arguments(roots, order)).function(storage)
+    order, written = arguments(roots, order), by_products(roots)
+    writer = Writer(written, name, order)
+    results = [free_name(f"out{index}", writer.names) for index in range(len(roots))]
+    stored: dict[Expr, list[str]] = defaultdict(list)
+    for root, result in zip(written, results, strict=True):
+        stored[root].append(result)
+    users = use_counts(written)
+    lines: list[str] = []
+    for term in users:
+        if term.op != "var":
+            writer.code[term] = writer.written(term)
+        if term.args and (users[term] > 1 or len(writer.code[term].text) > CODE_LIMITS.text):
+            lines.append(writer.as_local(term))
+        lines += [f"*{result} = {writer.value(term)};" for result in stored[term]]
+    ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in order)
+    texts = [f" *   {result} = {brief(root, 200)}" for result, root in zip(results, roots, strict=True)]
+    comment = [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
+    pointers = [f"{c_type(root)} *{result}" for result, root in zip(results, roots, strict=True)]
+    return writer.function(comment, storage, [*writer.declared(), *pointers], lines)
 
 
 def by_products(roots: Sequence[Expr]) -> list[Expr]:
@@ -393,14 +412,30 @@ class Writer:
         self.locals += 1
         return free_name(f"{prefix}{self.locals - 1}", self.names)
 
-    def head(self, start: str, parameters: Iterable[str]) -> str:
-        """The line that declares the function, broken between parameters where it is long."""
-        lines = [start]
+    def as_local(self, term: Expr) -> str:
+        """The declaration of a local with the value of ``term``, which has its name from then on."""
+        name = self.local("t")
+        line = f"const {c_type(term)} {name} = {self.value(term)};"
+        self.code[term] = Code(name, ATOM, value_width(term))
+        return line
+
+    def declared(self) -> list[str]:
+        """How the variables are declared."""
+        return [f"{c_type(v)} {self.code[v].text}" for v in self.order]
+
+    def function(
+        self, comment: Iterable[str], storage: str, parameters: Iterable[str], body: Sequence[str]
+    ) -> Function:
+        """The function with this body; its head is broken between parameters where it is long."""
+        start = f"{storage}void {self.name}("
+        head = [start]
         for parameter in parameters:
-            if len(lines[-1]) + len(parameter) > 110:
-                lines.append(" " * len(start))
-            lines[-1] += parameter + ", "
-        return "\n".join([line.rstrip() for line in lines])[:-1] + ")"
+            if len(head[-1]) + len(parameter) > 110:
+                head.append(" " * len(start))
+            head[-1] += parameter + ", "
+        declaration = "\n".join([line.rstrip() for line in head])[:-1] + ")"
+        text = "\n".join([*comment, declaration, "{", *indented(body), "}", ""])
+        return Function(self.name, text, frozenset(self.helpers))
 
     def value(self, term: Expr) -> str:
         """The text of ``term``, cast where its C type is wider than its value."""
@@ -611,46 +646,19 @@ class Writer:
         return Code(f"({c_type(term)}){self.code[term.args[0]].within(PREFIX)}", PREFIX, 0)
 
 
+def indented(lines: Sequence[str]) -> list[str]:
+    """Lines of C as they stand inside braces; preprocessor lines stay at the margin."""
+    return [line if line.startswith("#") else "    " + line for line in lines]
+
+
+def value_width(term: Expr) -> int:
+    """The bits of an integer's C type; 0 for a floating-point value."""
+    return 0 if term.element else select_width(term)
+
+
 def element_width(load: Expr) -> int:
     """The width of the C type of an element that is loaded; 0 for a floating-point value."""
     return 0 if load.element else 64 if array_of(load).element == "i64" else 32
-
-
-class _RootsWriter(Writer):
-    """Writes the function that stores the value of each root through a pointer."""
-
-    def __init__(self, roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> None:
-        self.roots = by_products(roots)
-        super().__init__(self.roots, name, order)
-        self.given = roots
-        self.outputs = [free_name(f"out{index}", self.names) for index in range(len(roots))]
-
-    def function(self, storage: str) -> Function:
-        users = use_counts(self.roots)
-        outputs: dict[Expr, list[str]] = {}
-        for root, output in zip(self.roots, self.outputs, strict=True):
-            outputs.setdefault(root, []).append(output)
-        lines: list[str] = []
-        for term in users:
-            if term.op != "var":
-                self.code[term] = self.written(term)
-            if term.args and (users[term] > 1 or len(self.code[term].text) > CODE_LIMITS.text):
-                name = self.local("t")
-                lines.append(f"const {c_type(term)} {name} = {self.value(term)};")
-                self.code[term] = Code(name, ATOM, select_width(term))
-            lines += [f"*{output} = {self.value(term)};" for output in outputs.get(term, ())]
-        head = self.head(f"{storage}void {self.name}(", self.parameters())
-        text = "\n".join([*self.comment(), head, "{", *["    " + line for line in lines], "}", ""])
-        return Function(self.name, text, frozenset(self.helpers))
-
-    def parameters(self) -> list[str]:
-        results = [f"{c_type(root)} *{output}" for root, output in zip(self.given, self.outputs, strict=True)]
-        return [*[f"{c_type(v)} {self.code[v].text}" for v in self.order], *results]
-
-    def comment(self) -> list[str]:
-        ranges = ", ".join(f"{v.value} in [{v.vmin}, {v.vmax}]" for v in self.order)
-        texts = [f" *   {out} = {brief(root, 200)}" for out, root in zip(self.outputs, self.given, strict=True)]
-        return [f"/* for {ranges}:" if ranges else "/* constant:", *texts, " */"]
 
 
 def _log2(divisor: Expr) -> int | None:

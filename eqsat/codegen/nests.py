@@ -20,7 +20,7 @@ from eqsat.codegen.expressions import Function, c_type, check_name, internal_nam
 from eqsat.codegen.interior import Interior, interior_of
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import is_inside_where, with_selected_loads
-from eqsat.codegen.scopes import LoopWriter, indented, unrolled
+from eqsat.codegen.scopes import LoopWriter, unrolled
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, flattened
 from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
@@ -113,15 +113,8 @@ class _Nests:
         for together in sharing_loops(self.kernel.stores):
             self._nest(together)
         writer = self.writer
-        lines = [
-            *[f"/* {_summary(s)} */" for s in self.kernel.stores],
-            writer.head(f"{storage}void {writer.name}(", writer.parameters()),
-            "{",
-            *indented([*self.vectors.types(), *writer.lines]),
-            "}",
-            "",
-        ]
-        return Function(writer.name, "\n".join(lines), frozenset(writer.helpers))
+        comment = [f"/* {_summary(s)} */" for s in self.kernel.stores]
+        return writer.function(comment, storage, writer.parameters(), [*self.vectors.types(), *writer.lines])
 
     def _nest(self, given: Sequence[Store]) -> None:
         """The loops of stores that share them."""

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from eqsat.codegen.expressions import ADD, ATOM, C_TYPES, Code, Writer, c_type
+from eqsat.codegen.expressions import ADD, ATOM, C_TYPES, Code, Writer, c_type, indented, value_width
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import guarded_loads
 from eqsat.kernels.kernel import Kernel, Store
-from eqsat.lang.dtypes import common_width, select_width, widths
+from eqsat.lang.dtypes import common_width, widths
 from eqsat.lang.expr import TRUE, Expr, any_var, const, free_name, replaced
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import evaluated_operands, extent, index_level, is_index, neutral, topological, use_counts
@@ -58,14 +58,7 @@ class LoopWriter(Writer):
     def parameters(self) -> list[str]:
         """How arrays and parameters are declared."""
         arrays = [("const ", b) for b in self.kernel.inputs] + [("", b) for b in self.kernel.outputs]
-        return [
-            *[f"{const}{C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for const, b in arrays],
-            *[f"{c_type(v)} {self.code[v].text}" for v in self.order],
-        ]
-
-    def width_of(self, term: Expr) -> int:
-        """The bits of an integer's C type; 0 for a floating-point value."""
-        return 0 if term.element else select_width(term)
+        return [f"{const}{C_TYPES[b.element]} *restrict {self.arrays[b.name]}" for const, b in arrays] + self.declared()
 
     @property
     def lines(self) -> list[str]:
@@ -202,9 +195,7 @@ class LoopWriter(Writer):
         code = self.code[term]
         if not term.args or term in self.inline or code.text.isidentifier():
             return
-        name = self.local("t")
-        self.scopes[self.depth[term]].lines.append(f"const {c_type(term)} {name} = {self.value(term)};")
-        self.code[term] = Code(name, ATOM, self.width_of(term))
+        self.scopes[self.depth[term]].lines.append(self.as_local(term))
 
     def _depth_of(self, term: Expr) -> int:
         """The place of the innermost scope that binds a variable of ``term``."""
@@ -238,7 +229,7 @@ class LoopWriter(Writer):
             for other, name in names.items():
                 self.step(other, name, self.need(other.args[0]))
         for other, name in names.items():
-            self.bind(other, Code(self._finished(other, name), ATOM, self.width_of(other)))
+            self.bind(other, Code(self._finished(other, name), ATOM, value_width(other)))
         self.scopes += inner
         for other, (other_depth, code) in waiting.items():
             self.depth[other], self.code[other] = other_depth, code
@@ -291,8 +282,3 @@ def unrolled(store: Store, images: Sequence[dict[Expr, Expr]]) -> Iterator[tuple
     """The places, and the values, of a store at these values of its variables."""
     theory = LinearArithmetic()
     return zip(*[settled(replaced(store.parts[:2], image), theory) for image in images], strict=True)
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """Lines of C as they stand inside braces; preprocessor lines stay at the margin."""
-    return [line if line.startswith("#") else "    " + line for line in lines]
