@@ -78,8 +78,6 @@ class ConditionNodes(KindNodes):
         if len(members) > LIMITS.compared_sides:
             return
         above = [(m, form) for m in sorted(members, key=lambda m: m.key) if (form := self._above_zero(m))]
-        if len(above) > 3 and not alike:
-            yield from self._all_below(op, members, above)
         yield from self._all_merged(op, members, above, alike)
         if len(members) > LIMITS.merged_comparisons:
             return
@@ -118,29 +116,6 @@ class ConditionNodes(KindNodes):
         yield from self._never_negative(both)
         if all(form.sign() < 0 for form in merged.values()):
             yield self._at_most(both.direction().times(-1), both.constant)
-
-    def _all_below(self, op: str, members: Sequence[Expr], above: Sequence[tuple[Expr, LinearForm]]) -> Iterator[Node]:
-        """``x < z and x < w and y < z and y < w`` is ``max(x, y) < min(z, w)``; so for ``or``."""
-        # members say 0 <= upper - lower + gap: by lower side and gap, the members by upper side
-        beyond: dict[tuple[LinearForm, int], dict[LinearForm, Expr]] = defaultdict(dict)
-        for member, form in above:
-            lower, upper = self._sides(form)
-            if lower.terms and upper.terms:
-                beyond[lower, form.constant - upper.constant + lower.constant][upper] = member
-        for (_, gap), uppers in beyond.items():
-            lowers = {x: of for (x, other), of in beyond.items() if other == gap and of.keys() >= uppers.keys()}
-            if len(uppers) < 2 or len(lowers) < 2:
-                continue
-            compared = [of[upper] for of in lowers.values() for upper in uppers]
-            if len(compared) < len(members):
-                yield self._apart(op, members, compared)
-                continue
-            most, least = ("max", "min") if op == "and" else ("min", "max")
-            left, right = self.theory.extreme(most, lowers), self.theory.extreme(least, uppers)
-            strict = int(gap < 0)
-            sides = self.add_class(left), self.add_class(right.shifted(gap + strict))
-            yield "lt" if strict else "le", None, sides
-            return
 
     def _sides(self, form: LinearForm) -> tuple[LinearForm, LinearForm]:
         """What a sum subtracts and what it adds besides its constant; remainders stay whole."""
