@@ -218,8 +218,6 @@ class ConditionNodes(KindNodes):
                 if any(atom.op == "mul" for atom in form.terms):
                     # the whole may be a product, of which a rule asks whether it is zero
                     yield self.node(term.op, form.shifted(-literal.vmin), ZERO)
-                yield from self._equal_extremes(term.op, above, below.shifted(limit))
-                yield from self._equal_extremes(term.op, below, above.shifted(-limit))
         elif not above.terms:
             yield self._at_most(below, -limit) if is_least else self.node("le", number(1 - limit), below)
         elif above.has_minimum():
@@ -277,17 +275,6 @@ class ConditionNodes(KindNodes):
         # a side with a constant has the remainder of a sum, which takes no other constant in
         left, right = (left.shifted(-limit), right) if right.constant else (left, right.shifted(limit))
         return self.node(op, right, left) if is_least else self.node(op, left, right)
-
-    def _equal_extremes(self, op: str, left: LinearForm, right: LinearForm) -> Iterator[Node]:
-        """``z == max(x + 9, y)`` for ``z - max(x, y - 9) == 9``: maxima take the literal in.
-
-        So do minima on the left, which are maxima on the right.
-        """
-        if left.has_minimum():
-            extremes = LinearForm({a: k for a, k in left.terms.items() if a.op == "min"}, 0)
-            rest = left.plus(extremes, -1)
-            if rest.terms:
-                yield self.node(op, rest, right.plus(extremes, -1))
 
     def by_needed(self, term: Expr, needed: Collection[int]) -> Iterator[Node]:
         """``x - y < -1`` as ``x + 1 < y`` where ``x + 1`` is needed anyway, ``x + y == 7`` as ``x == 7 - y``.
