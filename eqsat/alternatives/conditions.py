@@ -20,7 +20,6 @@ from eqsat.theory.forms import (
     ZERO,
     LinearForm,
     atom_form,
-    factors,
     literal_divisor,
     number,
     partition,
@@ -206,7 +205,6 @@ class ConditionNodes(KindNodes):
         above, below = _by_sign(form)
         limit = literal.vmin - form.constant
         yield from self._with_whole_remainders(term.op, form, limit)
-        yield from self._with_products_apart(term.op, form, limit)
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
@@ -248,18 +246,6 @@ class ConditionNodes(KindNodes):
         lower, upper = self._sides(form)
         if (lower, upper) != _by_sign(form)[::-1] and lower.terms and upper.terms:
             yield self._compared(op, upper, lower, limit + upper.constant - lower.constant)
-
-    def _with_products_apart(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
-        """``(x - z)*y != u`` for ``u + z*y - x*y != 0``: the products that share a factor stay on one side."""
-        if limit not in (0, 1) or (limit and op in ("eq", "ne")) or len(form.terms) < 3:
-            return
-        for atoms in _sharing_factors(form):
-            part = LinearForm({atom: form.terms[atom] for atom in atoms}, 0)
-            rest = form.direction().plus(part, -1)
-            if rest.terms and all(k < 0 for k in rest.terms.values()):
-                yield self._compared(op, part, rest.times(-1), limit)
-            elif rest.terms and all(k > 0 for k in rest.terms.values()):
-                yield self._compared(op, rest, part.times(-1), limit)
 
     def _with_negative_multiple(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
         """``x < y*-11`` for ``x + y*11 < 0``: a product costs the same, and an addition is spared."""
@@ -336,12 +322,3 @@ def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
     """What a sum adds and what it subtracts, besides its constant."""
     above = LinearForm({a: k for a, k in form.terms.items() if k > 0}, 0)
     return above, above.plus(form.direction(), -1)
-
-
-def _sharing_factors(form: LinearForm) -> list[list[Expr]]:
-    """The products of a sum that share a factor, for each factor of several."""
-    users: dict[Expr, list[Expr]] = defaultdict(list)
-    for atom in form.terms:
-        for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" else ():
-            users[factor].append(atom)
-    return [atoms for atoms in users.values() if len(atoms) > 1]
