@@ -208,7 +208,6 @@ class ConditionNodes(KindNodes):
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
-            yield from self._with_negative_multiple(term.op, above, limit)
         elif term.op in ("eq", "ne"):
             if limit == 0:
                 yield self.node(term.op, above, below)
@@ -246,12 +245,6 @@ class ConditionNodes(KindNodes):
         lower, upper = self._sides(form)
         if (lower, upper) != _by_sign(form)[::-1] and lower.terms and upper.terms:
             yield self._compared(op, upper, lower, limit + upper.constant - lower.constant)
-
-    def _with_negative_multiple(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
-        """``x < y*-11`` for ``x + y*11 < 0``: a product costs the same, and an addition is spared."""
-        for atom, k in form.terms.items() if len(form.terms) == 2 else ():
-            if not is_power_of_two(k) and (limit == 0 or (limit == 1 and op in ("lt", "le"))):
-                yield self._compared(op, form.without(atom), LinearForm({atom: -k}, 0), limit)
 
     def _compared(self, op: str, left: LinearForm, right: LinearForm, limit: int) -> Node:
         """``limit <= left - right``, or the comparison ``op`` of that difference with ``limit`` on the right."""
