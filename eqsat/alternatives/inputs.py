@@ -4,8 +4,8 @@ What is cheap in an input its normal form may hide. Bit operators act on no bit 
 ``i ^ j`` of a ``j`` below 8 is ``i//8*8 + (i%8 ^ j)``, of which arithmetic knows what its quotient by 8 is; to compute
 it one operator will do. Sums have small coefficients of either sign, and no nested floors that could be one: ``x +
 y*4//7`` is ``x + y - (y*3 + 6)//7``, and says no more that one multiplication by a power of two would do. So terms of
-the input stand for their values inside longer sums too, and bit operators, quotients, remainders, products and sums of
-products are also rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
+the input stand for their values inside longer sums too, and bit operators, quotients, remainders and products
+are also rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from math import gcd, prod
-from operator import add, mul
+from operator import mul
 from typing import Any, cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
@@ -51,7 +51,7 @@ _WORTH_ADDING = SUMS | frozenset(
 )
 
 #: The operators whose terms are rewritten by laws that normal forms hide.
-HIDDEN = FLOORS | SUMS | {"mul", "prod_over"}
+HIDDEN = FLOORS | {"mul", "prod_over"}
 
 
 def _without_literal(term: Expr) -> tuple[int, Expr]:
@@ -396,7 +396,7 @@ class BitNodes(KindNodes):
 
 
 class HiddenLaws:
-    """Other terms for the quotients, remainders, products and sums of an input, asked for operands first.
+    """Other terms for the quotients, remainders and products of an input, asked for operands first.
 
     Each law is checked at every point in ``tests/alternatives/test_inputs.py``.
     """
@@ -409,9 +409,6 @@ class HiddenLaws:
     @provides("hidden laws")
     def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
         """Pairs of ``term``, or a quotient that its other terms use, and a term that is equal to it."""
-        if term.op in SUMS:
-            yield from self._factored(term)
-            return
         if term.op == "mul":
             parts = chain_members(term, "mul", LIMITS.hidden_operands + 1)
             if 3 < len(parts) <= LIMITS.hidden_operands:
@@ -441,31 +438,6 @@ class HiddenLaws:
             yield from self._composed(term, dividend, n)
             yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
-
-    def _factored(self, total: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """``(x + y)*z + (x + y)*w`` is ``(x + y)*(z + w)``: normal forms are multiplied out."""
-        addends = _addends(total, LIMITS.hidden_operands)
-        # by the sum that is a factor, without its sign and content, what it is multiplied by, and in which addends
-        found: dict[LinearForm, tuple[list[Expr], set[int]]] = {}
-        for place, (addend, coefficient) in enumerate(addends):
-            parts = chain_members(addend, "mul", LIMITS.hidden_operands) if addend.op == "mul" else ()
-            for part in dict.fromkeys(parts):
-                form = self.theory.form(part)
-                if form.addends() > 1:
-                    scale = gcd(form.content(), form.constant) * form.sign()
-                    others = [*parts]
-                    others.remove(part)
-                    cofactors, places = found.setdefault(form.divided(scale), ([], set()))
-                    if place not in places:
-                        cofactors.append(reduce(mul, others) * (coefficient * scale))
-                        places.add(place)
-        for factor, (cofactors, places) in found.items():
-            if len(places) > 1:
-                product = to_expr(factor) * reduce(add, cofactors)
-                rest = [addend * k for place, (addend, k) in enumerate(addends) if place not in places]
-                if rest:
-                    yield product, product
-                yield total, reduce(add, rest, product)
 
     def _powers(self, product: Expr, parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
         """``x*x*x*x*y`` is ``(x*x)*(x*x)*y``, with what that is made of."""
@@ -525,25 +497,6 @@ class HiddenLaws:
         """Whether the normal form of ``dividend // n`` is that quotient, which is written anyway."""
         atom = self.theory.quotient(dividend, number(n)).single()
         return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
-
-
-def _addends(total: Expr, most: int) -> list[tuple[Expr, int]]:
-    """What a sum adds, with coefficients; of a sum of more than ``most`` addends some stay sums."""
-    found: list[tuple[Expr, int]] = []
-    stack = [(total, 1)]
-    while stack:
-        term, scale = stack.pop()
-        if term.op in SUMS and len(found) + len(stack) < most:
-            *first, last = term.args
-            stack += [(part, scale) for part in first]
-            stack.append((last, scale if term.op == "add" else -scale))
-        elif term.op == "mul" and term.args[1].op == "const":
-            stack.append((term.args[0], scale * term.args[1].vmin))
-        elif term.op == "mul" and term.args[0].op == "const":
-            stack.append((term.args[1], scale * term.args[0].vmin))
-        else:
-            found.append((term, scale))
-    return found
 
 
 def _floor_inside(term: Expr) -> Expr | None:

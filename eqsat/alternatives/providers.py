@@ -41,7 +41,7 @@ class Provider:
 PROVIDERS = (
     Provider("conjectures", "equalities and bounds that sample points suggest", Proof.POINTS),
     Provider("input", "terms of the input as they are written", Proof.NORMAL_FORM),
-    Provider("hidden laws", "divisions, products and sums of the input by laws that normal forms hide", Proof.LAW),
+    Provider("hidden laws", "divisions and products of the input by laws that normal forms hide", Proof.LAW),
     Provider("sums in selections", "where(p, x + z, y + z) for where(p, x, y) + z", Proof.NORMAL_FORM),
     Provider("ranges", "a sum over two ranges that meet, or over what only one of two has", Proof.NORMAL_FORM),
     Provider("factored products", "(y + z)*x for x*y + x*z", Proof.NORMAL_FORM),
