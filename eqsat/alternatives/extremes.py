@@ -46,12 +46,11 @@ class ExtremeNodes(KindNodes):
         if len(cases) > 2 and not is_crowded:
             yield from self._with_one_division("min" if step > 0 else "max", cases)
         yield from self._with_terms_outside(form, cases, is_crowded)
-        if len(form.terms) > 1:
-            if not is_crowded:
-                yield from self._with_literals_outside(form)
-            if is_crowded or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form])):
-                # the rest would be computed in every operand
-                return
+        if len(form.terms) > 1 and (
+            is_crowded or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
+        ):
+            # the rest would be computed in every operand
+            return
         yield from self._of_cases("min" if step > 0 else "max", cases, is_crowded)
 
     def _turned(self, op: str, cases: Sequence[LinearForm]) -> Iterator[Node]:
@@ -113,28 +112,6 @@ class ExtremeNodes(KindNodes):
             for index, case in enumerate(cases[: LIMITS.last_operands]):
                 others = extreme_of_needed(self.theory, op, [*cases[:index], *cases[index + 1 :]])
                 yield self.node(op, others, case)
-
-    def _with_literals_outside(self, form: LinearForm) -> Iterator[Node]:
-        """``min(x + a, 0) + min(y + b, 0)`` is ``min(x, -a) + min(y, -b) + (a + b)``: one literal is added."""
-        parts: list[tuple[LinearForm, int]] = []
-        rest = form
-        for atom, k in form.terms.items():
-            gap = self.theory.gap(atom) if atom.op == "min" else None
-            if gap is None or not gap.constant or [abs(c) for c in gap.terms.values()] != [1]:
-                continue
-            minimum, compared = atom_form(atom), gap.direction()
-            rest = rest.plus(minimum, -k)
-            if rest.plus(compared, k).addends() < rest.addends():
-                # the minimum less the variable is minus the maximum
-                parts.append((compared.plus(minimum, -1), -k))
-                rest = rest.plus(compared, k)
-            else:
-                # that of a negated variable is the maximum of the variable, subtracted
-                sign = gap.sign()
-                parts.append((minimum.shifted(-gap.constant).times(sign), sign * k))
-                rest = rest.shifted(k * gap.constant)
-        if len(parts) > 1:
-            yield self.sum_node(parts, rest)
 
     def _clamp(self, form: LinearForm) -> Iterator[Node]:
         """``r + min(u - a, 0) - min(u - b, 0)`` is ``max(r + min(u - a, 0), r + b - a)`` if ``b <= a``."""
