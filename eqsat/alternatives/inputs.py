@@ -487,16 +487,11 @@ class HiddenLaws:
         undivided = LinearForm({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
         for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
             common = gcd(left.content(), left.constant, n)
-            if left.terms and (left != dividend or common > 1) and not self._is_atom(left, n):
+            if left.terms and (left != dividend or common > 1):
                 whole = dividend.plus(left, -1).divided(n)
                 quotient = make("floordiv", to_expr(left.divided(common)), const(n // common))
                 yield term, make("add", to_expr(whole), quotient) if left != dividend else quotient
                 yield quotient, quotient
-
-    def _is_atom(self, dividend: LinearForm, n: int) -> bool:
-        """Whether the normal form of ``dividend // n`` is that quotient, which is written anyway."""
-        atom = self.theory.quotient(dividend, number(n)).single()
-        return atom is not None and atom.op == "floordiv" and atom.args[0] is to_expr(dividend)
 
 
 def _floor_inside(term: Expr) -> Expr | None:
