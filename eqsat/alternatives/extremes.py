@@ -87,17 +87,10 @@ class ExtremeNodes(KindNodes):
             if apart != form and apart.addends() > 1:
                 yield self.sum_node([(apart, 1), (common, 1)])
                 # a maximum is a minimum that is subtracted, which needs no negation
-                of_common, of_apart = (
-                    ((), ()) if is_crowded else (self._cases(common), [case.plus(common, -1) for case in cases])
-                )
-                for kept, other, parts in ((apart, common, of_common), (common, apart, of_apart)):
+                of_apart = () if is_crowded else [case.plus(common, -1) for case in cases]
+                for kept, other, parts in ((apart, common, ()), (common, apart, of_apart)):
                     if any(map(_is_negated, parts)) or all(k < 0 for k in other.terms.values()):
                         yield self.sum_node([(kept, 1), (other.times(-1), -1)])
-
-    def _cases(self, form: LinearForm) -> Sequence[LinearForm]:
-        """The values of which a form is the least or the greatest, none if it is a plain sum."""
-        atom = self.theory.outer_minimum(form)
-        return self.theory.cases(form, atom) if atom is not None else ()
 
     def _of_cases(self, op: str, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
         """An extreme of several values as that of two: of these, of its halves, or of one and the others."""
