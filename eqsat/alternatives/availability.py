@@ -27,7 +27,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.expr import Expr
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, scale_of, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, to_expr
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -56,7 +56,6 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     found += _in_time(
         builder,
         _never_negative(builder, forms),
-        _of_remainders(builder, forms),
         _rounded_down(builder, forms),
         _merged(builder, conditions),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
@@ -151,36 +150,6 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
 def _least_as_priced(builder: Builder, form: LinearForm, low: int) -> int:
     """The least value of a form, by facts ``low``; if facts were used, by the ranges of variables: these price it."""
     return min(low, to_expr(form).vmin) if builder.theory.touched else low
-
-
-def _of_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``(x*2 + x//32 + y) % 5`` as ``(x%32*2 + y) % 5``: in normal forms both terms of a remainder are reduced."""
-    for c, _ in forms:
-        for op, _, args in list(builder.graph.classes[c]):
-            divisor = builder.form_of(args[1]) if op == "mod" else None
-            if divisor is None or divisor.terms or divisor.constant < 2:
-                continue
-            n, dividend = divisor.constant, builder.form_of(args[0])
-            for quotient, j in dividend.terms.items():
-                if not (m := literal_divisor(quotient)):
-                    continue
-                of = builder.theory.inner(quotient.args[0])
-                k = scale_of(of, dividend)
-                rest = dividend.plus(of, -k).without(quotient)
-                if (j + k * m) % n or len(rest.terms) + len(of.terms) + 1 > len(dividend.terms):
-                    continue
-                remainder = builder.classes.remainder_of(quotient)
-                r = builder.add_class(remainder)
-                builder.add_node(r, builder.node("mod", of, number(m)))
-                builder.classes.narrow_to(r, builder.theory.bounds(remainder))
-                least = _least_as_priced(builder, rest, builder.theory.plain_bounds(rest)[0])
-                for scale in (k, k - n if k > 0 else k + n):
-                    low = least + min(0, scale * (m - 1))
-                    others = rest.shifted(shift_to_non_negative(low, n))
-                    whole = builder.add_class(others.plus(remainder, scale), expand=False)
-                    builder.add_node(whole, builder.sum_node([(remainder, scale)], others))
-                    builder.classes.narrowed_sum(whole)
-                    yield c, ("mod", None, (whole, args[1]))
 
 
 def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:

@@ -11,7 +11,6 @@ from eqsat.extract.select import Priced, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import topological
 from eqsat.prove.verify import check_equal
 from eqsat.theory.linear import LinearArithmetic
 
@@ -226,19 +225,6 @@ def test_what_is_affine_is_offered_no_parts_that_are_not():
     add_available(builder, tree(Priced.of(builder.graph, Latency())))
     nodes = builder.graph.classes[builder.add_class(builder.value_of(roots[2]))]
     assert all(builder.values[c].is_affine() for node in nodes for c in node[2])
-
-
-def test_bounds_that_are_known_of_a_remainder_stay_narrow():
-    builder = Builder(LinearArithmetic(), NAMES)
-    root = parse("(x*2 + x//32 + y) % 5", NAMES)
-    builder.input.add(topological([root]))
-    builder.add_roots([builder.value_of(root)])
-    remainder = builder.add_class(builder.value_of(parse("x%32", NAMES)))
-    builder.grow()
-    builder.graph.bounds[remainder] = 0, 7
-    add_available(builder, tree(Priced.of(builder.graph, Latency())))
-    assert any(node[0] == "mod" for node in builder.graph.classes[remainder])
-    assert builder.graph.bounds[remainder] == (0, 7)
 
 
 def test_long_inputs_reuse_what_is_there_too():

@@ -798,10 +798,6 @@ def test_remainders_of_clamped_values(text, wanted):
 
 #: Remainders of what has a remainder among its terms, and what they cost no more than.
 OF_REMAINDERS = [
-    ("(n%32*7 + i)%5", "(n%32*2 + i)%5"),
-    ("(i - (n%32 - 100)%5)%5", "(i - n%32 + 35)%5"),
-    ("(i - (n%32 + m)%10)%5", "(i - n%32 - m + 40)%5"),
-    ("(n*2 + n//32 + i)%5", "(n%32*2 + i)%5"),
     ("((n + m)%32*7 + i)%5 + j", "((n + m)%32*2 + i)%5 + j"),
     # near misses: another multiple of the quotient, not all that is divided
     ("(n*2 + n//32*2 + i)%5", "(n*2 + n//32*2 + i)%5"),
