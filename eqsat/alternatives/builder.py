@@ -168,7 +168,6 @@ class Builder:
             if form.is_affine():
                 yield from self.classes.hoisted_sum(form)
             return
-        yield from self.input.bits.in_sum(form)
         yield from self.input.bits.by_one_operator(form)
         yield from self.selections.entered(form)
         yield self.classes.plain_sum(form)

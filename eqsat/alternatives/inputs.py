@@ -4,8 +4,8 @@ What is cheap in an input its normal form may hide. Bit operators act on no bit 
 ``i ^ j`` of a ``j`` below 8 is ``i//8*8 + (i%8 ^ j)``, of which arithmetic knows what its quotient by 8 is; to compute
 it one operator will do. Sums have small coefficients of either sign, and no nested floors that could be one: ``x +
 y*4//7`` is ``x + y - (y*3 + 6)//7``, and says no more that one multiplication by a power of two would do. So terms of
-the input stand for their values inside longer sums too, and bit operators, quotients, remainders and products
-are also rewritten (:class:`BitNodes`, :class:`HiddenLaws`).
+the input stand for their values inside longer sums too, and quotients, remainders and products are also rewritten
+(:class:`HiddenLaws`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, Expr, const, make
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
-from eqsat.lang.traversal import chain_members, is_wide, long_partial_chains, mentions, topological
+from eqsat.lang.traversal import chain_members, is_wide, long_partial_chains, mentions
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.bits import digits_of, known_bits
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -37,7 +36,6 @@ from eqsat.theory.forms import (
     literal,
     number,
     partition,
-    scale_of,
     split,
     to_expr,
     value_order,
@@ -131,14 +129,12 @@ class InputNodes(KindNodes):
                 self._originals[value].append(other)
 
     def _add_equal(self, term: Expr, value: Value) -> None:
-        """Add the complement of a comparison, and what bit operators and hidden laws make of a term."""
+        """Add the complement of a comparison, and what hidden laws make of a term."""
         pairs: Iterable[tuple[Expr, Expr]] = ()
         if term.op in COMPARISONS and not term.args[0].is_bool:
             # the complement of what is written is often what is meant
             negated, written = map(self.theory.negate, (cast(Expr, value), term))
             self._originals[negated].append(written)
-        elif term.op in BITWISE:
-            pairs = self.bits.rewritten(term)
         elif self._has_few and term.op in HIDDEN and isinstance(value, LinearForm):
             pairs = self._hidden_laws.rewritten(term)
         if pairs and not self.theory.late_or_raise():
@@ -296,79 +292,7 @@ def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[Any
 
 
 class BitNodes(KindNodes):
-    """E-nodes by the bit operators of an input.
-
-    Sums use the values of these operators, and operators are split where both operands may have a bit set.
-    """
-
-    def __init__(self, classes: CanonicalGraph) -> None:
-        super().__init__(classes)
-        #: The values of bit operators that are sums, in the order in which they were found.
-        self.values: dict[LinearForm, None] = {}
-
-    def rewritten(self, term: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """Pairs of equal terms: ``term``, or a bit operator that its other terms use, and another."""
-        self._note(term)
-        x, y = map(self.theory.form, term.args)
-        for other in self._split(term.op, x, y):
-            yield term, other
-            for part in topological([other]):
-                if part.op in BITWISE:
-                    self._note(part)
-                    yield part, part
-
-    def _note(self, term: Expr) -> None:
-        value = self.theory.form(term)
-        if len(self.values) < LIMITS.bit_values and value.single() is None and value.terms:
-            self.values[value] = None
-
-    def _split(self, op: str, x: LinearForm, y: LinearForm) -> Iterator[Expr]:
-        """The operator on the range of digits in which both operands may have a bit, and the other digits apart."""
-        theory = self.theory
-        bits = [known_bits(theory, form).possible for form in (x, y)]
-        both = bits[0] & bits[1]
-        if not both:
-            return
-        for one, other, possible in ((y, x, bits[0]), (x, y, bits[1])):
-            beyond = one.constant & ~possible
-            if not one.terms and op != "bitand" and beyond:
-                inside = make(op, to_expr(other), const(one.constant & possible))
-                yield make("add", inside, const(beyond))
-                return
-        start = (both & -both).bit_length() - 1
-        if start:
-            upper = make(op, *[to_expr(digits_of(theory, form, start, None)) for form in (x, y)])
-            scaled = make("mul", upper, const(1 << start))
-            yield self._with_others(op, scaled, [digits_of(theory, form, 0, start) for form in (x, y)])
-        elif both > 0:
-            end = both.bit_length()
-            lower = make(op, *[to_expr(digits_of(theory, form, 0, end)) for form in (x, y)])
-            yield self._with_others(op, lower, [form.plus(digits_of(theory, form, 0, end), -1) for form in (x, y)])
-
-    @staticmethod
-    def _with_others(op: str, joined: Expr, others: Iterable[LinearForm]) -> Expr:
-        for other in others if op != "bitand" else ():
-            if other.terms or other.constant:
-                joined = make("add", joined, to_expr(other))
-        return joined
-
-    def in_sum(self, form: LinearForm) -> Iterator[Node]:
-        """A sum by the value of a bit operator in it."""
-        for value in self.values:
-            scale = scale_of(value, form)
-            if not scale:
-                continue
-            rest = form.plus(value, -scale)
-            if len(rest.terms) >= len(form.terms) or (scale == 1 and not rest.terms and not rest.constant):
-                continue
-            if rest.is_affine() or len(rest.terms) == 1:
-                others = [(self.theory.inner(atom), k) for atom, k in rest.terms.items()]
-            elif all(abs(k) <= abs(form.terms.get(atom, 0)) for atom, k in rest.terms.items()):
-                others = [(rest.direction(), 1)]
-            else:
-                # the rest is a sum of its own, of which the same would be made
-                continue
-            yield self.sum_node([(value, scale), *others], number(rest.constant))
+    """E-nodes of sums of bit operators."""
 
     def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
         """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.

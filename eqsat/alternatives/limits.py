@@ -73,8 +73,6 @@ class AlternativeLimits:
     parts: int = 16
     #: The same number for wide sums.
     parts_of_wide: int = 2
-    #: Values of bit operators that a sum is searched for; further ones are left out.
-    bit_values: int = 64
     #: A sum by which conditions may be compared is tried for all of them at once, if at least this number of classes
     #: can use it.
     users: int = 3
