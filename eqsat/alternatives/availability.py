@@ -134,8 +134,9 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
             if divisor is None or divisor.terms:
                 continue
             dividend, (low, _) = builder.form_of(args[0]), builder.classes.narrowed_sum(args[0])
-            if low < 0:
-                low = _least_as_priced(builder, dividend, low)
+            if low < 0 and builder.theory.touched:
+                # facts were used, but it is priced by the ranges of variables
+                low = min(low, to_expr(dividend).vmin)
             shift = shift_to_non_negative(low, divisor.constant)
             if shift:
                 shifted = builder.add_class(dividend.shifted(shift), expand=False)
@@ -145,11 +146,6 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
                         builder.add_node(shifted, ("sum", (constant + shift, coefficients), operands))
                 builder.add_node(shifted, ("sum", (shift, (1,)), args[:1]))
                 yield c, ("mod", None, (shifted, args[1]))
-
-
-def _least_as_priced(builder: Builder, form: LinearForm, low: int) -> int:
-    """The least value of a form, by facts ``low``; if facts were used, by the ranges of variables: these price it."""
-    return min(low, to_expr(form).vmin) if builder.theory.touched else low
 
 
 def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
