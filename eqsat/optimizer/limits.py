@@ -82,10 +82,6 @@ class OptimizerLimits:
     readings: int = 3
     #: E-nodes up to which a second choice is looked for, from what is best without rules.
     second_choice_nodes: int = 2000
-    #: Choices that are written as terms to see what these cost.
-    repriced: int = 6
-    #: Classes of a choice up to which that is done.
-    repriced_classes: int = 200
     #: Blends of cost and size that are tried, from cost alone to size alone.
     blends: int = 9
     #: Roots that a printed result shows; of others it says how many they are.

@@ -9,7 +9,7 @@ normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -23,13 +23,13 @@ from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
 from eqsat.extract.cost import CostModel, LoopAware, is_power_of_two
-from eqsat.extract.select import Choice, Priced, ProductPrices, completed, improved, needed, tree
-from eqsat.lang.costs import cost_of, costs_of_terms, reduced
+from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
+from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import long_partial_chains, topological, topological_until, tree_size
+from eqsat.lang.traversal import long_partial_chains, topological, tree_size
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -184,7 +184,7 @@ class ModuloTheory(Optimisation):
         with self.spent.during("extract"):
             chooser = self._chooser(builder, self.model)
             try:
-                return self._repriced(chooser, self._chosen(chooser, limit, without_rules))
+                return self._chosen(chooser, limit, without_rules)
             except OverdueError:
                 if chooser.search.best is None:
                     raise
@@ -306,29 +306,6 @@ class ModuloTheory(Optimisation):
         if without_rules and len(chooser.builder.graph) <= LIMITS.second_choice_nodes and self._has_time():
             best = self._from(chooser, without_rules, cost, best, limit)
         return chooser.collected(*best)[0]
-
-    def _repriced(self, chooser: Chooser, choice: Choice) -> Choice:
-        """The choice, or the best one found once nodes have the prices of the terms that they become.
-
-        Bounds of terms may be wider than those of their classes, and a wider division costs more.
-        """
-        if self.extract == "tree" or len(choice) > LIMITS.repriced_classes:
-            return choice
-        builder, roots, is_late = chooser.builder, chooser.builder.graph.roots, chooser.builder.theory.work.is_late
-        found, priced = choice, chooser.search.priced
-        best = inf
-        for _ in range(LIMITS.repriced):
-            terms = builder.terms(found, roots)
-            cost = cost_of([terms[root] for root in roots], self.model)
-            if cost < best:
-                choice, best = found, cost
-            if not self._has_time() or not (prices := _prices_as_written(priced, found, terms, self.model)):
-                break
-            priced = priced.at({**priced.prices, **prices})
-            starts = (tree(priced), completed(priced, found, alone=True))
-            found = min([improved(priced, s, thorough=True, late=is_late) for s in starts], key=lambda end: end[1])[0]
-            found = needed(found, roots)
-        return choice
 
     @provides("start without rules", otherwise=lambda self, chooser, start, first, best, limit: best)
     def _from(
@@ -579,28 +556,6 @@ class ModuloTheory(Optimisation):
             exprs = self._within_64_bits(self._defined([written[c] for c in wanted], contexts), self.roots)
             if not self._escaping(exprs):
                 yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
-
-
-def _prices_as_written(
-    priced: Priced, choice: Choice, terms: Mapping[int, Expr], model: CostModel
-) -> dict[int, list[int]]:
-    """The prices of the nodes of those classes whose chosen node costs more as a term, by the bounds of that."""
-    order = topological(terms.values())
-    costs = dict(zip(order, costs_of_terms(order, model), strict=True))
-    found: dict[int, list[int]] = {}
-    for c, term in terms.items():
-        node = choice[c]
-        paid = {terms[a] for a in node[2]}
-        if term in paid:
-            continue
-        cost = 0
-        for part in topological_until([term], paid.__contains__):
-            paid.add(part)
-            cost += costs[part]
-        if cost > priced.price(c, node):
-            found[c] = [*priced.prices[c]]
-            found[c][priced.graph.classes[c].index(node)] = cost
-    return found
 
 
 def _is_plain(value: Value) -> bool:

@@ -1154,8 +1154,6 @@ def test_an_extreme_of_many_operands_has_few_parts(extreme):
         ("x*4%16%8", 2),
         ("x//2 - (x - 1)//2", 2),
         ("tdiv(y, 3)*3 - y", 2),
-        # each sum that is chosen turns out to be wide
-        ("where(x < y, (where(x < y, w, x) + 3)//2, z)", 10),
     ],
 )
 def test_what_is_wide_costs_more(text, cost):

@@ -838,22 +838,6 @@ def test_normal_forms_are_the_answer_when_inserting_takes_all_the_time(monkeypat
     assert (result.stop, str(result.expr)) == ("time", "n*x + y")
 
 
-@pytest.mark.parametrize(
-    ("text", "b", "cost"),
-    [
-        ("6*a//(8*b)", (1, 9), 27),
-        ("6*a//(8*b)", (1, None), 51),
-        ("6*a//(8*b) + c", (1, 9), 28),
-        ("(a + c)*6//(b*8)", (1, 9), 28),
-    ],
-)
-def test_a_choice_whose_terms_cost_more_is_not_the_last(text, b, cost):
-    # a - (a + 3)//4 is never negative, but its bounds do not say so
-    result = optimize(text, a=(0, 99), b=b, c=(0, 9))
-    assert result.cost <= cost
-    assert result.check().equal
-
-
 def test_the_best_choice_so_far_is_the_answer_when_the_next_takes_all_the_time(monkeypatch):
     exprs, ranges = ["x//n*n + y", "x//n + x%n"], {"x": (0, 63), "y": (0, 63), "n": (1, 9)}
     expected = optimize(exprs, **ranges).cost
