@@ -222,7 +222,7 @@ class CanonicalGraph:
         return term is not as_term(self.values[c]) and term in undefined(topological([term]), self.theory)
 
     def _narrow(self, c: int, node: Node) -> None:
-        """Narrow the bounds of a class by those of a node: the normal form alone, a sum, often has wider ones."""
+        """Narrow the bounds of a class by those of a node, if they overlap: the normal form often has wider ones."""
         bounds = self.graph.bounds
         op, payload, inner = node
         operands = [bounds[a] for a in inner]
@@ -234,13 +234,9 @@ class CanonicalGraph:
             known = reduction_bounds(op, body, trip_bounds(first, end)) or bounds[c]
         else:
             known = OPS[op].bounds(*operands)
-        self.narrow_to(c, known)
-
-    def narrow_to(self, c: int, known: Bounds) -> None:
-        """Narrow the bounds of a class by what is known of its values, if they overlap."""
-        (low, high), (least, most) = self.graph.bounds[c], known
+        (low, high), (least, most) = bounds[c], known
         if low < least <= high or low <= most < high:
-            self.graph.bounds[c] = max(low, least), min(high, most)
+            bounds[c] = max(low, least), min(high, most)
 
     def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
         dividend, divisor = map(self.form_of, node[2])
