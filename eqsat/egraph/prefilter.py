@@ -8,12 +8,11 @@ what is computed from it as possible. So the answer "no" is certain: it holds as
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Protocol, cast
+from functools import cache, cached_property, partial
+from typing import Any, cast
 
 from eqsat.egraph.patterns import (
     MEASURES,
@@ -45,7 +44,7 @@ from eqsat.egraph.program import (
     negated,
 )
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import Shape
+from eqsat.egraph.shapes import SUM, Shape
 from eqsat.egraph.variants import by_representation, needed_by
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import apply_to_numbers
@@ -61,41 +60,24 @@ Term = tuple[int, int]
 
 
 class Given:
-    """The rows that egglog is about to be given.
-
-    Attributes
-    ----------
-    nodes : dict from str to list of tuple of int
-        By constructor the operands of its nodes.
-    sums : dict from int to list of (int, list of Term)
-        The constants and terms of the sums of a class that rules match.
-    normal : dict from int to list of Term
-        The terms of the normal form of a class.
-    numbers, truths : dict
-        The classes that are a number, or a condition that is decided.
-    measures : dict from int to dict from str to int
-        What a guard may ask of a class.
-    is_apart : bool
-        Whether no two classes are one: egglog unites those that have a node in common.
-    size : int
-        How many rows there are.
-    """
+    """The rows that egglog is about to be given."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, list[tuple[int, ...]]] = defaultdict(list)
-        self.sums: dict[int, list[tuple[int, list[Term]]]] = defaultdict(list)
+        #: By class, or ``None`` for any, and constructor: the operands of its nodes, or the constants and terms of its
+        #: sums that rules match.
+        self.nodes: dict[tuple[int | None, str], list[Any]] = defaultdict(list)
+        #: The terms of the normal form of a class.
         self.normal: dict[int, list[Term]] = {}
+        #: The classes that are a number, or a condition that is decided.
         self.numbers: dict[int, int] = {}
         self.truths: dict[int, bool] = {}
+        #: What a guard may ask of a class.
         self.measures: dict[int, dict[str, int]] = defaultdict(dict)
+        #: Whether no two classes are one: egglog unites those that have a node in common.
         self.is_apart = True
+        #: How many rows there are.
         self.size = 0
-        self._operands: dict[tuple[int, str], list[tuple[int, ...]]] = defaultdict(list)
         self._class_of: dict[object, int] = {}
-
-    def operands(self, c: int, constructor: str) -> Sequence[tuple[int, ...]]:
-        """The operands of the nodes that a class has of a constructor."""
-        return self._operands.get((c, constructor), ())
 
     def add(self, kind: str, c: int, *numbers: int) -> None:
         """Add a row that is no sum, as :meth:`eqsat.egraph.tables.Tables.add` takes it."""
@@ -110,20 +92,20 @@ class Given:
             (number,) = numbers
             self.numbers[c] = number
             self.measures[c].update(vmin=number, vmax=number, factor=max(1, abs(number)))
-            self.sums[c].append((number, []))
+            self._add_node(c, SUM, (number, []))
         elif kind in (HOLDS, FAILS):
             self.truths[c] = kind == HOLDS
 
     def _add_plain(self, op: str, c: int, operands: tuple[int, ...]) -> None:
         inner = negated(op, operands)
         if inner is None:
-            self._add_node(c, PLAIN[op][0], operands)
+            self._add_named(c, PLAIN[op][0], operands)
             return
         node = PLAIN[inner[0]][0], tuple(inner[1])
         if node not in self._class_of:
             # it has no name of its own
-            self._add_node(-1 - self.size, *node)
-        self._add_node(c, "Not", (self._class_of[node],))
+            self._add_named(-1 - self.size, *node)
+        self._add_named(c, "Not", (self._class_of[node],))
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """Add a node over a multiset."""
@@ -131,7 +113,7 @@ class Given:
         members = sorted(members if op in COUNTED else set(members))
         # a conjunction, or minimum, of one and the same is that
         self.is_apart &= len(members) > 1
-        self._add_node(c, CONTAINERS[op], tuple(members))
+        self._add_named(c, CONTAINERS[op], tuple(members))
 
     def add_sum(self, c: int, constant: int, terms: Sequence[Term], kind: str) -> None:
         """Add a sum."""
@@ -140,14 +122,17 @@ class Given:
             self.is_apart &= terms[0][1] == c
         self._note(c, (constant, tuple(sorted(terms))))
         if kind != EQUAL:
-            self.sums[c].append((constant, [*terms]))
+            self._add_node(c, SUM, (constant, [*terms]))
         if kind == NORMAL:
             self.normal[c] = [*terms]
 
-    def _add_node(self, c: int, constructor: str, operands: tuple[int, ...]) -> None:
+    def _add_named(self, c: int, constructor: str, operands: tuple[int, ...]) -> None:
         self._note(c, (constructor, operands))
-        self.nodes[constructor].append(operands)
-        self._operands[c, constructor].append(operands)
+        self._add_node(c, constructor, operands)
+
+    def _add_node(self, c: int, constructor: str, node: object) -> None:
+        self.nodes[c, constructor].append(node)
+        self.nodes[None, constructor].append(node)
 
     def _note(self, c: int, node: object) -> None:
         self.is_apart &= self._class_of.setdefault(node, c) == c
@@ -231,92 +216,65 @@ def _may_hold(conjuncts: Sequence[Conjunct], given: Given, bound: Bound) -> bool
     return True
 
 
-class _Part(Protocol):
-    """A part of a pattern."""
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        """The ways to match a class."""
+#: A part of a pattern: the ways to match a class, or with ``None`` any.
+_Part = Callable[[Any, Given, Bound], Iterator[Bound]]
 
 
-@dataclass(frozen=True)
-class _Letter:
-    name: str
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        if bound.get(self.name) in (None, c):
-            yield {**bound, self.name: c}
+def _letter(name: str, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+    if bound.get(name) in (None, c):
+        yield {**bound, name: c}
 
 
-@dataclass(frozen=True)
-class _Literal:
-    number: Expr
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        if c in given.numbers:
-            yield from _as_number(self.number, given.numbers[c], given, bound)
+def _literal(number: Expr, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+    if c in given.numbers:
+        yield from _as_number(number, given.numbers[c], given, bound)
 
 
-@dataclass(frozen=True)
-class _Truth:
-    value: bool
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        if given.truths.get(c) is self.value:
-            yield bound
+def _truth(value: bool, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+    if given.truths.get(c) is value:
+        yield bound
 
 
-@dataclass(frozen=True)
-class _OfNodes(ABC):
-    """What matches the nodes of a constructor."""
-
-    constructor: str
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        for operands in given.operands(c, self.constructor):
-            yield from self._with(operands, given, bound)
-
-    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        for operands in given.nodes[self.constructor]:
-            yield from self._with(operands, given, bound)
-
-    @abstractmethod
-    def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
-        """The ways to match a node with these operands."""
+def _nodes(
+    constructor: str,
+    with_node: Callable[[Any, Given, Bound], Iterator[Bound]],
+    c: int | None,
+    given: Given,
+    bound: Bound,
+) -> Iterator[Bound]:
+    """A part with an operator: it matches the nodes of a constructor, each in the ways that ``with_node`` yields."""
+    for node in given.nodes.get((c, constructor), ()):
+        yield from with_node(node, given, bound)
 
 
-@dataclass(frozen=True)
-class _Node(_OfNodes):
-    """A node with a fixed number of operands, which are matched in ``order``."""
-
-    operands: tuple[_Part, ...]
-    order: tuple[int, ...]
-
-    def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
-        for ordered in (operands, operands[::-1]) if self.constructor == "Eq" else (operands,):
-            yield from self._from(0, ordered, given, bound)
-
-    def _from(self, step: int, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
-        if step == len(self.order):
-            yield bound
-            return
-        place = self.order[step]
-        for found in self.operands[place].at(operands[place], given, bound):
-            yield from self._from(step + 1, operands, given, found)
+def _in_order(
+    parts: Sequence[tuple[int, _Part]], operands: Sequence[int | None], given: Given, bound: Bound
+) -> Iterator[Bound]:
+    """The ways to match operands, each by a part with its place."""
+    if not parts:
+        yield bound
+        return
+    place, part = parts[0]
+    for found in part(operands[place], given, bound):
+        yield from _in_order(parts[1:], operands, given, found)
 
 
-@dataclass(frozen=True)
-class _Container(_OfNodes):
-    """A node over a multiset: its members that are written out, and letters; at the ``top`` others may be left."""
+def _either_order(
+    parts: Sequence[tuple[int, _Part]], operands: tuple[int, ...], given: Given, bound: Bound
+) -> Iterator[Bound]:
+    """The ways to match the operands of an equality."""
+    for ordered in (operands, operands[::-1]):
+        yield from _in_order(parts, ordered, given, bound)
 
-    written: tuple[_Part, ...]
-    letters: tuple[str, ...]
-    top: bool
 
-    def _with(self, operands: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
-        # further down a letter may be all that is left
-        letters = [_Letter(name) for name in self.letters] if self.top else []
-        for found in _chosen([*self.written, *letters], operands, given, bound):
-            yield found if self.top else _unknown(self.letters, found)
+def _members(
+    written: Sequence[_Part], letters: Sequence[str], top: bool, members: tuple[int, ...], given: Given, bound: Bound
+) -> Iterator[Bound]:
+    """The ways to match a multiset by parts that are written out, and letters; at the ``top`` others may be left."""
+    # further down a letter may be all that is left
+    alone = [partial(_letter, name) for name in letters] if top else []
+    for found in _chosen([*written, *alone], members, given, bound):
+        yield found if top else _unknown(letters, found)
 
 
 def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
@@ -325,28 +283,12 @@ def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, boun
         yield bound
         return
     for place, member in enumerate(members):
-        for found in parts[0].at(member, given, bound):
+        for found in parts[0](member, given, bound):
             yield from _chosen(parts[1:], members[:place] + members[place + 1 :], given, found)
 
 
-class _OfSums(ABC):
-    """What matches the sums of a class."""
-
-    def at(self, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-        for constant, terms in given.sums.get(c, ()):
-            yield from self._with(constant, terms, given, bound)
-
-    def anywhere(self, given: Given, bound: Bound) -> Iterator[Bound]:
-        for c in given.sums:
-            yield from self.at(c, given, bound)
-
-    @abstractmethod
-    def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
-        """The ways to match a sum."""
-
-
 @dataclass(frozen=True)
-class _Sum(_OfSums):
+class _Sum:
     """A sum: its constant, what is written out, and letters with their coefficients; at the ``top`` others may be left.
 
     What is written out has a coefficient too, and may be a product, of which that may be part of a letter.
@@ -362,7 +304,9 @@ class _Sum(_OfSums):
         """Whether further down a letter may be all that is left."""
         return any(is_unit(k) for k, _ in self.letters)
 
-    def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
+    def ways(self, node: tuple[int, Sequence[Term]], given: Given, bound: Bound) -> Iterator[Bound]:
+        """The ways to match the constant and the terms of a sum."""
+        constant, terms = node
         if len(terms) < len(self.written):
             return
         # at the top all may be multiplied by one factor
@@ -390,7 +334,7 @@ class _Sum(_OfSums):
         (coefficient, part, is_product), *others = addends
         for place, (scale, c) in enumerate(terms):
             left = [*terms[:place], *terms[place + 1 :]]
-            for found in part.at(c, given, bound):
+            for found in part(c, given, bound):
                 for end, known in _scaled(coefficient, scale, factor, is_product, given, found):
                     yield from self._written(others, left, known, given, end)
 
@@ -457,57 +401,50 @@ def _contains(terms: Sequence[Term], c: int, given: Given) -> bool:
     return c in classes or (c in given.normal and all(a in classes for _, a in given.normal[c]))
 
 
-@dataclass(frozen=True)
-class _AnyTerm(_OfSums):
-    """A left side that is a multiple of one term: it matches each term of any sum."""
-
-    coefficient: Expr
-    part: _Part
-
-    def _with(self, constant: int, terms: Sequence[Term], given: Given, bound: Bound) -> Iterator[Bound]:
-        for scale, a in terms:
-            for found in self.part.at(a, given, bound):
-                yield from _as_number(self.coefficient, scale, given, found)
-
-
-#: A part that has an operator, as left sides have: it can also be looked for anywhere.
-_Whole = _OfNodes | _OfSums
+def _any_term(
+    coefficient: Expr, part: _Part, node: tuple[int, Sequence[Term]], given: Given, bound: Bound
+) -> Iterator[Bound]:
+    """The ways to match a left side that is a multiple of one term: by each term of any sum."""
+    for scale, a in node[1]:
+        for found in part(a, given, bound):
+            yield from _as_number(coefficient, scale, given, found)
 
 
 def _part(term: Expr) -> _Part:
     """A part of a pattern below the top."""
     letter = letter_of(term)
     if letter is not None:
-        return _Letter(letter)
+        return partial(_letter, letter)
     if is_number(term):
-        return _Literal(term)
-    return _Truth(bool(term.value)) if term.op == "bool" else _whole(term)
+        return partial(_literal, term)
+    return partial(_truth, bool(term.value)) if term.op == "bool" else _whole(term)
 
 
-def _whole(term: Expr, top: bool = False) -> _Whole:
+def _whole(term: Expr, top: bool = False) -> _Part:
     """A part with an operator, or at the ``top`` the left side."""
     if is_sum(term):
-        return _sum(term, top)
+        return partial(_nodes, SUM, _sum(term, top))
     if term.op in CONTAINERS:
         members = operands_of(term, term.op)
         written = sorted([m for m in members if letter_of(m) is None], key=_turn)
         letters = [name for m in members if (name := letter_of(m)) is not None]
-        return _Container(CONTAINERS[term.op], tuple(map(_part, written)), tuple(letters), top)
+        return partial(_nodes, CONTAINERS[term.op], partial(_members, [*map(_part, written)], letters, top))
     inner = negated(term.op, term.args)
     op, operands = inner or (term.op, term.args)
     order = sorted(range(len(operands)), key=lambda place: _turn(operands[place]))
-    node = _Node(PLAIN[op][0], tuple(map(_part, operands)), tuple(order))
-    return node if inner is None else _Node("Not", (node,), (0,))
+    with_node = partial(_either_order if op == "eq" else _in_order, [(at, _part(operands[at])) for at in order])
+    node = partial(_nodes, PLAIN[op][0], with_node)
+    return node if inner is None else partial(_nodes, "Not", partial(_in_order, [(0, node)]))
 
 
-def _sum(term: Expr, top: bool) -> _Whole:
+def _sum(term: Expr, top: bool) -> Callable[[Any, Given, Bound], Iterator[Bound]]:
     constant, addends = as_sum(term)
     if top and is_one_term(term):
         [(coefficient, addend)] = addends
-        return _AnyTerm(coefficient, _part(addend))
+        return partial(_any_term, coefficient, _part(addend))
     written = [(k, _part(a), a.op == "mul") for k, a in addends if letter_of(a) is None]
     letters = [(k, name) for k, a in addends if (name := letter_of(a)) is not None]
-    return _Sum(constant, tuple(written), tuple(letters), top)
+    return _Sum(constant, tuple(written), tuple(letters), top).ways
 
 
 def _turn(operand: Expr) -> int:
@@ -526,26 +463,19 @@ class Prefilter:
         """Whether it may match; the left sides of rules about reductions may wherever their shapes are."""
         return self.pattern.binds_index or any(
             any(_may_hold(conjuncts, given, bound) for conjuncts in self._guards)
-            for bound in self._bound(self._parts, given, {})
+            for bound in _in_order(self._parts, [None] * len(self._parts), given, {})
         )
 
     @cached_property
-    def _parts(self) -> list[_Whole]:
+    def _parts(self) -> list[tuple[int, _Part]]:
         first, *others = self.pattern.matched
-        return [_whole(first, top=True), *map(_whole, others)]
+        return [*enumerate([_whole(first, top=True), *map(_whole, others)])]
 
     @cached_property
     def _guards(self) -> list[list[Conjunct]]:
         """The ways in which the guard may hold; comparisons of terms are facts, which others may know."""
         ways = alternatives(self.pattern.when)
         return [[(op, x, y) for op, x, y in way if not has_terms(x) and not has_terms(y)] for way in ways]
-
-    def _bound(self, parts: Sequence[_Whole], given: Given, bound: Bound) -> Iterator[Bound]:
-        if not parts:
-            yield bound
-            return
-        for found in parts[0].anywhere(given, bound):
-            yield from self._bound(parts[1:], given, found)
 
 
 @cache
