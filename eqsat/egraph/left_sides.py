@@ -318,13 +318,7 @@ class LeftSide:
             number, query = query.times(wanted, left.factor)
             return query.fact(f"(= {scale} {number})"), left
         number, query = query.number(wanted)
-        if number == "1":
-            return query, replace(left, factor=scale)
-        factor, query = query.name("i64")
-        facts = ["(= 0 (% {scale} {number}))", "(= {factor} (/ {scale} {number}))"]
-        if number == "-1":
-            facts = ["(= {factor} (- 0 {scale}))"]
-        query = query.fact(*[f.format(scale=scale, number=number, factor=factor) for f in facts])
+        factor, query = query.divided(scale, number)
         return query, replace(left, factor=factor)
 
     def lettered(
@@ -378,8 +372,7 @@ class LeftSide:
             return self.coefficient(query, coefficient, scale, left)
         times, atom = query.terms[letter]
         query, left, _, scale = self.one_term(query, whole, left, atom)
-        share, query = query.name("i64")
-        query = query.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+        share, query = query.divided(scale, times)
         return self.coefficient(query, coefficient, share, left)
 
     def bound_as_terms(
@@ -428,10 +421,7 @@ class LeftSide:
             query = solved.bind(letter, atom)
         else:
             times, query = query.times(coefficient, left.factor)
-            share = scale
-            if times != "1":
-                share, query = query.name("i64")
-                query = query.fact(f"(= 0 (% {scale} {times}))", f"(= {share} (/ {scale} {times}))")
+            share, query = query.divided(scale, times)
             query = query.bind_term(letter, share, atom)
         yield from self.open_as_terms(query, others, whole, left)
 

@@ -40,9 +40,10 @@ _LETTERS = {
 #: What a message suggests where a name is none of these.
 _REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
 #: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_MEASURE = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps)\(([^)]*)\)")
+_FUNCTIONS = "vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps"
+_MEASURE = re.compile(rf"\b({_FUNCTIONS})\(([^)]*)\)")
 #: A measure that ``_MEASURE`` did not replace is not written as it should be.
-_UNREAD = re.compile(r"\b(vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps|at)\(")
+_UNREAD = re.compile(rf"\b({_FUNCTIONS}|at)\(")
 #: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x[y, z]``.
 _AT = re.compile(r"\bat\(\s*(\w+)\s*,")
 #: What a message suggests where something else is measured.
@@ -167,10 +168,7 @@ def has_reduction(side: str) -> bool:
 def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
     """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
 
-    Raises
-    ------
-    ValueError
-        If a part does not parse or a letter is unbound; one line.
+    Raises ``ValueError`` if a part does not parse or a letter is unbound; one line.
     """
     if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
         raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
@@ -361,10 +359,7 @@ MOST_ALTERNATIVES = 64
 def alternatives(when: Expr) -> list[list[Conjunct]]:
     """The guard in disjunctive normal form: each alternative alone lets the rule fire.
 
-    Raises
-    ------
-    ValueError
-        If a part of it has more than ``MOST_ALTERNATIVES``; one line.
+    Raises ``ValueError`` if a part of it has more than ``MOST_ALTERNATIVES``; one line.
     """
     order = topological([when])
     # the parts that are asked for, each for where it holds or fails

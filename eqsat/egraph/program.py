@@ -105,12 +105,7 @@ _KEPT = [
         f"(= s (Sum m k)) (= 0 (multiset-length m)) (<= (abs k) {LARGEST_FINITE})",
         "(set (lit s) k)",
     ),
-    (
-        "ask0",
-        "seek",
-        "(seek m x) (nf x p k) (at p t a c) (at m u a d) (= 0 (% d c)) (= s (/ d c))",
-        "(ask m x s)",
-    ),
+    ("ask0", "seek", "(seek m x) (nf x p k) (at p t a c) (at m u a d) (= 0 (% d c)) (= s (/ d c))", "(ask m x s)"),
     ("ask1", "ask", "(ask m x s) (nf x p k) (< 0 (multiset-length p))", "(covers m x s p k)"),
     (
         "ask2",

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter, is_machine_integer
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import FLOORS, MAX_SHIFT, OPS
+from eqsat.lang.ops import BITWISE, FLOORS, MAX_SHIFT, OPS
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import variables
 
 _COMPARISONS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
+#: What egglog calls the operators on numbers that it has.
+_OPERATORS = {**{op: OPS[op].symbol for op in ("add", "sub", "mul", *BITWISE)}, "min": "min", "max": "max"}
+#: The operators of numbers that are computed from literals and measures.
+COMPUTED = frozenset({*_OPERATORS, *FLOORS, "neg", "shl"})
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,8 @@ class SubsumRequest(Cut):
     @property
     def action(self) -> str:
         """The action that asks."""
-        return (
-            f"(seek {self.whole} {self.letter})" if self.is_open else f"(ask {self.whole} {self.letter} {self.times})"
-        )
+        asked = "" if self.is_open else f" {self.times}"
+        return f"({'seek' if self.is_open else 'ask'} {self.whole} {self.letter}{asked})"
 
     @property
     def fact(self) -> str:
@@ -161,21 +164,15 @@ class Query:
             name = quotient if term.op == "floordiv" else remainder
             return name, replace(query, numbers={**query.numbers, term: name})
         name, query = query.name("i64")
-        match term.op:
-            case "neg":
-                query = query.fact(f"(= {name} (- 0 {args[0]}))")
-            case "add" | "sub" | "mul" | "min" | "max":
-                symbol = {"add": "+", "sub": "-", "mul": "*"}.get(term.op, term.op)
-                query = query.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
-            case "bitand" | "bitor" | "bitxor":
-                symbol = OPS[term.op].symbol
-                query = query.fact(f"(= {name} ({symbol} {args[0]} {args[1]}))")
-            case "shl":
-                # bits that a shift moves out are lost, unlike an overflow
-                shifted = f"(= {name} (<< {args[0]} {args[1]}))", f"(= {args[0]} (>> {name} {args[1]}))"
-                query = query.fact(f"(< {args[1]} 62)", *shifted)
-            case _:
-                raise self.error(f"{to_text(term)!r} cannot be computed from literals")
+        if term.op == "shl":
+            # bits that a shift moves out are lost, unlike an overflow
+            shifted = f"(= {name} (<< {args[0]} {args[1]}))", f"(= {args[0]} (>> {name} {args[1]}))"
+            query = query.fact(f"(< {args[1]} 62)", *shifted)
+        elif term.op in COMPUTED:
+            text = f"- 0 {args[0]}" if term.op == "neg" else f"{_OPERATORS[term.op]} {args[0]} {args[1]}"
+            query = query.fact(f"(= {name} ({text}))")
+        else:
+            raise self.error(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(query, numbers={**query.numbers, term: name})
 
     def solved(self, term: Expr, text: str) -> Query | None:
@@ -231,6 +228,15 @@ class Query:
             return factor, query
         name, query = query.name("i64")
         return name, query.fact(f"(= {name} (* {factor} {number}))")
+
+    def divided(self, number: str, divisor: str) -> tuple[str, Query]:
+        """A number divided by another, which leaves nothing."""
+        if divisor == "1":
+            return number, self
+        name, query = self.name("i64")
+        if divisor == "-1":
+            return name, query.fact(f"(= {name} (- 0 {number}))")
+        return name, query.fact(f"(= 0 (% {number} {divisor}))", f"(= {name} (/ {number} {divisor}))")
 
     def guarded(self, conjunct: Conjunct) -> Query:
         """A comparison of numbers in the guard."""

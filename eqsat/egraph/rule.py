@@ -33,8 +33,8 @@ from eqsat.egraph.patterns import (
     parsed,
     reductions_of,
 )
+from eqsat.egraph.queries import COMPUTED
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import BITWISE
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import topological, variables
 
@@ -162,18 +162,12 @@ def refuse_repeated(rules: Iterable[Rule]) -> None:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Values of the letters (and what is known of them) for which the guard holds and the sides differ.
-
-    Attributes
-    ----------
-    values : dict from str to int
-        By letter, or by measure as a guard writes it: ``"vmin(x)"``.
-    left, right : str
-        The value of each side; ``"undefined"`` where a divisor is zero.
-    """
+    """Values of the letters (and what is known of them) for which the guard holds and the sides differ."""
 
     rule: str
+    #: By letter, or by measure as a guard writes it: ``"vmin(x)"``.
     values: dict[str, int]
+    #: The value of each side; ``"undefined"`` where a divisor is zero.
     left: str
     right: str
 
@@ -182,10 +176,6 @@ class Counterexample:
         # letters that may speak of an index are arrays, which have no one value
         case = f"with {values}" if values else "for some bodies"
         return f"rule {self.rule!r} is false: {case} the left side is {self.left}, the right side {self.right}"
-
-
-#: The operators of numbers that are computed from literals and measures.
-_COMPUTED = BITWISE | {"const", "var", "floordiv", "mod", "neg", "add", "sub", "mul", "min", "max", "shl"}
 
 
 def _numbers_in(left: Expr) -> Iterator[tuple[Expr, bool]]:
@@ -236,7 +226,7 @@ def _refuse_unmatchable(pattern: Pattern) -> None:
         else:
             numbers += topological([x, y])
     for number in numbers:
-        if number.op not in _COMPUTED:
+        if number.op not in {"const", "var", *COMPUTED}:
             raise ValueError(
                 f"{to_text(number)!r} cannot be computed from literals: use + - * // % min max & | ^ << alone"
             )

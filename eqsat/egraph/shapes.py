@@ -27,6 +27,7 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.program import ATOM, CONTAINERS, EQUAL, FAILS, HOLDS, KNOWN, NUMBER, PLAIN, negated
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr
+from eqsat.lang.ops import OPS, REDUCTIONS
 
 #: A place and what stands there, as ``("Where0", "Lt")``: an operand of a constructor, or ``""`` for anywhere; and a
 #: class that has a node of a constructor, or is of one of the kinds below.
@@ -49,23 +50,14 @@ def _placed[T](op: str, operands: Sequence[T]) -> Iterator[tuple[str, T]]:
         yield f"{constructor}{i}" if is_ordered else constructor, operand
 
 
-#: The constructors of what patterns write so; a sum or product may be another node, as where a part is a literal.
+#: The constructors of what patterns write by name or sign; a sum or product may be another node, as where a part is a
+#: literal.
 _WRITTEN = {
-    "//": "Div",
-    "%": "Mod",
-    "<": "Lt",
-    ">": "Lt",
-    "==": "Eq",
-    "!=": "Eq",
-    "&": "BitAnd",
-    "|": "BitOr",
-    "^": "BitXor",
-    "<<": "Shl",
-    ">>": "Shr",
-    # the others are written by their names
     **{op: _constructor(op) for op in (*CONTAINERS, *PLAIN)},
-    "sum": _constructor("sum_over"),
-    "prod": _constructor("prod_over"),
+    **{OPS[op].symbol: _constructor(op) for op in (*CONTAINERS, *PLAIN) if op in OPS},
+    **{REDUCTIONS[op].text: _constructor(op) for op in PLAIN if op in REDUCTIONS},
+    ">": "Lt",
+    "!=": "Eq",
 }
 _WORD_OR_SIGN = re.compile(r"\w+|//|<<|>>|==|!=|[%<>&|^]")
 
@@ -142,15 +134,10 @@ class _Class:
 
 
 class Shapes:
-    """What an e-graph has, or may have.
-
-    Attributes
-    ----------
-    found : set of Shape
-        Its shapes.
-    """
+    """What an e-graph has, or may have."""
 
     def __init__(self) -> None:
+        #: Its shapes.
         self.found: set[Shape] = set()
         self._classes: dict[int, _Class] = {}
 
