@@ -26,13 +26,7 @@ _loaded: list[ModuleType] = []
 
 
 def bindings() -> Any:
-    """The extension module.
-
-    Raises
-    ------
-    ImportError
-        If egglog is not installed.
-    """
+    """The extension module; raises ``ImportError`` if egglog is not installed."""
     if not _loaded:
         # signals interrupt the main thread only; an extension that is half loaded could not be loaded again
         errors: list[BaseException] = []
@@ -87,18 +81,9 @@ CHARACTERS_PER_MATCH = 10
 class WarmProgram:
     """A running egglog program.
 
-    Parameters
-    ----------
-    text : str
-        Sorts, tables, rules: all but rows.
-    lasts : int
-        The characters of script after which the program is worn out: egglog keeps every script and looks at all of
-        them again. Each match counts as ``CHARACTERS_PER_MATCH``: what it made stays in memory, though its row goes.
-
-    Raises
-    ------
-    ValueError
-        If egglog refuses the text.
+    ``text`` has sorts, tables, rules: all but rows. ``lasts`` is the number of characters of script after which it is
+    worn out: egglog keeps every script and looks at all of them again. Each match counts as ``CHARACTERS_PER_MATCH``:
+    what it made stays in memory, though its row goes. Raises ``ValueError`` if egglog refuses the text.
     """
 
     def __init__(self, text: str, lasts: int) -> None:
@@ -112,13 +97,7 @@ class WarmProgram:
         self.extend(f"(ruleset clear) {text}")
 
     def extend(self, text: str) -> None:
-        """Read more sorts, tables and rules.
-
-        Raises
-        ------
-        ValueError
-            If egglog refuses the text.
-        """
+        """Read more sorts, tables and rules; raises ``ValueError`` if egglog refuses them."""
         scripts = self._scripts
         try:
             self.run(text)

@@ -68,61 +68,41 @@ class Stage:
 
 @dataclass(frozen=True)
 class ReductionQuery:
-    """How the matches of a rule about reductions are written.
+    """How the matches of a rule about reductions are written: each as a row of a table.
 
-    Attributes
-    ----------
-    table : str
-        The table whose rows are matches. A row begins with the class of the left side, or of what has it as a part.
-    pattern : Pattern
-        The parts of the rule.
-    columns : tuple of (str, str)
-        What follows, each with its sort in egglog: letters, ``i1``, ``i2``, ... for the indices by their levels,
-        ``end0``, ``end1``, ... for ends of ranges that the pattern does not write as letters.
-    ends : tuple of Expr
-        Those ends as the pattern writes them.
-    kept : str
-        The operator of the left side if there may be other members beside it, else ``""``: ``"sum"``, whose other
-        terms, constant and factor of the match are the last three columns, or that of a container, whose other members
-        are the last.
-    is_own : bool
-        Whether the rule is a user's own.
+    A row begins with the class of the left side, or of what has it as a part.
     """
 
     table: str
+    #: The parts of the rule.
     pattern: Pattern
+    #: What follows in a row, each with its sort in egglog: letters, ``i1``, ``i2``, ... for indices by their levels,
+    #: ``end0``, ``end1``, ... for ends of ranges that the pattern does not write as letters.
     columns: tuple[tuple[str, str], ...]
+    #: Those ends as the pattern writes them.
     ends: tuple[Expr, ...]
+    #: The operator of the left side if there may be other members beside it, else ``""``: ``"sum"``, whose other terms,
+    #: constant and factor of the match are the last three columns, or that of a container, whose others are the last.
     kept: str
+    #: Whether the rule is a user's own.
     is_own: bool
 
 
 @dataclass(frozen=True)
 class Match:
-    """A match of a rule about reductions.
-
-    Attributes
-    ----------
-    rule : ReductionQuery
-        The rule.
-    whole : int
-        The class of the left side, or of what has it as a part.
-    letters : dict of str to int
-        The classes of letters, indices (``i1``) and ends (``end0``).
-    literals : dict of str to int
-        The numbers that letters of literals stand for.
-    rest : tuple of (int, int)
-        Beside the left side, the other terms of a sum as (class, coefficient) pairs, or the other members of a
-        container, each once.
-    constant, factor : int
-        Of a sum its constant, and what the left side is multiplied by in it.
-    """
+    """A match of a rule about reductions."""
 
     rule: ReductionQuery
+    #: The class of the left side, or of what has it as a part.
     whole: int
+    #: The classes of letters, indices (``i1``) and ends (``end0``).
     letters: Mapping[str, int]
+    #: The numbers that letters of literals stand for.
     literals: Mapping[str, int]
+    #: Beside the left side, the other terms of a sum as (class, coefficient) pairs, or the other members of a
+    #: container, each once.
     rest: tuple[tuple[int, int], ...] = ()
+    #: Of a sum its constant, and what the left side is multiplied by in it.
     constant: int = 0
     factor: int = 1
 
@@ -162,10 +142,7 @@ class Compiled:
 def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
     """The ways to match ``rule``, in each direction that it has; more of them ``thoroughly``.
 
-    Raises
-    ------
-    ValueError
-        If the rule cannot be matched; one line that names it.
+    Raises ``ValueError`` if the rule cannot be matched; one line that names it.
     """
     if by_representation(rule):
         return ()
@@ -225,7 +202,10 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     if made or query.cuts:
         stages, query = _made(query, made)
     if compared:
-        query, actions = _comparing(query, compared)
+        actions = []
+        for x, y in compared:
+            query, comparison = _comparison(query, x, y)
+            actions.append(comparison)
         stage, row = _found(query, query.facts, actions, [*query.sorts])
         stages.append(stage)
         query = replace(query, facts=(row,))
@@ -292,14 +272,11 @@ def _body(facts: Iterable[str]) -> str:
     return " ".join(sorted(facts, key=lambda fact: "multiset-" in fact))
 
 
-def _comparing(query: Query, compared: Sequence[tuple[Expr, Expr]]) -> tuple[Query, list[str]]:
-    """The query with the numbers that comparisons of terms need, and the actions that make these comparisons."""
-    actions = []
-    for left, right in compared:
-        query, one = _build(query, left)
-        query, two = _build(query, right)
-        actions.append(f"(Lt {one} {two})")
-    return query, actions
+def _comparison(query: Query, left: Expr, right: Expr) -> tuple[Query, str]:
+    """The query with the numbers that a comparison of terms needs, and the comparison."""
+    query, one = _build(query, left)
+    query, two = _build(query, right)
+    return query, f"(Lt {one} {two})"
 
 
 def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: Sequence[str]) -> tuple[Stage, str]:
@@ -375,11 +352,10 @@ def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     """The guard's facts, and the action."""
     for op, x, y in conjuncts:
         if has_terms(x) or has_terms(y):
-            query, one = _build(query, x)
-            query, two = _build(query, y)
-            query = query.fact(f"(= (Yes) (Lt {one} {two}))")
-            continue
-        query = query.guarded((op, x, y))
+            query, comparison = _comparison(query, x, y)
+            query = query.fact(f"(= (Yes) {comparison})")
+        else:
+            query = query.guarded((op, x, y))
     right = pattern.right
     if kept.op == "sum":
         query, terms, added = _flat(query, right, kept.factor)
