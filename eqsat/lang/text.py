@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import count, pairwise
-from math import isfinite, isinf
+from math import inf, isfinite
 from typing import Any, NamedTuple, cast
 from unicodedata import normalize
 
@@ -91,7 +91,7 @@ _REMEDY = "give its range, var({name!r}, 0, N)"
 _NO_ARRAY = "make it by buffer({name!r}), on the command line by --buffer {name}=i32"
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
-#: A token: its kind, which is that of a group of :data:`_TOKEN` or an index that is bound from here on; text and place.
+#: A token: its kind, which is that of a group of :data:`_TOKEN` or an index that is bound here; text and place.
 _Token = tuple[int, str, int]
 _NUMBER, _WORD, _SIGN, _BINDING = 1, 2, 3, 4
 
@@ -154,8 +154,8 @@ class _Parser:
         self.text, self.remedy = text, remedy
         self.values: list[Expr] = []
         self.pending: list[_Pending] = []
-        # the indices in scope, innermost last, and what index their names meant before
-        self.scopes: list[tuple[str, Expr, Expr | None]] = []
+        # the names of the indices in scope, innermost last, and what index each meant before
+        self.scopes: list[tuple[str, Expr | None]] = []
         self.indices: dict[str, Expr] = {}
         # not copied: a program has as many texts as names
         self.names = names
@@ -169,9 +169,7 @@ class _Parser:
         want_operand = True
         for index, (kind, token, self.position) in enumerate(tokens):
             following = tokens[index + 1][1] if index + 1 < len(tokens) else ""
-            if kind == _BINDING:
-                self.bind(token)
-            elif want_operand:
+            if want_operand:
                 want_operand = self.operand(kind, token, following)
             else:
                 want_operand = self.operator(token)
@@ -207,33 +205,26 @@ class _Parser:
         return found
 
     def ranges_first(self, tokens: list[_Token]) -> list[_Token]:
-        """``tokens`` with each reduction ``sum(body, r, low, high)`` as ``sum(low, high, [bind r] body)``.
+        """``tokens`` with each reduction ``sum(body, r, low, high)`` as ``sum(low, high, r, body)``.
 
         So the range of an index is known before the body is read.
         """
-        calls = {
-            at
-            for at, ((kind, text, _), (_, following, _)) in enumerate(pairwise(tokens))
-            if kind == _WORD and text in _REDUCTIONS and following == "("
-        }
-        if not calls:
-            return tokens
         commas, ends = self.brackets(tokens)
-        found: list[_Token] = []
-        stack: list[tuple[int, int] | _Token] = [(0, len(tokens))]
-        while stack:
-            item = stack.pop()
-            if len(item) == 3:
-                found.append(item)
-                continue
-            start, end = item
-            for at in range(start, end):
-                found.append(tokens[at])
-                if at in calls and at + 1 in ends:
-                    stack.append((ends[at + 1], end))
-                    stack += self.reordered(tokens, at + 1, commas[at + 1], ends[at + 1])
-                    break
-        return found
+        calls = [
+            at + 1
+            for at, ((kind, text, _), (_, following, _)) in enumerate(pairwise(tokens))
+            if kind == _WORD and text in _REDUCTIONS and following == "(" and at + 1 in ends
+        ]
+        for start in calls:
+            self.check_reduction(tokens, start, commas[start])
+        # the inner ones first; those around them are as long as before
+        for start in reversed(calls):
+            (first, second, third), end = commas[start], ends[start]
+            _, name, place = tokens[first + 1]
+            body, low, high = tokens[start + 1 : first], tokens[second + 1 : third], tokens[third + 1 : end]
+            comma = (_SIGN, ",", place)
+            tokens[start + 1 : end] = [*low, comma, *high, comma, (_BINDING, name, place), comma, *body]
+        return tokens
 
     def brackets(self, tokens: list[_Token]) -> tuple[dict[int, list[int]], dict[int, int]]:
         """For each open bracket the places of its commas, and its end."""
@@ -250,30 +241,16 @@ class _Parser:
                 commas[stack[-1]].append(at)
         return commas, ends
 
-    def reordered(
-        self, tokens: list[_Token], start: int, commas: list[int], end: int
-    ) -> list[tuple[int, int] | _Token]:
-        """What :meth:`ranges_first` reads of one reduction: tokens, and ranges of them, the last first."""
+    def check_reduction(self, tokens: list[_Token], start: int, commas: list[int]) -> None:
+        """Refuse a reduction of other than four arguments, or whose second one is no name."""
         self.position = tokens[start][2]
         if len(commas) != 3:
             raise self.fail(
                 f"{tokens[start - 1][1]} takes 4 arguments (body, index, low, high), not {len(commas) + 1},"
             )
-        first, second, third = commas
-        kind, name, place = tokens[first + 1]
-        if second != first + 2 or kind != _WORD:
-            self.position = place
+        kind, _, self.position = tokens[commas[0] + 1]
+        if commas[1] != commas[0] + 2 or kind != _WORD:
             raise self.fail("the second argument of a reduction is the name of its index, not an expression,")
-        comma = (_SIGN, ",", place)
-        return [
-            (start + 1, first),
-            (_BINDING, name, place),
-            comma,
-            (third + 1, end),
-            comma,
-            (second + 1, third),
-            tokens[start],
-        ]
 
     def bind(self, name: str) -> None:
         """Let ``name`` be the index of the reduction whose range has just been read."""
@@ -287,8 +264,9 @@ class _Parser:
             raise self.fail(f"{error},") from None
         # a named term in the body may have a free variable of this name and range
         index = any_var(name, index.vmin, index.vmax, kind="index")
-        self.scopes.append((name, index, self.indices.get(name)))
+        self.scopes.append((name, self.indices.get(name)))
         self.indices[name] = index
+        self.values.append(index)
 
     def meaning(self, name: str) -> Expr | None:
         return self.indices[name] if name in self.indices else self.names.get(name)
@@ -301,6 +279,9 @@ class _Parser:
                 self.pending.pop()
                 number = -number
             self.values.append(as_expr(number))
+            return False
+        if kind == _BINDING:
+            self.bind(token)
             return False
         if token in _PREFIX:
             self.pending.append(_Pending(*_PREFIX[token], len(self.values)))
@@ -344,26 +325,15 @@ class _Parser:
     def number(self, token: str) -> int | float:
         if token.endswith(")"):
             return float(token[:3])
-        bits = {"x": 4, "o": 3, "b": 1}.get(token[1:2].lower(), 0)
-        if re.search(r"__|_$|_[.eE]", token) and not (bits and not re.search("__|_$", token)):
-            raise self.fail(f"misplaced '_' in the number {shortened(token, 40)!r}")
         digits = token.replace("_", "")
-        if bits:
-            if (len(digits) - 2) * bits > MOST_BITS:
-                raise self.fail(f"a number of {len(digits) - 2} digits is too long")
-            return int(digits, 0)
-        if digits.isdigit():
-            if digits[0] == "0" and digits.strip("0"):
-                raise self.fail(
-                    f"the number {shortened(token, 40)!r} begins with 0, as octal ones do in C: write 0o7 or 7"
-                )
-            try:
-                return int(digits)
-            except ValueError:
-                # Python reads no more than some thousands
-                raise self.fail(f"a number of {len(digits)} digits is too long") from None
-        number = float(token)
-        if isinf(number):
+        bits = {"x": 4, "o": 3, "b": 1}.get(token[1:2].lower(), 0)
+        if (len(digits) - 2) * bits > MOST_BITS:
+            raise self.fail(f"a number of {len(digits) - 2} digits is too long")
+        try:
+            number = int(token, 0) if bits or digits.isdigit() else float(token)
+        except ValueError:
+            raise self.fail(_no_number(token, digits)) from None
+        if number == inf:
             raise self.fail(f"the number {shortened(token, 40)!r} is too large")
         return number
 
@@ -446,8 +416,8 @@ class _Parser:
         self.apply(name, height)
 
     def reduction(self, name: str, height: int) -> None:
-        low, high, body = [_as_integer(a) for a in self.values[height:]]
-        written, index, before = self.scopes.pop()
+        low, high, index, body = [_as_integer(a) for a in self.values[height:]]
+        written, before = self.scopes.pop()
         if before is None:
             del self.indices[written]
         else:
@@ -462,6 +432,16 @@ class _Parser:
             self.values.append(_applied(name, args))
         except (TypeError, ValueError) as error:
             raise self.fail(f"{error},") from None
+
+
+def _no_number(token: str, digits: str) -> str:
+    """What is wrong with a number that Python does not read."""
+    if re.search(r"__|_$|_[.eE]", token):
+        return f"misplaced '_' in the number {shortened(token, 40)!r}"
+    if not int(digits[0]) and digits.strip("0"):
+        return f"the number {shortened(token, 40)!r} begins with 0, as octal ones do in C: write 0o7 or 7"
+    # Python reads no more than some thousands
+    return f"a number of {len(digits)} digits is too long"
 
 
 def _is_call(pending: _Pending) -> bool:
