@@ -19,7 +19,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
-from math import gcd
+from itertools import chain, product
+from math import gcd, prod
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
@@ -44,7 +45,7 @@ _FUNCTIONS = "vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps"
 _MEASURE = re.compile(rf"\b({_FUNCTIONS})\(([^)]*)\)")
 #: A measure that ``_MEASURE`` did not replace is not written as it should be.
 _UNREAD = re.compile(rf"\b({_FUNCTIONS}|at)\(")
-#: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x[y, z]``.
+#: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x(y, z)``.
 _AT = re.compile(r"\bat\(\s*(\w+)\s*,")
 #: What a message suggests where something else is measured.
 _MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
@@ -286,9 +287,11 @@ def _parse_measured(text: str, binds: bool) -> Expr:
         )
         raise ValueError(f"cannot parse {text!r}: {found[0]!r} {why}")
 
-    read = _MEASURE.sub(named, text)
-    while binds and (opened := _AT.search(read)) and (end := _closing(read, opened.end())):
-        read = f"{read[: opened.start()]}at_{opened[1]}[{read[opened.end() : end]}]{read[end + 1 :]}"
+    def loaded(found: re.Match[str]) -> str:
+        array = f"at_{found[1]}"
+        return f"{array}(".ljust(len(found[0])) if array in names else found[0]
+
+    read = _AT.sub(loaded, _MEASURE.sub(named, text))
     if wrong := _UNREAD.search(read):
         how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
         raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")
@@ -296,16 +299,6 @@ def _parse_measured(text: str, binds: bool) -> Expr:
         return parse(read, names, _REMEDY)
     except ValueError as error:
         raise ValueError(str(error).replace(shown_text(read), shown_text(text), 1)) from None
-
-
-def _closing(text: str, inside: int) -> int:
-    """Where the bracket closes that ``inside`` is the first place of; 0 if it does not."""
-    depth = 1
-    for place in range(inside, len(text)):
-        depth += (text[place] == "(") - (text[place] == ")")
-        if not depth:
-            return place
-    return 0
 
 
 def shown(name: str) -> str:
@@ -356,43 +349,24 @@ Conjunct = tuple[str, Expr, Expr]
 MOST_ALTERNATIVES = 64
 
 
-def alternatives(when: Expr) -> list[list[Conjunct]]:
-    """The guard in disjunctive normal form: each alternative alone lets the rule fire.
+def alternatives(when: Expr, holds: bool = True) -> list[list[Conjunct]]:
+    """The guard in disjunctive normal form: each alternative alone lets the rule fire, or keeps it from that.
 
     Raises ``ValueError`` if a part of it has more than ``MOST_ALTERNATIVES``; one line.
     """
-    order = topological([when])
-    # the parts that are asked for, each for where it holds or fails
-    asked = {(when, True)}
-    for term in reversed(order):
-        for holds in (True, False):
-            if term.op in ("and", "or", "not") and (term, holds) in asked:
-                asked.update((arg, holds is not (term.op == "not")) for arg in term.args)
-    found: dict[tuple[Expr, bool], list[list[Conjunct]]] = {}
-    for term in order:
-        for holds in (True, False):
-            if (term, holds) in asked:
-                ways = found[term, holds] = _alternatives_of(term, holds, found)
-                if len(ways) > MOST_ALTERNATIVES:
-                    raise ValueError(
-                        f"the guard holds in more than {MOST_ALTERNATIVES} ways, as 'and' of 'or' does: "
-                        "write several rules"
-                    )
-    return found[when, True]
-
-
-def _alternatives_of(
-    term: Expr, holds: bool, found: dict[tuple[Expr, bool], list[list[Conjunct]]]
-) -> list[list[Conjunct]]:
-    """The alternatives in which a part of a guard holds, or fails; those of its operands are ``found``."""
-    if term.op == "bool" or all(arg.op == "const" for arg in term.args):
-        return [[]] if bool(term.vmax) is holds else []
-    if term.op == "not":
-        return found[term.args[0], not holds]
-    if term.op not in ("and", "or"):
-        return [[(term.op if holds else _NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
-    left, right = [found[arg, holds] for arg in term.args]
-    return [f + g for f in left for g in right] if (term.op == "and") is holds else left + right
+    while when.op == "not":
+        when, holds = when.args[0], not holds
+    if when.op == "bool" or all(arg.op == "const" for arg in when.args):
+        return [[]] if bool(when.vmax) is holds else []
+    if when.op not in ("and", "or"):
+        return [[(when.op if holds else _NEGATED[when.op], *when.args)]]  # type: ignore[list-item]
+    parts = [alternatives(part, holds) for part in operands_of(when, when.op)]
+    are_joint = (when.op == "and") is holds
+    if (prod if are_joint else sum)(map(len, parts)) > MOST_ALTERNATIVES:
+        raise ValueError(
+            f"the guard holds in more than {MOST_ALTERNATIVES} ways, as 'and' of 'or' does: write several rules"
+        )
+    return [[*chain(*ways)] for ways in product(*parts)] if are_joint else [*chain(*parts)]
 
 
 def is_within(reduction: Expr, other: Expr) -> bool:
