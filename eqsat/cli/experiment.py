@@ -4,7 +4,7 @@
 Every case of a corpus is optimised once, by default cost model and extractor; each model and each extractor then
 chooses from that e-graph (:meth:`eqsat.optimizer.result.Result.extract`), so that answers differ by these alone,
 whatever the order of the models. All answers are compiled, and their time is measured in turns. A :class:`Row` is one
-answer with what each model predicts of it; rows go to a CSV file, from which :func:`summary` and the plots follow.
+answer with what each model predicts of it; an :class:`Experiment` has all rows, for its tables and plots.
 """
 
 from __future__ import annotations
@@ -117,16 +117,27 @@ class Experiment(Displayed):
     def summary(self) -> list[dict[str, Any]]:
         """For each model and extractor the number of cases, the cost of all inputs and of all answers, and their ratio.
 
-        With times measured, also what :func:`summary` says.
+        With times measured, also the rank correlation of what the model predicts with time, over all rows
+        (``"spearman"``) and over answers alone (``"of answers"``), which differ less, or ``None`` if nothing differs;
+        and the time of its answers by its first extractor over that of the inputs, the geometric mean over all cases.
         """
-        measured = {line["model"]: line for line in summary(self.rows)} if self.is_measured else {}
         found = []
         for (model, extract), rows in _answers_by(self.rows).items():
             before, after = sum(row.cost_before for row in rows), sum(row.cost for row in rows)
             ratio = round(after / before, 4) if before else None
             line = {"model": model, "extract": extract, "cases": len(rows), "before": before, "after": after}
-            found.append(line | {"ratio": ratio} | measured.get(model, {}))
+            found.append(line | {"ratio": ratio} | (self._measured(model) if self.is_measured else {}))
         return found
+
+    def _measured(self, model: str) -> dict[str, Any]:
+        of_model = [(row, self.rows[place]) for place, row in _with_inputs(self.rows) if row.model == model]
+        first = of_model[0][0].extract
+        ratios = [row.nanoseconds / given.nanoseconds for row, given in of_model if row.extract == first]
+        return {
+            "spearman": _correlation(self.rows, model),
+            "of answers": _correlation([row for row in self.rows if row.extract != INPUT], model),
+            "time": round(geometric_mean(ratios), 3),
+        }
 
     @property
     def is_measured(self) -> bool:
@@ -375,31 +386,6 @@ def measure(rows: Sequence[Row], repeats: int, seed: int, advance: Advance) -> N
             nanoseconds = {program: median(found) for program, found in zip(programs, times, strict=True)}
             for row in rows:
                 row.nanoseconds = nanoseconds[row.roots, row.variables]
-
-
-def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """For each model: the rank correlation of what it predicts with time, and what its answers take.
-
-    Correlation is over all rows (``"spearman"``), and over answers alone (``"of answers"``), which differ less, or
-    ``None`` where nothing differs. Time is that of the model's answers by the first extractor over that of the inputs,
-    the geometric mean over all cases.
-    """
-    found = [row for row in rows if row.extract != INPUT]
-    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for place, row in _with_inputs(rows):
-        ratios[row.model, row.extract].append(row.nanoseconds / rows[place].nanoseconds)
-    # of each model the answers of its first extractor
-    of_first = {model: times for (model, _), times in reversed(ratios.items())}
-    return [
-        {
-            "model": model,
-            "cases": len(of_first[model]),
-            "spearman": _correlation(rows, model),
-            "of answers": _correlation(found, model),
-            "time": round(geometric_mean(of_first[model]), 3),
-        }
-        for model in dict.fromkeys(row.model for row in found)
-    ]
 
 
 def _with_inputs(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:

@@ -5,6 +5,7 @@ import json
 import operator
 import pkgutil
 import signal
+from itertools import product
 
 import pytest
 from corpora import HAND
@@ -20,7 +21,6 @@ from eqsat.cli.experiment import (
     chosen_cases,
     measure,
     predict,
-    summary,
     times,
 )
 from eqsat.extract import CodeSize, Latency, OpCount
@@ -64,7 +64,7 @@ def test_rank_correlation(predicted, times, correlation):
         measured = {"nanoseconds": float(time), "predicted": {"mine": cost}}
         rows.append(Row(f"{n}", INPUT, INPUT, (const(n),), (), **measured))
         rows.append(Row(f"{n}", "mine", "dag", (const(-1 - n),), (), **measured))
-    (line,) = summary(rows)
+    (line,) = Experiment(tuple(rows)).summary()
     assert line["spearman"] == line["of answers"] == correlation
 
 
@@ -164,9 +164,9 @@ def test_times_of_optimising_and_of_choosing(rows):
     assert (choosing > 0, count) == (True, 3 * 2 * 2)
 
 
-def test_a_summary_has_a_line_per_model(rows):
-    lines = summary(rows)
-    assert [line["model"] for line in lines] == ["latency", "opcount"]
+def test_a_summary_has_a_line_for_each_model_and_extractor(rows):
+    lines = Experiment(tuple(rows)).summary()
+    assert [(line["model"], line["extract"]) for line in lines] == [*product(["latency", "opcount"], ["tree", "exact"])]
     for line in lines:
         assert line["cases"] == 3
         assert -1 <= line["of answers"] <= 1
@@ -179,7 +179,7 @@ def test_cases_of_one_name_are_not_taken_for_one():
         known = {"nanoseconds": 100.0**cost, "predicted": {"mine": 1}}
         found.append(Row("same", INPUT, INPUT, (root,), (i,), **known))
         found.append(Row("same", "mine", "dag", (root,), (i,), cost, cost, **known))
-    assert summary(found)[0]["time"] == 1
+    assert Experiment(tuple(found)).summary()[0]["time"] == 1
 
 
 def test_plots(rows, tmp_path):
