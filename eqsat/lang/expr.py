@@ -43,14 +43,7 @@ from eqsat.lang.ops import (
     trip_bounds,
 )
 from eqsat.lang.slots import Slot
-from eqsat.lang.traversal import (
-    Term,
-    buffers,
-    divides_by_zero,
-    index_level,
-    indices_around,
-    variables,
-)
+from eqsat.lang.traversal import Term, buffers, divides_by_zero, index_level, indices_around, variables
 from eqsat.lang.traversal import topological as topological
 from eqsat.lang.validation import list_of, require, shown
 
@@ -281,11 +274,13 @@ def _new(
     vmin: int,
     vmax: int,
     is_bool: bool,
-    first: int,
+    first: int = 0,
     element: str | None = None,
     second: int = 0,
 ) -> Expr:
+    """The term of this identity; ``first`` and ``second`` make the key of a leaf."""
     if args:
+        first = hash((_OP_KEYS[op], *[a.key for a in args]))
         second = hash(tuple([a.key >> 61 for a in args])) & _MERSENNE
     # built where its slots can be written
     draft = Term()
@@ -322,8 +317,8 @@ def const(value: IntLike) -> Expr:
     >>> (const(True) & (i < 4)).evaluate({"i": [3, 4]})
     array([ True, False])
     """
-    if value is True or value is False:
-        return as_expr(value)
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
     try:
         number = value.__index__()
     except (AttributeError, TypeError):
@@ -496,8 +491,6 @@ def as_expr(value: ExprLike) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, bool):
-        return TRUE if value else FALSE
     if isinstance(value, int):
         # before what imports NumPy
         return const(value)
@@ -547,8 +540,7 @@ def make(name: str, *args: Expr) -> Expr:
     low, high = _bounds_of_difference(*args) if name == "sub" else op.bounds(*[(a.vmin, a.vmax) for a in args])
     if name == "mul" and max(bits(low), bits(high)) > MOST_BITS:
         raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MOST_BITS} bits")
-    key = hash((_OP_KEYS[name], *[a.key for a in args]))
-    return _new(identity, name, args, None, low, high, is_bool, key)
+    return _new(identity, name, args, None, low, high, is_bool)
 
 
 def _bounds_of_difference(x: Expr, y: Expr) -> Bounds:
@@ -624,9 +616,8 @@ def _load(array: Expr, *indices: Expr) -> Expr:
     for index in indices:
         _require_integer("load", index)
     args = (array, *indices)
-    key = hash((_OP_KEYS["load"], *[a.key for a in args]))
     element = value.element if value.element in ("f32", "f64") else None
-    return _new(("load", *args), "load", args, None, array.vmin, array.vmax, array.is_bool, key, element)
+    return _new(("load", *args), "load", args, None, array.vmin, array.vmax, array.is_bool, element=element)
 
 
 def literal_float(value: float, element: str) -> Expr:
@@ -685,9 +676,10 @@ def _float(name: str, *args: Expr) -> Expr:
     args = tuple([as_float(a, typed) if sort == "f" else a for sort, a in zip(op.takes, args, strict=True)])
     element = None if op.gives == "b" else op.element or ("f64" if "f64" in [a.element for a in args] else "f32")
     low, high = (0, 1) if op.gives == "b" else ELEMENTS[cast(str, element)]
-    key = hash((_OP_KEYS[name], *[a.key for a in args]))
     found: Expr | None = known((name, *args))
-    return _new((name, *args), name, args, None, low, high, op.gives == "b", key, element) if found is None else found
+    if found is not None:
+        return found
+    return _new((name, *args), name, args, None, low, high, op.gives == "b", element=element)
 
 
 def _require_typed(op: FloatOp, args: tuple[Expr, ...]) -> None:
@@ -745,8 +737,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
         bounds = reduction_bounds(name, (body.vmin, body.vmax), trips)
     if bounds is None:
         raise TooWideError(f"the product of {brief(body)!r} over {trips[1]} values can have more than {MOST_BITS} bits")
-    key = hash((_OP_KEYS[name], *[a.key for a in args]))
-    return _new((name, *args), name, args, None, *bounds, False, key, body.element)
+    return _new((name, *args), name, args, None, *bounds, False, element=body.element)
 
 
 def _free_level(body: Expr, index: Expr, ends: Iterable[Expr]) -> int:
