@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -215,6 +216,5 @@ def machine() -> dict[str, str]:
 
 def processor() -> str:
     information = Path("/proc/cpuinfo")
-    lines = information.read_text().splitlines() if information.exists() else []
-    names = [value.strip() for key, _, value in (line.partition(":") for line in lines) if key.strip() == "model name"]
-    return names[0] if names else platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*: *(.+)", information.read_text() if information.exists() else "", re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()

@@ -103,9 +103,9 @@ def program(exprs: Sequence[Expr], taken: Iterable[str]) -> Row:
 
 
 class Comparison:
-    """Rows beside those of an earlier release, by their ids; of several with one id, in order."""
+    """Rows beside those of an earlier release, by their ids; of several with one id, in order, ``kept`` ones first."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: Iterable[Row]) -> None:
         try:
             rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
         except ValueError:
@@ -118,6 +118,8 @@ class Comparison:
         self.worse: list[str] = []
         self.costs = [0, 0]
         self.less = self.compared = 0
+        for row in kept:
+            self.add(row)
 
     def add(self, row: Row) -> None:
         rows = self.before[str(row["id"])]

@@ -385,10 +385,7 @@ def corpus(
     kept = rows_kept(output, lines) if resume else []
     started = partial(run, jobs=jobs) if scheduler is None else partial(run_on_cluster, address=scheduler)
     errors = sum("error" in row for row in kept)
-    comparison = None if baseline is None else Comparison(baseline)
-    if comparison:
-        for row in kept:
-            comparison.add(row)
+    comparison = None if baseline is None else Comparison(baseline, kept)
     written = len(kept)
     total = len(numbered_lines(lines)) - written
     with (
@@ -627,13 +624,7 @@ def discover(
     try:
         with said_if_ended(lambda: f"after {len(kept)} rules"), progress(None, "fragments") as advance:
             found = search(
-                cases,
-                rules,
-                cost=cost,
-                theory=not no_theory,
-                seconds=search_seconds,
-                advance=advance,
-                keep=kept.append,
+                cases, rules, cost=cost, theory=not no_theory, seconds=search_seconds, advance=advance, keep=kept.append
             )
     except Ended:
         write_whole(output, to_file(kept))
@@ -654,12 +645,7 @@ def discover(
 @WITHOUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
-@click.option(
-    "--prove-seconds",
-    default=RULE_SECONDS,
-    help="How long one proof may take.",
-    **TIME,
-)
+@click.option("--prove-seconds", default=RULE_SECONDS, help="How long one proof may take.", **TIME)
 @click.option(
     "--fires",
     metavar="CORPUS.jsonl",

@@ -28,28 +28,21 @@ MAX_SHIFT = 63
 class Op:
     """One operator.
 
-    Attributes
-    ----------
-    takes : str
-        Sort of each operand, one letter each: ``i`` integer, ``b`` bool, ``s`` one sort shared by all ``s`` operands.
-    gives : str
-        Sort of the result, in the same letters.
-    symbol : str
-        Infix or prefix notation; empty for operators written as function calls.
-    precedence : int
-        Binding strength of the notation, as in Python; function calls bind tightest.
-    c, z3
-        Of a user's own operator, its value in C and to z3: :func:`eqsat.lang.own.operator`.
+    Sorts are letters: ``i`` integer, ``b`` bool, ``s`` one sort shared by all ``s`` operands.
     """
 
     name: str
+    #: The sort of each operand, and that of the result.
     takes: str
     gives: str
     bounds: Callable[..., Bounds]
     evaluate: Callable[..., Any]
+    #: Infix or prefix notation; empty for operators written as function calls.
     symbol: str = ""
+    #: Binding strength of the notation, as in Python; function calls bind tightest.
     precedence: int = 100
     commutes: bool = False
+    #: Of a user's own operator, its value in C and to z3: :func:`eqsat.lang.own.operator`.
     c: str = ""
     z3: Callable[..., Any] | None = None
 
@@ -279,26 +272,17 @@ _TABLE = [
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """An operator that combines the values of a body over a half-open range of its index.
-
-    Attributes
-    ----------
-    combine : str
-        The operator of :data:`OPS` or :data:`FLOATS` that joins two values.
-    identity : int
-        The value over an empty range. For ``max_over`` and ``min_over`` it is the end of the 32-bit integers, whatever
-        the body: integers here have no least one, and a value that hung on the body's bounds would change when the body
-        is rewritten.
-    text : str
-        Its name in the text form.
-    rounded : float
-        The value over an empty range of a reduction of floating-point values.
-    """
+    """An operator that combines the values of a body over a half-open range of its index."""
 
     name: str
+    #: The operator of :data:`OPS` or :data:`FLOATS` that joins two values.
     combine: str
+    #: The value over an empty range. For ``max_over`` and ``min_over`` it is an end of the 32-bit integers: there is no
+    #: least integer, and a value that hung on the bounds of the body would change when that is rewritten.
     identity: int
+    #: Its name in the text form.
     text: str
+    #: The value over an empty range of a reduction of floating-point values.
     rounded: float = 0.0
 
 
@@ -324,10 +308,7 @@ MOST_BITS = 10_000
 def apply_to_numbers(op: str, numbers: Sequence[int]) -> int:
     """What an operator makes of numbers: its bounds, where each operand has one value.
 
-    Raises
-    ------
-    ArithmeticError
-        If a divisor is zero, a shift goes too far, or the result has more bits than a literal may have.
+    Raises ``ArithmeticError`` if a divisor is zero, a shift goes too far, or the result has more bits than a literal.
 
     >>> apply_to_numbers("mod", (-7, 4))
     1
@@ -399,16 +380,11 @@ ELEMENTS: dict[str, Bounds] = {
 
 @dataclass(frozen=True)
 class Buffer:
-    """A named array of elements of one type; what it holds is not known.
-
-    Attributes
-    ----------
-    shape : tuple of int or None
-        The extent of each axis; ``None`` where nothing is known, and any number of indices will do.
-    """
+    """A named array of elements of one type; what it holds is not known."""
 
     name: str
     element: str = "i32"
+    #: The extent of each axis; ``None`` where nothing is known, and any number of indices will do.
     shape: tuple[int, ...] | None = None
 
     @property
@@ -419,17 +395,15 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class FloatOp:
-    """An operator on floating-point values; ``takes`` and ``gives`` as in :class:`Op`, with ``f`` for such a value.
-
-    ``integer`` is the operator of :data:`OPS` that is written alike, ``element`` the type of the result where it is not
-    that of the operands.
-    """
+    """An operator on floating-point values; ``takes`` and ``gives`` as in :class:`Op`, with ``f`` for such a value."""
 
     name: str
     takes: str
     gives: str
     evaluate: Callable[..., Any]
+    #: The operator of :data:`OPS` that is written alike.
     integer: str = ""
+    #: The type of the result where it is not that of the operands.
     element: str | None = None
 
 

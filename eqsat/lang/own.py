@@ -154,12 +154,7 @@ def _parts(function: FunctionType) -> list[Any]:
     """The code of a function, and the values that it has besides."""
     keywords = function.__kwdefaults__ or {}
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [
-        function.__code__,
-        *(function.__defaults__ or ()),
-        *cells,
-        *(keywords[name] for name in sorted(keywords)),
-    ]
+    return [function.__code__, *(function.__defaults__ or ()), *cells, *(keywords[name] for name in sorted(keywords))]
 
 
 def _are_equal(one: Any, other: Any) -> bool:
