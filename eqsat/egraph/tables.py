@@ -1,24 +1,22 @@
 """The e-graph's egglog session: rows in, rounds of rules, rows out.
 
-A :class:`Tables` compiles its rules once. Rows are read by egglog from files in a folder of its own, which is several
-times faster than text; what is read out are the rows of its tables, by names of classes that mean nothing outside.
+A :class:`Tables` compiles its rules once. Rows are read by egglog from files without a name, which is several times
+faster than text; what is read out are the rows of its tables, by names of classes that mean nothing outside.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 import tempfile
 import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
+from io import FileIO
 from itertools import count, zip_longest
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.compilation import Compiled, ReductionQuery, Stage, compiled
@@ -49,24 +47,6 @@ _CLASSES = ("A", "Yes", "No")
 _INDEX = "(run fill) (run index) (run ones)"
 
 
-def _removed(folder: Path, files: dict[str, TextIO]) -> None:
-    for file in files.values():
-        # what a full disk did not take is not wanted any more
-        with suppress(OSError):
-            file.close()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _temporary_files(folder: Path | None = None) -> Iterator[None]:
-    """An error in here names the folder, if there is one, and says what to do about temporary files."""
-    try:
-        yield
-    except OSError as error:
-        remedy = f"{error.strerror}: make room, or set TMPDIR to another directory"
-        raise OSError(error.errno, remedy, str(folder or "temporary files")) from None
-
-
 def _by_place(able: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rulesets of the first stages of the ways to match, then those of the second, and so on, each once."""
     return [[*dict.fromkeys(filter(None, names))] for names in zip_longest(*able)]
@@ -82,15 +62,10 @@ class Tables:
     members: Callable[[Any], list[Any]]
 
     def __init__(self, rules: Sequence[Rule], thorough: Collection[Rule] = ()) -> None:
-        with _temporary_files():
-            self._folder = Path(tempfile.mkdtemp(prefix="eqsat-"))
-        self._files: dict[str, TextIO] = {}
+        # what egglog reads rows from: of each table a file that is deleted already, so that nothing is ever left of it
+        self._files: dict[str, FileIO] = {}
         #: Whether it belongs to the process that this one was forked from.
         self.is_left = False
-        self._end = weakref.finalize(self, _removed, self._folder, self._files)
-        if processes := sys.modules.get("multiprocessing.util"):
-            # a worker of a pool ends without the finalizers of others
-            processes.Finalize(self, self._end, exitpriority=0)
         _SESSIONS.add(self)
         self._rules = rules
         # the rules of a user's own, which are matched in more ways than shipped ones
@@ -141,12 +116,11 @@ class Tables:
         """
         self.is_left = True
         _LEFT.append(self)
-        self._end.detach()
-        with open(os.devnull, "w") as nowhere:
-            for file in self._files.values():
-                # what is not written yet is the other's to write
-                os.dup2(nowhere.fileno(), file.fileno())
-                file.close()
+        self.__del__()
+
+    def __del__(self) -> None:
+        for file in self._files.values():
+            file.close()
 
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
@@ -202,15 +176,20 @@ class Tables:
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
-        with _temporary_files(self._folder):
+        left = memoryview("\n".join(["\t".join(map(str, row)) for row in rows]).encode())
+        try:
             if (file := self._files.get(table)) is None:
-                file = self._files[table] = (self._folder / table).open("w")
-            # to open a file anew takes far longer
+                # to open a file anew each time takes far longer
+                file = self._files[table] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
             file.seek(0)
-            file.write("\n".join(["\t".join(map(str, row)) for row in rows]))
+            while left:
+                left = left[file.write(left) :]
             file.truncate()
-            file.flush()
-        return file.name
+            file.seek(0)
+        except OSError as error:
+            remedy = f"{error.strerror}: make room, or set TMPDIR to another directory"
+            raise OSError(error.errno, remedy, tempfile.tempdir or "temporary files") from None
+        return f"/dev/fd/{file.fileno()}"
 
     @property
     def has_broad(self) -> bool:

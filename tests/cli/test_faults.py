@@ -18,6 +18,7 @@ import pytest
 
 from eqsat.codegen.libraries import _run
 from eqsat.codegen.runtime import compile_exprs
+from eqsat.egraph.program import ATOM
 from eqsat.egraph.tables import Tables
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import var
@@ -89,18 +90,31 @@ def test_a_full_directory_of_temporary_files_is_named_and_left_empty(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)),
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    assert done.stderr.startswith(f"eqsat: {tmp_path}/eqsat-")
-    assert done.stderr.endswith(": File too large: make room, or set TMPDIR to another directory\n")
+    assert done.stderr == f"eqsat: {tmp_path}: File too large: make room, or set TMPDIR to another directory\n"
     assert not [*tmp_path.iterdir()]
+
+
+def test_workers_that_are_killed_leave_nothing_among_temporary_files(tmp_path):
+    source, folder = tmp_path / "in.jsonl", tmp_path / "temporary"
+    source.write_text('{"vars": {"x": [0, 39], "y": [0, 19]}, "exprs": ["where(x < 5, where(y < 3, x, 2), 2) // 4"]}')
+    folder.mkdir()
+    done = subprocess.run(
+        command("corpus", str(source)), capture_output=True, text=True, env=os.environ | {"TMPDIR": str(folder)}
+    )
+    assert (done.returncode, "out" in json.loads(done.stdout)) == (0, True)
+    assert not [*folder.iterdir()]
 
 
 def test_without_a_directory_for_temporary_files_the_error_says_how_to_name_one(monkeypatch):
     def no_directory(**options: object) -> str:
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
 
-    monkeypatch.setattr(tempfile, "mkdtemp", no_directory)
+    monkeypatch.setattr(tempfile, "TemporaryFile", no_directory)
+    tables = Tables(())
+    tables.begin()
+    tables.add(ATOM, 0, 0, 9, 1)
     with pytest.raises(OSError, match=r"No usable .*\['/tmp'\]: make room, or set TMPDIR to another directory"):
-        Tables(())
+        tables.insert()
 
 
 @pytest.mark.parametrize("before", [None, "as it was"])
