@@ -669,10 +669,11 @@ def rules(
     refuse_idle_seconds(prove)
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
-    listed = [*(rule_set(rule_files, without) or DEFAULT), *REDUCE]
+    chosen = rule_set(rule_files, without)
+    listed = [*(chosen or DEFAULT), *REDUCE]
     listed = named(listed, names) if names else listed
     in_detail = len(names) == len(listed) == 1
-    matches = None if fires is None else matched_in(fires, rule_set(rule_files, without))
+    matches = None if fires is None else matched_in(fires, chosen)
     rows: list[Row] = []
     for rule in listed:
         rows.append(row_of(rule, in_detail, prove_seconds if prove else None, matches))

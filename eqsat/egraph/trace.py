@@ -151,19 +151,21 @@ class Spent:
     alternatives: Counter[str] = field(default_factory=Counter)
     #: Why egglog was not entered; ``None`` once it was.
     not_entered: str | None = NO_TIME
-    #: The phase that is on now, and those before it, each with the time at which it ended.
+    #: The phase that is on now, since when, and the seconds of each phase before that.
     phase: str = "normalise"
-    laps: list[tuple[str, float]] = field(init=False)
+    since: float = field(init=False)
+    phase_seconds: dict[str, float] = field(default_factory=dict)
     #: Those of the run that is on now.
     deadlines: Deadlines | None = None
 
     def __post_init__(self) -> None:
-        self.laps = [("", self.started)]
+        self.since = self.started
 
     def enter(self, phase: str) -> None:
         """Count the time from now on as that of ``phase``."""
-        self.laps.append((self.phase, time.perf_counter()))
-        self.phase = phase
+        now = time.perf_counter()
+        self.phase_seconds[self.phase] = self.phase_seconds.get(self.phase, 0.0) + now - self.since
+        self.phase, self.since = phase, now
 
     @contextmanager
     def during(self, phase: str) -> Iterator[None]:
@@ -178,12 +180,7 @@ class Spent:
     def phases(self) -> dict[str, float]:
         """Seconds by phase until now."""
         self.enter(self.phase)
-        found: dict[str, float] = {}
-        since = self.laps[0][1]
-        for phase, until in self.laps:
-            found[phase] = found.get(phase, 0.0) + until - since
-            since = until
-        return {phase: seconds for phase, seconds in found.items() if phase}
+        return {phase: seconds for phase, seconds in self.phase_seconds.items() if phase}
 
     def skip(self, why: str) -> None:
         """Note why egglog is not entered, unless it was before."""
@@ -225,8 +222,7 @@ class Spent:
 
     def skip_import(self, seconds: float) -> None:
         """Do not count the time of an import that has just ended: it is done once in a process."""
-        now = time.perf_counter()
-        self.laps += [(self.phase, now - seconds), ("", now)]
+        self.since += seconds
         self.started += seconds
         if self.deadlines is not None:
             self.deadlines.until += seconds
