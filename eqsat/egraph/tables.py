@@ -87,7 +87,6 @@ class Tables:
         #: How long egglog has read rules.
         self.seconds_reading = 0.0
         self._once: Callable[[], AbstractContextManager[None]] = nullcontext
-        self._schedules: dict[tuple[tuple[str, ...], ...], str] = {}
         self._combined: dict[tuple[str, ...], str] = {}
         # what tells how long a user's own rules may take
         self._joins = Joins() if thorough else None
@@ -357,17 +356,17 @@ class Tables:
     def _ran(self, able: tuple[tuple[str, ...], ...], is_late: Callable[[float], bool] = lambda _: False) -> bool:
         """Run these rulesets; whether anything changed."""
         if self._joins is None:
-            return self._has_changed(self._schedule(able))
+            return self._has_changed([self._step(place, names) for place, names in enumerate(_by_place(able))])
         changed = False
         for place, of_place in enumerate(_by_place(able)):
             in_time = self._joins.in_time(of_place, is_late)
             self.is_cut |= len(in_time) < len(of_place)
-            changed |= self._has_changed(f"(run-schedule {self._step(place, in_time)})")
+            changed |= self._has_changed([self._step(place, in_time)])
         return changed
 
-    def _has_changed(self, schedule: str) -> bool:
-        """Run a schedule; whether anything changed."""
-        report = self._run(schedule)[-1].report
+    def _has_changed(self, steps: Iterable[str]) -> bool:
+        """Run the parts of a schedule; whether anything changed."""
+        report = self._run(f"(run-schedule {' '.join(steps)})")[-1].report
         times = report.search_and_apply_time_per_rule
         if self._program is not None:
             self._program.wear(sum(report.num_matches_per_rule.values()))
@@ -390,13 +389,6 @@ class Tables:
                 [names for way, names in self._ways if way.needs <= found and (with_broad or not way.broad)]
             )
         return self._able_then[key]
-
-    def _schedule(self, able: tuple[tuple[str, ...], ...]) -> str:
-        """The schedule of a round that runs these rulesets."""
-        if able not in self._schedules:
-            steps = [self._step(place, of_place) for place, of_place in enumerate(_by_place(able))]
-            self._schedules[able] = f"(run-schedule {' '.join(steps)})"
-        return self._schedules[able]
 
     def _step(self, place: int, rulesets: Iterable[str]) -> str:
         """The part of a schedule that runs these rulesets, of the stages at this place of each rule."""
