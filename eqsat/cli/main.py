@@ -54,6 +54,7 @@ from eqsat.cli.options import (
     extractors,
     refuse_idle_seconds,
     settings_of,
+    several,
     with_settings,
 )
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
@@ -154,28 +155,15 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
     short_help="Print the cheapest equal expressions.",
 )
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...", callback=_no_options)
-@click.option("--range", "ranges", multiple=True, metavar="NAME=N", help="A loop variable: 0 <= NAME < N.")
-@click.option(
-    "--var",
-    "variables",
-    multiple=True,
-    metavar="NAME=LOW:HIGH",
-    help="A variable: LOW <= NAME <= HIGH; either end may be left out.",
-)
-@click.option(
-    "--buffer",
-    "buffers",
-    multiple=True,
-    metavar="NAME=TYPE",
-    help=f"An array, its elements one of {', '.join(_ELEMENTS)}.",
-)
-@click.option("--constraint", "constraints", multiple=True, metavar="COND", help="A condition known to hold.")
-@click.option(
+@several("--range", "ranges", "NAME=N", "A loop variable: 0 <= NAME < N.")
+@several("--var", "variables", "NAME=LOW:HIGH", "A variable: LOW <= NAME <= HIGH; either end may be left out.")
+@several("--buffer", "buffers", "NAME=TYPE", f"An array, its elements one of {', '.join(_ELEMENTS)}.")
+@several("--constraint", "constraints", "COND", "A condition known to hold.")
+@several(
     "--gate",
     "gates",
-    multiple=True,
-    metavar="COND",
-    help="The condition under which an expression's value matters. Give one for each expression, in order; - for none.",
+    "COND",
+    "The condition under which an expression's value matters. Give one for each expression, in order; - for none.",
 )
 @click.option(
     "--loops", metavar="NAME,...", help="The loops, outermost first: each node counts as often as its loop runs."

@@ -23,6 +23,11 @@ DIRECTORY = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 
 
+def several(name: str, variable: str, metavar: str, what: str) -> Callable[[Any], Any]:
+    """An option that may be given several times."""
+    return click.option(name, variable, multiple=True, metavar=metavar, help=what)
+
+
 def _unless_dash(context: click.Context, option: click.Parameter, output: Path | None) -> Path | None:
     return None if str(output) == "-" else output
 
@@ -80,18 +85,14 @@ _BRANCHES = click.option(
     help="Where branches of selections and masked roots are evaluated. eager: everywhere, so the answer divides by "
     "zero at no point where the input does not. lazy: only where they are chosen.",
 )
-RULES = click.option(
+RULES = several(
     "--rules",
     "rule_files",
-    multiple=True,
-    metavar="FILE.py",
-    help="A Python file with rules beside the shipped ones: eqsat.Rule objects, or lists of them, with global names.",
+    "FILE.py",
+    "A Python file with rules beside the shipped ones: eqsat.Rule objects, or lists of them, with global names.",
 )
-WITHOUT = click.option(
-    "--without",
-    multiple=True,
-    metavar="NAME",
-    help="Leave out the rules of this name or family; * in a name matches any characters.",
+WITHOUT = several(
+    "--without", "without", "NAME", "Leave out the rules of this name or family; * in a name matches any characters."
 )
 _UNKNOWN_DIVISORS = click.option(
     "--unknown-divisors",

@@ -39,8 +39,7 @@ class Settings:
     def optimizing(self) -> dict[str, Any]:
         """The options of :func:`eqsat.optimize` that all kinds of cases take."""
         options = {name: getattr(self, name) for name in ("engine", "theory", "budget", "branches")}
-        rules = rule_set(self.rules, self.without)
-        return {"cost": model_of(self.cost), **options, **({} if rules is None else {"rules": rules})}
+        return {"cost": model_of(self.cost), "rules": rule_set(self.rules, self.without), **options}
 
     @property
     def optimizing_roots(self) -> dict[str, Any]:
