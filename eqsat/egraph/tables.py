@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from io import FileIO
 from itertools import count, zip_longest
@@ -64,6 +64,7 @@ class Tables:
     def __init__(self, rules: Sequence[Rule], thorough: Collection[Rule] = ()) -> None:
         # what egglog reads rows from: of each table a file that is deleted already, so that nothing is ever left of it
         self._files: dict[str, FileIO] = {}
+        self._open_files = ExitStack()
         #: Whether it belongs to the process that this one was forked from.
         self.is_left = False
         _SESSIONS.add(self)
@@ -115,11 +116,10 @@ class Tables:
         """
         self.is_left = True
         _LEFT.append(self)
-        self.__del__()
+        self._open_files.close()
 
     def __del__(self) -> None:
-        for file in self._files.values():
-            file.close()
+        self._open_files.close()
 
     def add(self, kind: str, *row: int) -> None:
         """A row for the next insertion."""
@@ -179,7 +179,8 @@ class Tables:
         try:
             if (file := self._files.get(table)) is None:
                 # to open a file anew each time takes far longer
-                file = self._files[table] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+                file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+                self._files[table] = self._open_files.enter_context(file)
             file.seek(0)
             while left:
                 left = left[file.write(left) :]
