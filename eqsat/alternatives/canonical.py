@@ -63,14 +63,13 @@ class CanonicalGraph:
 
     def add_class(self, value: Value, expand: bool = True) -> int:
         """The class of a normal form; it waits for its e-nodes, unless ``expand`` is false."""
-        count = len(self.values)
-        found = self._ids.setdefault(value, count)
-        if found == count:
+        if (found := self._ids.get(value)) is None:
+            # this may raise when the time is up: a class is never without bounds
+            bounds = self.theory.plain_bounds(value) if isinstance(value, LinearForm) else (value.vmin, value.vmax)
+            found = self._ids[value] = len(self.values)
             self.values.append(value.ordered() if isinstance(value, LinearForm) else value)
             self.graph.classes[found] = []
-            self.graph.bounds[found] = (
-                self.theory.plain_bounds(value) if isinstance(value, LinearForm) else (value.vmin, value.vmax)
-            )
+            self.graph.bounds[found] = bounds
             if self._extents:
                 self.graph.weights[found] = self.theory.variables.times(self._indices_of(found))
             if expand:

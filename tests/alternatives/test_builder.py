@@ -38,6 +38,7 @@ from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import saturate
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
+from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 
@@ -1163,3 +1164,17 @@ def test_what_is_wide_costs_more(text, cost):
 
     names = {name: var(name, -(2**31), 2**31 - 1) for name in "xyzw"}
     assert optimize(parse(text, names), cost=Wide()).cost <= cost
+
+
+def test_a_class_for_which_there_is_no_time_is_not_half_added(monkeypatch):
+    n = var("n", 0, 9)
+    builder = spelled([n + 1])
+    known, value = set(builder.graph.classes), builder.value_of(minimum(n, 3) + n)
+
+    def overdue(form):
+        raise OverdueError
+
+    monkeypatch.setattr(builder.theory, "plain_bounds", overdue)
+    with pytest.raises(OverdueError):
+        builder.add_class(value)
+    assert set(builder.graph.classes) == set(builder.graph.bounds) == known
