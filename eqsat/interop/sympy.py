@@ -412,7 +412,15 @@ class _Reader:
         """An index in a range, of which the ends may be expressions."""
         if not e.label.is_Symbol:
             return self.number(e.label)
-        variable, (low, high) = self._symbol(e), _ends_of_index(e, literal=False)
+        variable = self._symbol(e)
+        if e in self._counted:
+            # the range of a sum may be empty: then there is no index
+            ends = [end for end in (e.lower, e.upper) if end is not None and not end.is_infinite]
+            if len(ends) == 2 and not all(end.is_number for end in ends):
+                low, high = map(self.integer, ends)
+                self._assume(low <= high + 1)
+            return _Ratio(variable)
+        low, high = _ends_of_index(e, literal=False)
         if low is not None:
             self._assume(self.integer(low) <= variable)
         if high is not None:

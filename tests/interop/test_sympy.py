@@ -647,6 +647,17 @@ def added_up(e):
     return combine(*[added_up(body.subs(index, value)) for value in range(added_up(low), added_up(high) + 1)])
 
 
+def test_the_range_of_an_index_that_sums_run_over_may_be_empty():
+    size = Symbol("size", integer=True, nonnegative=True)
+    index, is_empty = sp.Idx("w", size), Piecewise((1, Eq(size, 0)), (0, True))
+    assert added_up(simplify(is_empty + sp.Sum(A[index], index)).subs(size, 0)) == 1
+    # one that stands free has a value
+    assert simplify(is_empty + index) == index
+    # no range has fewer values than none
+    extent = Symbol("extent", integer=True)
+    assert simplify(sp.Sum(2, (sp.Idx("w", extent), 0, extent - 1))) == 2 * extent
+
+
 def test_an_index_of_a_sum_takes_no_name_that_stands_free():
     r1 = Symbol("r1", integer=True)
     e = sp.Sum(A[c] + A[c + r1], (c, 0, n - 1))
