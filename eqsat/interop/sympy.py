@@ -23,6 +23,7 @@ from eqsat.lang.expr import (
     TRUE,
     WORDS,
     Expr,
+    any_var,
     as_expr,
     bounds_of,
     buffer,
@@ -33,6 +34,7 @@ from eqsat.lang.expr import (
     refuse_array,
     shortened,
     stated,
+    substitute,
     var,
 )
 from eqsat.lang.functions import load, maximum, minimum, prod_over, sum_over, where
@@ -441,7 +443,10 @@ class _Reader:
         top = body.top
         for n, (index, low, high) in enumerate(ranges):
             outer = [fact for i, first, end in ranges[n + 1 :] for fact in (first <= i, i < end)]
-            if LinearArithmetic([*self.constraints, *outer]).condition(low <= high) is not TRUE:
+            # a symbol of that name that stands free is another one
+            images = {i: any_var(f"#{i.value}", -INFINITY, INFINITY) for i, _, _ in ranges[n + 1 :]}
+            is_forward, *within = substitute([low <= high, *outer], images)
+            if LinearArithmetic([*self.constraints, *within]).condition(is_forward) is not TRUE:
                 # SymPy has the sum from 0 to -3 as the opposite of that from -2 to -1
                 raise self.fail(e, f"its range may be less than empty: assume {low} <= {high}")
             top = combine(top, index, low, high)

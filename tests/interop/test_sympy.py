@@ -393,6 +393,8 @@ REFUSED = [
     (lambda: simplify(sp.IndexedBase("A")[k]), ValueError, "A is not known .* by IndexedBase\\('A', integer=True\\)"),
     (lambda: simplify(sp.Matrix([k, 1])), TypeError, "'?Matrix.* is no SymPy expression: give .* a list of them"),
     (lambda: simplify(sp.Sum(k, (k, 0, x))), ValueError, "may be less than empty: assume 0 <= x \\+ 1"),
+    # what is known of an x that stands free is not known of the one that the sum runs over
+    (lambda: simplify(sp.Sum(1, (k, 0, x), (x, -3, n)) + x, assume=[x >= 0]), ValueError, "may be less than empty"),
     (lambda: simplify(sp.Sum(k / 2, (k, 0, n))), ValueError, "it is not known to be an integer"),
     (lambda: simplify(2**k), ValueError, "the shift amount 'k' .* must lie in \\[0, 63\\]: give ranges"),
     (lambda: simplify(3**k), ValueError, "an exponent must be an integer literal, but for powers of 2"),
