@@ -54,7 +54,7 @@ def unequal_nodes(graph: EGraph, variables: Mapping[str, Expr], seed: int = 0) -
         for v in topological([term]):
             if v.op == "var" and not is_index(v) and v.value not in points:
                 drawn = [rng.choice([v.vmin, v.vmax, rng.randint(v.vmin, v.vmax)]) for _ in range(POINTS)]
-                points[str(v.value)] = np.array(drawn)
+                points[str(v.value)] = np.array(drawn, dtype=object if v.vmax >= 2**63 or v.vmin < -(2**63) else None)
         names = {str(v.value) for v in topological([term]) if v.op == "var"}
         given = {name: at for name, at in points.items() if name in names}
         return np.broadcast_to(evaluate([term], given, total=True)[0], (POINTS,)).astype(object)

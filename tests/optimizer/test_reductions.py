@@ -57,6 +57,11 @@ def test_all_nodes_of_random_reductions_have_the_values_of_their_classes(drawn):
     assert not unequal(term)
 
 
+def test_all_nodes_have_the_values_of_their_classes_beyond_64_bits():
+    x, n = var("x", -(2**70), 2**63), var("n", 0, 4)
+    assert not unequal(parse("sum(min(x*6//4, r*x), r, 0, n) + (x + 5)//3*3 - x", {"x": x, "n": n}))
+
+
 @pytest.mark.parametrize("rule", REDUCE, ids=lambda rule: rule.name)
 def test_every_rule_about_reductions_is_asked_of_egglog(rule):
     reductions = {"SumOver", "ProdOver", "MaxOver", "MinOver"}
