@@ -105,6 +105,12 @@ def naming(output: Path | None) -> Iterator[None]:
         raise
 
 
+def say(text: str) -> None:
+    """Print text on standard output, and a line end."""
+    with naming(None):
+        click.echo(text)
+
+
 def say_left_out(line: str) -> None:
     click.echo(f"# left out: {line}", err=True)
 

@@ -35,6 +35,7 @@ from eqsat.cli.files import (
     refuse_input,
     refuse_unwritable,
     said_if_ended,
+    say,
     say_left_out,
     standard_input,
     write_whole,
@@ -52,6 +53,7 @@ from eqsat.cli.options import (
     TIME,
     WITHOUT,
     extractors,
+    refuse_dash,
     refuse_idle_seconds,
     settings_of,
     several,
@@ -177,7 +179,11 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
 @click.option("--c", "as_c", is_flag=True, help="Print the result as a C function.")
 @click.option("--explain", is_flag=True, help="Print a checked derivation of the result.")
 @click.option(
-    "--html", metavar="FILE.html", type=FILE, help="Also write a page that shows what was found, how, and the e-graph."
+    "--html",
+    metavar="FILE.html",
+    type=FILE,
+    callback=refuse_dash,
+    help="Also write a page that shows what was found, how, and the e-graph.",
 )
 @click.option(
     "--stats", is_flag=True, help="Also print the time of each phase, what added e-nodes and which rules matched."
@@ -228,15 +234,15 @@ def optimize(
         write_whole(html, result.to_html())
     if as_json:
         found = _record(result, check, names, as_c, derivation)
-        click.echo(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
+        say(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
-    click.echo(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
+    say(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
     # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
     for answer in result.pareto:
         if answer.exprs != result.exprs:
-            click.echo(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
+            say(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
-        click.echo(f"\n{derivation}")
+        say(f"\n{derivation}")
     click.echo(_remark(result, check, pareto), err=True)
     if stats:
         click.echo(indent(str(result.trace), "# "), err=True)
@@ -475,9 +481,9 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
             wrong += 1
             continue
         if as_json:
-            click.echo(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
+            say(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
         else:
-            click.echo((f"{trial.program.source}\n" if as_c else "") + str(trial))
+            say((f"{trial.program.source}\n" if as_c else "") + str(trial))
     if wrong:
         raise click.exceptions.Exit(2)
 
@@ -501,7 +507,9 @@ def calibrate(output: Path, repeats: int) -> None:
 
 @app.command(short_help="Compare cost models, compiled and measured.")
 @click.argument("source", metavar="CORPUS.jsonl", type=FILE)
-@click.option("-o", "--output", required=True, metavar="DIR", type=DIRECTORY, help="For CSV and plots.")
+@click.option(
+    "-o", "--output", required=True, metavar="DIR", type=DIRECTORY, callback=refuse_dash, help="For CSV and plots."
+)
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
 @click.option("--extracts", default="dag,tree", callback=extractors, help="Extractors, comma-separated.")
 @click.option("--limit", type=COUNT, help="Take N cases, chosen by the seed.")
@@ -558,7 +566,7 @@ def experiment(
             found.to_csv(output / "measurements.csv")
             found.to_json(output / "measurements.json")
     for line in found.summary():
-        click.echo("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
+        say("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
     click.echo(
         f"# optimised once a case: {optimising:.2f} s; chosen from that {count} times: {choosing:.2f} s", err=True
@@ -666,9 +674,9 @@ def rules(
     for rule in listed:
         rows.append(row_of(rule, in_detail, prove_seconds if prove else None, matches))
         if not as_json:
-            click.echo(line_of(rows[-1]))
+            say(line_of(rows[-1]))
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        say(json.dumps(rows, indent=1))
     elif prove:
         kinds = Counter(" and ".join(row["proof"]) or "not proved" for row in rows)
         click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
@@ -704,7 +712,7 @@ def _said(error: Exception) -> str:
         case click.ClickException():
             return error.format_message()
         case OSError() if error.strerror:
-            return f"{error.filename or 'standard output'}: {error.strerror}"
+            return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         case MemoryError():
             return f"out of memory: {str(error) or 'give a smaller input'}"
         case OSError() | ValueError() | CompileError() | _EndingError():

@@ -32,6 +32,13 @@ def _unless_dash(context: click.Context, option: click.Parameter, output: Path |
     return None if str(output) == "-" else output
 
 
+def refuse_dash(context: click.Context, option: click.Parameter, output: Path | None) -> Path | None:
+    """Refuse ``-`` as the name of what is written beside the answers."""
+    if str(output) == "-":
+        raise click.UsageError(f"{option.opts[-1]}: - is no name: standard output has the answers")
+    return output
+
+
 #: The type of options that name a file to write: none and - are standard output.
 OUTPUT: dict[str, Any] = {"type": FILE_OR_DASH, "callback": _unless_dash}
 

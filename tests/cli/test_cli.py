@@ -1,5 +1,6 @@
 """The command line: what it prints, and one-line errors for everything else."""
 
+import errno
 import json
 import os
 import pty
@@ -458,6 +459,22 @@ def test_streams_that_take_or_give_nothing_are_named(tmp_path, command, message)
         ["bash", "-c", f'"$@" {command.replace("IN", str(source))}', "bash", *COMMAND], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_an_error_of_the_system_that_names_no_file_is_not_one_of_standard_output(eqsat, monkeypatch):
+    def no_process(*arguments: object, **options: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("eqsat.cli.main.optimise", no_process)
+    assert eqsat("optimize", "x%3", "--range", "x=9") == (2, "", "eqsat: Resource temporarily unavailable\n")
+
+
+@pytest.mark.parametrize("command", ["optimize x%3 --range x=9 --html -", "experiment cases.jsonl -o -"])
+def test_a_dash_is_no_name_where_standard_output_has_the_answers(eqsat, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = eqsat(*command.split())
+    assert (code, out, list(tmp_path.iterdir())) == (2, "", [])
+    assert err.endswith("- is no name: standard output has the answers\n")
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):
