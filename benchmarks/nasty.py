@@ -1,6 +1,6 @@
 """Inputs of every kind that takes long, and how long each takes beyond the time that it is given.
 
-    python benchmarks/nasty.py [NAME ...] [--seconds 0.2] [-o docs/limits.md]
+    python benchmarks/nasty.py [NAME ...] [--seconds 0.2] [-o docs/measurements.md]
 
 The clock is the time that this process computes, so that other programs on the machine change nothing. What a process
 makes once (rules compiled, modules loaded) is made before. An input is in time if it takes no more than ``SHARE`` of
@@ -335,7 +335,7 @@ def main() -> None:
     if unknown := [name for name in given.names if name not in NASTY]:
         options.error(f"no input is called {unknown[0]!r}: there are {', '.join(NASTY)}")
     if given.output and not given.output.is_file():
-        options.error(f"{given.output} is no file: give a page that is there, such as docs/limits.md")
+        options.error(f"{given.output} is no file: give a page that is there, such as docs/measurements.md")
     found = measured(given.names or NASTY, given.seconds)
     late = [name for name, taken in found.items() if not is_in_time(taken, given.seconds)]
     print(f"{len(found)} inputs, {len(late)} late: {', '.join(late)}")

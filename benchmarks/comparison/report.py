@@ -141,10 +141,16 @@ def table(head: Sequence[str], lines: Iterable[Sequence[object]], words: int = 1
     return "\n".join(["| " + " | ".join(head) + " |", rule, *["| " + " | ".join(line) + " |" for line in cells]])
 
 
+PURPOSE = """\
+This page compares what eqsat, greedy rewriting by the same rules, and other simplifiers make of the same inputs: what
+is left to compute, what that costs, and how long they and their answers take."""
+
+
 def markdown(run: Run, plots: Mapping[str, str]) -> str:
     """The report; ``plots`` are addresses of images by name."""
     parts = [
         "# eqsat, greedy rewriting and other simplifiers, compared",
+        PURPOSE,
         what(run),
         f"    {run.command}",
         "## Result",

@@ -87,6 +87,8 @@ def report(every: Sequence[Row]) -> str:
     lines = [
         "# How far answers are from the least cost",
         "",
+        "This page tells how much less than an answer of eqsat's an equal term can cost, as far as enumeration finds.",
+        "",
         f"Made by `make optimum`: {len(rows)} single roots of up to three variables, from the bundled kernels, the",
         "suites of the tests, and random terms. Terms are enumerated by increasing cost under a model",
         "(`eqsat/discover/search.py`). Each that costs less than the answer is compared with the root on the whole",

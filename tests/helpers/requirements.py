@@ -17,6 +17,7 @@ TABLE = DOCS / "requirements.md"
 HEAD = """\
 # Requirements, and what implements them
 
+This page says what implements each line of the published treatments of index arithmetic, with an example or a test.
 Made by `python tests/helpers/requirements.py` from `requirements.toml` and the rules; the tests run every example,
 through the theory and through the rules alone, and look up every name. A line that starts with A is from
 [Morok](https://github.com/npatsakula/morok)'s and [tinygrad](https://github.com/tinygrad/tinygrad)'s index arithmetic,
