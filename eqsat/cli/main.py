@@ -95,7 +95,7 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
         import eqsat
 
         installed = getattr(eqsat, "__version__", None)
-        click.echo(f"eqsat {installed or f'from {Path(__file__).parent}, not installed'}")
+        say(f"eqsat {installed or f'from {Path(__file__).parent}, not installed'}")
         context.exit()
 
 

@@ -448,6 +448,7 @@ CLOSED = [
     ("corpus IN -o /dev/full", "eqsat: /dev/full: No space left on device\n"),
     ("optimize x%3 --range x=9 --html /dev/full", "eqsat: /dev/full: No space left on device\n"),
     ("optimize x%3 --range x=9 >/dev/full", "eqsat: standard output: No space left on device\n"),
+    ("--version >/dev/full", "eqsat: standard output: No space left on device\n"),
 ]
 
 
