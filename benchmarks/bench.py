@@ -47,7 +47,7 @@ BUNDLED = [
 QUICK = {"ours": f"{EQSAT},rules alone,greedy", "limit": 120, "repeats": 3, "kernels": 20, "orders": 6}
 
 #: Kernels that the report explains step by step.
-EXPLAINED = 5
+EXPLAINED = 3
 
 
 def parse() -> argparse.Namespace:

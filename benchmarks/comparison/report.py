@@ -38,7 +38,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr
 
 #: Lines of a list before it is cut short, characters of a term in it, families, cases that make one, and slow cases.
-MOST_LINES, MOST_TEXT, MOST_FAMILIES, LEAST_MEMBERS, MOST_SLOW = 20, 70, 24, 5, 8
+MOST_LINES, MOST_TEXT, MOST_FAMILIES, LEAST_MEMBERS, MOST_SLOW = 10, 70, 12, 5, 8
 
 #: What surrounds the headline in another file.
 OPENING, CLOSING = "<!-- comparison -->", "<!-- /comparison -->"
