@@ -441,7 +441,7 @@ def _times(x: Expr, y: Expr) -> Expr:
 
 def operands_of(term: Expr, op: str) -> list[Expr]:
     """The operands of a nest of one operator, in order."""
-    return chain_members(term, op)[::-1]
+    return chain_members(term, op)[::-1] if term.op == op else [term]
 
 
 def is_sum(term: Expr) -> bool:

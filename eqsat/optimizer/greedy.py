@@ -151,6 +151,8 @@ class _Rewriter(Matcher):
         self.circles = 0
         self.stop = "saturated"
         self.final: dict[Expr, Expr] = {}
+        # terms that `canonical` made, which it would leave as they are
+        self.canonical: set[Expr] = set()
 
     def holds(self, condition: Expr) -> bool:
         """Whether the condition is true by its bounds or is one of the facts."""
@@ -176,8 +178,9 @@ class _Rewriter(Matcher):
             term = stack[-1]
             if term in final:
                 stack.pop()
-            elif term in becoming:
-                final[term] = final[becoming[term]]
+            elif (following := becoming.get(term)) is not None:
+                final[term] = final[following]
+                stack.pop()
             elif waiting := [a for a in term.args if a not in final]:
                 for arg in waiting:
                     if arg in becoming:
@@ -187,7 +190,11 @@ class _Rewriter(Matcher):
                 following = self._follow(term)
                 if following is term:
                     final[term] = term
-                elif following in becoming and following not in final:
+                    stack.pop()
+                elif (end := final.get(following)) is not None:
+                    final[term] = end
+                    stack.pop()
+                elif following in becoming:
                     self._leave(term)
                 else:
                     becoming[term] = following
@@ -207,17 +214,18 @@ class _Rewriter(Matcher):
         late = self.work.late_or_raise()
         if late:
             self.stop = "time"
-        if term.args:
-            args = [self.final[a] for a in term.args]
+        args = tuple([self.final[a] for a in term.args])
+        if args != term.args or (args and term not in self.canonical):
             if late and term.op in REDUCTIONS:
                 # an index of one value keeps its name: the reduction binds it
-                args[1] = term.args[1]
+                args = (args[0], term.args[1], *args[2:])
             try:
                 # sorting a chain makes new chains below it, which would have to be sorted in turn
                 rebuilt = make(term.op, *args) if late else canonical(term.op, *args)
             except ValueError:
                 # never evaluated: simplified, its divisor is always zero
                 return term
+            self.canonical.add(rebuilt)
             if rebuilt is not term:
                 return rebuilt
         if late:
@@ -228,5 +236,6 @@ class _Rewriter(Matcher):
                 return term
             self.left -= 1
             self.applied.append(name)
+            self.canonical.add(result)
             return result
         return term
