@@ -65,6 +65,11 @@ class OptimizerLimits:
     # rules alone
     #: Inputs of more terms are first rewritten by the rules one after the other.
     rewritten_first: int = 60
+    #: With shipped rules inputs of more terms than this are rewritten too,
+    rewritten_if_shorter: int = 12
+    #: if at most this share of their terms is left then: the e-graph of so few takes a fraction of the time. What is
+    #: longer may have lost what the e-graph would find.
+    rewritten_share: float = 0.5
     #: E-nodes that all rules together may make before they start again from the best terms.
     first_nodes: int = 1500
     #: This times as many they may make each time they start again.

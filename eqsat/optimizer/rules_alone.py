@@ -64,7 +64,7 @@ class RulesAlone(Optimisation):
         everything = _Group(self.facts, [i for group in groups for i in group.members])
         waiting = [everything, *groups] if len(groups) > 1 else groups
         nodes = LIMITS.first_nodes
-        if term_count(found) > LIMITS.rewritten_first:
+        if term_count(found) > (LIMITS.rewritten_first if self.has_own_rules else LIMITS.rewritten_if_shorter):
             found = self._one_by_one(everything, found)
         while waiting and self._seconds_left() > 0:
             sizes = [term_count([found[i] for i in group.members]) for group in waiting]
@@ -100,24 +100,31 @@ class RulesAlone(Optimisation):
             return None
 
     def _one_by_one(self, group: _Group, found: list[Expr]) -> list[Expr]:
-        """``found`` with the roots of ``group`` rewritten by the rules one after the other, if that costs less."""
+        """``found`` with the roots of ``group`` rewritten by the rules one after the other, if that costs less.
+
+        Where there are few terms, only if far fewer are left.
+        """
         given = [found[i] for i in group.members]
         rewritten = self._rewritten(given, group.facts, self._seconds_to_rewrite() / 2)
         if rewritten is None or rewritten.roots == given:
             return found
-        return self._cheaper(group, found, rewritten.roots)
+        count = term_count(given)
+        if count <= LIMITS.rewritten_first and term_count(rewritten.roots) > LIMITS.rewritten_share * count:
+            return found
+        best = self._cheaper(group, found, rewritten.roots)
+        if best is not found:
+            self.spent.matches.update(rewritten.matches)
+        return best
 
     def _rewritten(self, given: Sequence[Expr], facts: tuple[Expr, ...], seconds: float) -> Rewritten | None:
         """The terms rewritten by the rules one after the other; ``None`` if a gate among the facts never holds."""
         with self.spent.during("rewrite"):
             try:
-                found = rewrite(given, self.used, facts, seconds=seconds)
+                return rewrite(given, self.used, facts, seconds=seconds)
             except ContradictionError as error:
                 if facts == self.facts:
                     raise self._contradiction() from error
                 return None
-        self.spent.matches.update(found.matches)
-        return found
 
     def _seconds_to_rewrite(self) -> float:
         """The seconds left for greedy rewriting: without those that finishing the answer takes."""
@@ -203,8 +210,9 @@ class RulesAlone(Optimisation):
             rewritten = self._rewritten(given, group.facts, self._seconds_to_rewrite())
             left = [*map(_dont_care, given)] if rewritten is None else rewritten.roots
             found = _replaced(found, group.members, left)
-            if rewritten is not None and rewritten.stop != "saturated":
-                self.stop = rewritten.stop
+            if rewritten is not None:
+                self.spent.matches.update(rewritten.matches)
+                self.stop = self.stop if rewritten.stop == "saturated" else rewritten.stop
         return self._result(found, term_count(found), contexts)
 
 

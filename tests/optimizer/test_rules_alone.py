@@ -23,7 +23,7 @@ from eqsat.lang.expr import TRUE, Expr, const, make, var
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, OPS
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import term_count, topological
 from eqsat.optimizer.front import optimize
 from eqsat.rules import ARITHMETIC, DEFAULT
 from eqsat.theory.structural import StructuralArithmetic
@@ -171,6 +171,27 @@ def test_the_rules_start_again_from_a_far_shorter_answer_or_from_loops(text: str
     result = optimize(term(text), theory=False)
     assert result.stop == "saturated"
     assert result.trace.rounds[-1].run == runs
+
+
+@pytest.mark.parametrize(
+    ("text", "starts_shorter"),
+    [
+        ("(x*24 + y%3*8 + n%8)%24%8 + (x*24 + y%3*8 + n%8)//24*8", True),
+        # half of it is left, and more
+        ("(x+7)*(y%8*n + x%3)//5 + x%n*(y//5) + x*y%8 + y*x*n", False),
+        # an e-graph of so few terms takes no longer
+        ("x%8 + x//8*8 + y", False),
+    ],
+)
+def test_the_rules_start_from_the_terms_that_are_left_if_they_are_few(text: str, starts_shorter: bool) -> None:
+    root = term(text)
+    result = optimize(root, theory=False)
+    assert (result.trace.rounds[0].nodes < term_count([root]) / 2) is starts_shorter
+    # with rules of one's own the e-graph has the input
+    own = Rule("squares", "x*x - y*y", "(x + y)*(x - y)")
+    found = optimize(root, theory=False, rules=[*DEFAULT, own])
+    assert found.trace.rounds[0].nodes >= term_count([root]) / 2
+    assert found.cost == result.cost
 
 
 @pytest.mark.parametrize("op", ["and", "or"])
