@@ -255,11 +255,7 @@ class _Plan:
         self._taken_apart: list[Callable[[_Step], _Step]] = []
         for place, shape in enumerate(shapes):
             self._visit(shape, place)
-        letters = [*self._first.items()]
-
-        def step(matcher: Matcher, held: list[Expr], found: list[Binding]) -> None:
-            found.append({letter: held[place] for letter, place in letters})
-
+        step = _found([*self._first.items()])
         for before in reversed(self._taken_apart):
             step = before(step)
         self._step = step
@@ -280,6 +276,15 @@ class _Plan:
         held = [*terms, *[terms[0]] * (self._size - len(terms))]
         self._step(matcher, held, found)
         return found
+
+
+def _found(letters: Sequence[tuple[str, int]]) -> _Step:
+    """The last step: it adds what stands at the places of the letters to the bindings."""
+
+    def step(matcher: Matcher, held: list[Expr], found: list[Binding]) -> None:
+        found.append({letter: held[place] for letter, place in letters})
+
+    return step
 
 
 def _same(first: int, place: int, then: _Step) -> _Step:
