@@ -82,15 +82,15 @@ class ExtremeNodes(KindNodes):
 
     def _with_terms_outside(self, form: LinearForm, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
         """``min(x + z, y + z)`` is ``min(x, y) + z``."""
-        common = _common(cases)
-        apart = form.plus(common, -1)
-        if apart != form and apart.addends() > 1:
-            yield self.sum_node([(apart, 1), (common, 1)])
-            # a maximum is a minimum that is subtracted, which needs no negation
-            of_apart = () if is_crowded else [case.plus(common, -1) for case in cases]
-            for kept, other, parts in ((apart, common, ()), (common, apart, of_apart)):
-                if any(map(_is_negated, parts)) or all(k < 0 for k in other.terms.values()):
-                    yield self.sum_node([(kept, 1), (other.times(-1), -1)])
+        for common in dict.fromkeys([_common(cases)] if is_crowded else [_common(cases), _shared(cases)]):
+            apart = form.plus(common, -1)
+            if apart != form and apart.addends() > 1:
+                yield self.sum_node([(apart, 1), (common, 1)])
+                # a maximum is a minimum that is subtracted, which needs no negation
+                of_apart = () if is_crowded else [case.plus(common, -1) for case in cases]
+                for kept, other, parts in ((apart, common, ()), (common, apart, of_apart)):
+                    if any(map(_is_negated, parts)) or all(k < 0 for k in other.terms.values()):
+                        yield self.sum_node([(kept, 1), (other.times(-1), -1)])
 
     def _of_cases(self, op: str, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
         """An extreme of several values as that of two: of these, of its halves, or of one and the others."""
@@ -126,6 +126,16 @@ class ExtremeNodes(KindNodes):
 def _is_negated(form: LinearForm) -> bool:
     """Whether a form has no constant and only negative terms."""
     return not form.constant and bool(form.terms) and all(k < 0 for k in form.terms.values())
+
+
+def _shared(cases: Sequence[LinearForm]) -> LinearForm:
+    """As much of each term as all of some sums have, and the constant if that is the same."""
+    terms = {}
+    for atom, k in cases[0].terms.items():
+        multiples = [case.terms.get(atom, 0) for case in cases]
+        if all(m * k > 0 for m in multiples):
+            terms[atom] = min(multiples, key=abs)
+    return LinearForm(terms, _common(cases).constant)
 
 
 def _common(cases: Sequence[LinearForm]) -> LinearForm:
