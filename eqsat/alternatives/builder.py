@@ -182,6 +182,7 @@ class Builder:
         yield from self.quotients.absorbing(form)
         yield from self.products.factored(form)
         yield from self.products.of_variables(form)
+        yield from self.products.by_maximum(form)
         yield from self.extremes.of_sum(form)
         yield from with_one_range(self.classes, form)
 

@@ -68,7 +68,7 @@ class ProductNodes(KindNodes):
             if part == form:
                 yield self._product_with(factor, quotient)
                 if factor.op == "min" and max(quotient.terms.values(), default=0) < 0:
-                    # less a minimum is a maximum
+                    # less a minimum is a maximum, as in `by_maximum`
                     yield self.node("mul", atom_form(factor).times(-1), quotient.times(-1))
             else:
                 yield self._in_sum(part, form.plus(part, -1))
@@ -114,6 +114,16 @@ class ProductNodes(KindNodes):
             if _negative_terms(common) + _negative_terms(cofactor) > 1:
                 # the opposite of both may have a cheaper form: a remainder ``x - n*(x//n)`` does
                 yield self.node("mul", common.times(-1), cofactor.times(-1))
+
+    def by_maximum(self, form: LinearForm) -> Iterator[Node]:
+        """``max(-x, 0)*y`` for ``-(min(x, 0)*y)``."""
+        if len(form.terms) != 1 or form.constant:
+            return
+        ((atom, coefficient),) = form.terms.items()
+        for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" and coefficient < 0 else ():
+            if factor.op == "min":
+                rest = without_factor(atom, factor).times(-coefficient)
+                yield self.node("mul", atom_form(factor).times(-1), rest)
 
     @cached_property
     def _multiples(self) -> list[LinearForm]:
