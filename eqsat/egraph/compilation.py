@@ -64,6 +64,8 @@ class Stage:
     tables: str = ""
     #: For each member or term that it takes of a container or sum: whether of a container, and the name of that.
     taken: tuple[tuple[bool, str], ...] = ()
+    #: Whether it does no more than remember what it has found.
+    is_search: bool = False
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,7 @@ def _remembered(
     """The stage, and the row; ways to match that begin alike share a stage."""
     table = f"found{next(_NUMBERS)}"
     row = f"({table} {names})"
-    return Stage(body, f"{actions} {row}", f"(relation {table} ({sorts}))", taken), row
+    return Stage(body, f"{actions} {row}", f"(relation {table} ({sorts}))", taken, not actions), row
 
 
 def _by_stage(cuts: Sequence[Cut]) -> list[list[Cut]]:

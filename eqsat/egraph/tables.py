@@ -83,6 +83,8 @@ class Tables:
         self._able_then: dict[tuple[int, bool], tuple[tuple[str, ...], ...]] = {}
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
+        # the names of rules that only remember what they have found: the e-graph is as before
+        self._searches: set[str] = set()
         #: The rules about reductions whose matches are rows of tables.
         self.queries: list[ReductionQuery] = []
         #: How long egglog has read rules.
@@ -272,6 +274,8 @@ class Tables:
                 if is_match or stage not in rulesets:
                     name = rulesets[stage] = f"r{next(self._numbers)}"
                     label = f"{way.name}@{name}" if is_match else name
+                    if stage.is_search:
+                        self._searches.add(label)
                     lines.append(
                         f"{stage.tables} (ruleset {name})"
                         f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
@@ -371,6 +375,7 @@ class Tables:
         times = report.search_and_apply_time_per_rule
         if self._program is not None:
             self._program.wear(sum(report.num_matches_per_rule.values()))
+        changed = False
         for name, matches in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
             if self._joins is not None:
@@ -378,7 +383,8 @@ class Tables:
             if marked and matches:
                 self.matches[rule] += matches
                 self.seconds[rule] += times[name].total_seconds()
-        return bool(report.updated)
+            changed |= matches > 0 and name not in self._searches
+        return changed and bool(report.updated)
 
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
         """The rulesets of the ways to match that the e-graph has all shapes for."""

@@ -88,7 +88,7 @@ def _finished():
             return True
         before = tables.matches.copy()
         with patch.object(tables.shapes, "found", Everything()):
-            # the first stage of a rule may find rows
+            # the first stage of a rule may have something to find
             tables._ran(tables._able(with_broad))
         matched.extend((tables.matches - before).elements())
         return False
