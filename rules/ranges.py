@@ -15,9 +15,9 @@ RANGES = [
     Rule("div-small-rest",   "(x + y) // d", "x // d",                   "d > 0 and 0 <= vmin(y) and vmax(y) < gcd(x, d)", "x steps by a divisor of d, so y never crosses a bucket", source="A23 A24", covered_by="gcd-div-rest"),
     Rule("div-aligned-rest", "(x + y) // d", "x // d",                   "d > 0 and d % modulus(x) == 0 and 0 <= remainder(x) + vmin(y) and remainder(x) + vmax(y) < modulus(x)", "y never leaves x's step of modulus(x)"),
     Rule("div-offset",       "(x + c) // d", "(x + c%d)//d + c//d",      "c >= d or c < 0",                         "whole multiples of d leave the floor", source="A25 A26 D47 E11"),
-    Rule("mod-two-periods",  "x % d",        "x - where(x < vmin(x)//d*d + d, vmin(x)//d*d, vmin(x)//d*d + d)", "vmax(x)//d == vmin(x)//d + 1", "x lies in one period or in the next", modulo_theory=True),
+    Rule("mod-two-periods",  "x % d",        "x - where(x < vmin(x)//d*d + d, vmin(x)//d*d, vmin(x)//d*d + d)", "vmax(x)//d == vmin(x)//d + 1 and d & d - 1 != 0", "x lies in one period or in the next", modulo_theory=True),
     Rule("div-two-periods",  "x // d",       "where(x < vmin(x)//d*d + d, vmin(x)//d, vmin(x)//d + 1)", "vmax(x)//d == vmin(x)//d + 1", "x lies in one period or in the next", modulo_theory=True),
-    Rule("mod-two-periods-offset", "(x + k) % d", "x + where(x < (vmin(x) + k)//d*d + d - k, k - (vmin(x) + k)//d*d, k - (vmin(x) + k)//d*d - d)", "(vmax(x) + k)//d == (vmin(x) + k)//d + 1", "x + k lies in one period or in the next", modulo_theory=True),
+    Rule("mod-two-periods-offset", "(x + k) % d", "x + where(x < (vmin(x) + k)//d*d + d - k, k - (vmin(x) + k)//d*d, k - (vmin(x) + k)//d*d - d)", "(vmax(x) + k)//d == (vmin(x) + k)//d + 1 and d & d - 1 != 0", "x + k lies in one period or in the next", modulo_theory=True),
     Rule("mod-at-end",       "x % d",        "where(x < d, x, 0)",       "0 <= vmin(x) and vmax(x) == d",           "x is in one period, or the first number of the next", modulo_theory=True),
     Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25"),
 ]

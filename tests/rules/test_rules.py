@@ -137,6 +137,8 @@ FENCES = {
         ("mod-by-quotient", "d & d - 1 != 0"),
         ("between-is-bucket", "d - c & d - c - 1 == 0"),
         ("outside-is-no-bucket", "d - c & d - c - 1 == 0"),
+        ("mod-two-periods", "d & d - 1 != 0"),
+        ("mod-two-periods-offset", "d & d - 1 != 0"),
         ("where-of-scaled-bit", "c & c - 1 != 0"),
         ("where-of-scaled-bit", "-c & -c - 1 != 0"),
         ("max-of-quotient", "vmin_x < 0"),
