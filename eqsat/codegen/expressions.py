@@ -158,9 +158,13 @@ def to_c(roots: Sequence[Expr], name: str = "kernel", order: Sequence[Expr] | No
         The variables in the order of the arguments, by default sorted by name; may name variables that no root uses.
         An argument is called like its variable, unless C has taken that name.
 
-    Raises ``ValueError`` if a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty,
-    if ``order`` lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel;
-    ``TypeError`` if ``roots`` is no list of expressions.
+    Raises
+    ------
+    ValueError
+        If a term does not fit 64 bits, if ``name`` cannot name a C function, if ``roots`` is empty, if ``order``
+        lacks a variable, or if there are loads, reductions or floating-point values: those take a kernel.
+    TypeError
+        If ``roots`` is no list of expressions.
 
     >>> from eqsat.lang.expr import var
     >>> i, j = var("i", 0, 7), var("j", -4, 31)

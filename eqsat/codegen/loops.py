@@ -65,8 +65,11 @@ class LoopHeader:
     def of(cls, variable: Expr, start: ExprLike | None = None, last: ExprLike | None = None) -> LoopHeader:
         """The loop over all values of ``variable``, or over those from ``start`` to ``last``, both included.
 
-        Raises ``ValueError`` if ``variable`` is no variable, a bound is no integer or depends on ``variable``, the loop
-        has no end, or values outside of its range.
+        Raises
+        ------
+        ValueError
+            If ``variable`` is no variable, a bound is no integer or depends on ``variable``, the loop has no end, or
+            values outside of its range.
         """
         require(variable, Expr, "the variable of a loop")
         if variable.op != "var":
@@ -111,7 +114,10 @@ class LoopHeader:
 
         The counter has the name of the variable unless another is given.
 
-        Raises ``ValueError`` if that is no name in C, or the name of a variable of the bounds.
+        Raises
+        ------
+        ValueError
+            If that is no name in C, or the name of a variable of the bounds.
         """
         name = str(self.variable.value) if counter is None else counter
         check_name(name, "counter")
@@ -142,8 +148,11 @@ def expand(root: Expr, unrolled: Sequence[Expr]) -> list[Expr]:
     unrolled : sequence of Expr
         Variables.
 
-    Raises ``ValueError`` if a variable is unrolled twice, or that makes more than ``CODE_LIMITS.unrolled`` terms, or a
-    division by zero that is evaluated.
+    Raises
+    ------
+    ValueError
+        If a variable is unrolled twice, or that makes more than ``CODE_LIMITS.unrolled`` terms, or a division by zero
+        that is evaluated.
 
     >>> u, i = var("u", 5, 7), var("i", 0, 15)
     >>> expand(u * 3, [u]), expand(i, [u])

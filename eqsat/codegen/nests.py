@@ -54,8 +54,12 @@ def to_c(kernel: Kernel, *, parallel: bool = False, reassociate: bool = False, l
         How many elements an innermost loop without a reduction stores at a time: a power of two. Those that are
         neighbours in memory become vector loads and stores.
 
-    Raises ``ValueError`` if an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no
-    power of two; ``TypeError`` if ``kernel`` is no kernel.
+    Raises
+    ------
+    ValueError
+        If an integer does not fit 64 bits, the name cannot name a C function, or ``lanes`` is no power of two.
+    TypeError
+        If ``kernel`` is no kernel.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, i = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("i", 0, 7)

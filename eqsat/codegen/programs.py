@@ -90,9 +90,13 @@ class Program:
         The arguments are the inputs, by the names of their buffers, and the parameters. Arrays of other libraries are
         read where they are, by ``__array__`` or DLPack.
 
-        Raises ``TypeError`` if an array or a parameter is missing or unknown, or has another element type;
-        ``ValueError`` if an array has another shape, an output is not contiguous, not aligned, read-only or shares
-        memory, or a parameter is out of range.
+        Raises
+        ------
+        TypeError
+            If an array or a parameter is missing or unknown, or has another element type.
+        ValueError
+            If an array has another shape, an output is not contiguous, not aligned, read-only or shares memory, or a
+            parameter is out of range.
         """
         if missing := sorted(self._wanted - arguments.keys()):
             raise TypeError(f"kernel {self.given.name!r} lacks {', '.join(missing)}")
@@ -167,11 +171,19 @@ def compile_kernel(
     budget : Budget
         What optimising may use; the C compiler and ``verify`` take their time beside it.
 
-    Warns ``MiscompilationWarning`` if the C compiler got the kernel wrong, and right with safer options.
+    Warns
+    -----
+    MiscompilationWarning
+        If the C compiler got the kernel wrong, and right with safer options.
 
-    Raises ``ValueError`` if an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called
-    ``out``; ``TypeError`` if ``kernel`` is no kernel; ``CompileError`` if there is no C compiler, it fails, or what it
-    makes is wrong with every option.
+    Raises
+    ------
+    ValueError
+        If an integer does not fit 64 bits, there cannot be ``lanes`` lanes, or an argument is called ``out``.
+    TypeError
+        If ``kernel`` is no kernel.
+    CompileError
+        If there is no C compiler, it fails, or what it makes is wrong with every option.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> from eqsat.kernels.kernel import Kernel, Store

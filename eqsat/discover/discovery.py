@@ -122,9 +122,14 @@ def discover(
     keep : callable
         Called with each rule as it is found, before the rules are ranked.
 
-    Raises ``ModuleNotFoundError`` if z3 is not installed (the extra ``check``); ``ValueError`` if there are less than 0
-    seconds, or the cost model gives no price; ``TypeError`` if a case is no :class:`Case`, or a rule no
-    :class:`eqsat.Rule`.
+    Raises
+    ------
+    ModuleNotFoundError
+        If z3 is not installed (the extra ``check``).
+    ValueError
+        If there are less than 0 seconds, or the cost model gives no price.
+    TypeError
+        If a case is no :class:`Case`, or a rule no :class:`eqsat.Rule`.
 
     >>> from eqsat.lang.text import parse
     >>> from eqsat.lang.expr import var

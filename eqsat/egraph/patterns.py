@@ -169,7 +169,10 @@ def has_reduction(side: str) -> bool:
 def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
     """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
 
-    Raises ``ValueError`` if a part does not parse or a letter is unbound; one line.
+    Raises
+    ------
+    ValueError
+        If a part does not parse or a letter is unbound; one line.
     """
     if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
         raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
@@ -352,7 +355,10 @@ MOST_ALTERNATIVES = 64
 def alternatives(when: Expr, holds: bool = True) -> list[list[Conjunct]]:
     """The guard in disjunctive normal form: each alternative alone lets the rule fire, or keeps it from that.
 
-    Raises ``ValueError`` if a part of it has more than ``MOST_ALTERNATIVES``; one line.
+    Raises
+    ------
+    ValueError
+        If a part of it has more than ``MOST_ALTERNATIVES``; one line.
     """
     while when.op == "not":
         when, holds = when.args[0], not holds

@@ -72,8 +72,10 @@ class Store:
     when : Expr, optional
         A condition; where it does not hold nothing is stored.
 
-    Raises ``ValueError``, ``TypeError`` if a loop has no end, an index can leave its axis, or the value does not fit
-    the elements.
+    Raises
+    ------
+    ValueError, TypeError
+        If a loop has no end, an index can leave its axis, or the value does not fit the elements.
 
     >>> from eqsat.lang.expr import var
     >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
@@ -174,8 +176,12 @@ class Kernel(Displayed):
     stores : sequence of Store
         In the order in which they are done.
 
-    Raises ``TypeError`` if something else than a :class:`Store` is among the stores; ``ValueError`` if there is no
-    store, a buffer has no shape or two, a name means two things, or an output is also loaded.
+    Raises
+    ------
+    TypeError
+        If something else than a :class:`Store` is among the stores.
+    ValueError
+        If there is no store, a buffer has no shape or two, a name means two things, or an output is also loaded.
 
     >>> from eqsat import sum_over, var
     >>> a, b, c = buffer("A", "f32", (4, 8)), buffer("B", "f32", (8, 5)), buffer("C", "f32", (4, 5))
@@ -278,9 +284,13 @@ class Kernel(Displayed):
     def reference(self, arrays: Mapping[str, ArrayLike], /, **parameters: int) -> Arrays:
         """The outputs as the expressions' own evaluator computes them; elements that no store reaches are 0.
 
-        Raises ``TypeError``, ``ValueError`` if an input or a parameter is missing, an input has another shape or
-        another kind of elements, or a parameter is out of range; ``ZeroDivisionError`` if an element that is stored, or
-        its place, needs a quotient by zero; the message names it.
+        Raises
+        ------
+        TypeError, ValueError
+            If an input or a parameter is missing, an input has another shape or another kind of elements, or a
+            parameter is out of range.
+        ZeroDivisionError
+            If an element that is stored, or its place, needs a quotient by zero; the message names it.
         """
         self._check_arguments(arrays, parameters)
         found: Arrays = {

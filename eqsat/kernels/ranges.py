@@ -58,7 +58,10 @@ class Axis:
     scopes : frozenset of str
         The reductions that it belongs to: only loops of the same ones merge.
 
-    Raises ``ValueError`` if ``variable`` is no variable, or one without bounds.
+    Raises
+    ------
+    ValueError
+        If ``variable`` is no variable, or one without bounds.
 
     >>> from eqsat.lang.expr import var
     >>> Axis(var("i", 0, 7)).kind
@@ -119,7 +122,10 @@ class Nest:
         If axes were replaced: each variable that has no axis any more, in terms of those that have one, and each new
         variable in terms of those that had one at first.
 
-    Raises ``ValueError`` if two axes have one variable, or the numbers of roots and gates differ.
+    Raises
+    ------
+    ValueError
+        If two axes have one variable, or the numbers of roots and gates differ.
 
     >>> i, j = Axis(var("i", 0, 3)), Axis(var("j", 0, 7))
     >>> nest = Nest((i, j), (i.variable*8 + j.variable,))
@@ -163,7 +169,10 @@ class Nest:
     def split(self, sizes: Mapping[Expr, int]) -> Nest:
         """Each variable of ``sizes`` as an outer one and an inner one of that extent; all at once.
 
-        Raises ``ValueError`` if a variable is no axis, does not start at 0, or its extent is no multiple of the size.
+        Raises
+        ------
+        ValueError
+            If a variable is no axis, does not start at 0, or its extent is no multiple of the size.
 
         >>> r = var("r", 0, 11)
         >>> Nest((Axis(r),), (r % 4,)).split({r: 4}).roots
@@ -197,7 +206,10 @@ class Nest:
     def merging(self, place: int, taken: set[str] | None = None) -> Equation:
         """The equation of :meth:`merge`; the new variable has a name that is not ``taken``.
 
-        Raises ``ValueError`` if there are no two such loops, one does not start at 0, or they are for different things.
+        Raises
+        ------
+        ValueError
+            If there are no two such loops, one does not start at 0, or they are for different things.
         """
         outer, inner = self.neighbours(place)
         if _why_apart(outer, inner):
@@ -438,7 +450,10 @@ def cheapest(
     taken : iterable of str
         Names that new variables may not have.
 
-    Raises ``ValueError`` if there are less than 0 seconds, or the gain is less than 0.
+    Raises
+    ------
+    ValueError
+        If there are less than 0 seconds, or the gain is less than 0.
 
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]

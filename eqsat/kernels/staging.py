@@ -343,8 +343,10 @@ class Pipeline:
     kernels : iterable of Kernel
         In the order in which they run.
 
-    Raises ``ValueError`` if two kernels store to one buffer, or a name means two things, or one loads what only a later
-    one stores.
+    Raises
+    ------
+    ValueError
+        If two kernels store to one buffer, or a name means two things, or one loads what only a later one stores.
 
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (8,)), buffer("B", "f32", (8,)), var("k", 0, 7)
@@ -394,8 +396,12 @@ class Pipeline:
     ) -> Arrays:
         """All that the kernels store, by compiled programs, one for each in order.
 
-        Raises ``TypeError`` if an array or a parameter is missing, or no kernel has the parameter; ``ValueError`` if
-        there is not one program for each kernel.
+        Raises
+        ------
+        TypeError
+            If an array or a parameter is missing, or no kernel has the parameter.
+        ValueError
+            If there is not one program for each kernel.
         """
         of_kernels = {str(v.value) for kernel in self.kernels for v in kernel.parameters}
         if unknown := sorted(parameters.keys() - of_kernels):

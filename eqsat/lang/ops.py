@@ -308,7 +308,10 @@ MOST_BITS = 10_000
 def apply_to_numbers(op: str, numbers: Sequence[int]) -> int:
     """What an operator makes of numbers: its bounds, where each operand has one value.
 
-    Raises ``ArithmeticError`` if a divisor is zero, a shift goes too far, or the result has more bits than a literal.
+    Raises
+    ------
+    ArithmeticError
+        If a divisor is zero, a shift goes too far, or the result has more bits than a literal may have.
 
     >>> apply_to_numbers("mod", (-7, 4))
     1

@@ -95,8 +95,12 @@ def prove_rule(rule: Rule, seconds: float = RULE_SECONDS) -> Proof:
     seconds : float
         How long that may take. Then the answer is what is proved by then, and says that the rest was left open.
 
-    Raises ``ModuleNotFoundError`` if z3 is not installed (the extra ``check``); ``ValueError``, ``TypeError`` if
-    ``seconds`` is no time.
+    Raises
+    ------
+    ModuleNotFoundError
+        If z3 is not installed (the extra ``check``).
+    ValueError, TypeError
+        If ``seconds`` is no time.
 
     >>> prove_rule(Rule("mod-core", "x % n + (x // n)*n", "x")).kinds
     ('symbolic',)

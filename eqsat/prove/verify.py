@@ -150,9 +150,13 @@ def check_equal(
     prove : bool
         Leave no point out, and take up to ``seconds`` for that: :func:`prove_equal`.
 
-    Raises ``ValueError`` if the numbers of roots or gates differ, a constraint or a gate is no condition, a variable
-    has two ranges, or there are less than 0 seconds; ``TypeError`` if ``seconds`` is no number, or the roots are no
-    lists of terms.
+    Raises
+    ------
+    ValueError
+        If the numbers of roots or gates differ, a constraint or a gate is no condition, a variable has two ranges, or
+        there are less than 0 seconds.
+    TypeError
+        If ``seconds`` is no number, or the roots are no lists of terms.
 
     >>> from eqsat import var
     >>> i, j = var("i", 0, 63), var("j", 0, 31)
@@ -199,7 +203,10 @@ def prove_equal(
     Check
         ``"exhaustive"`` or ``"proved"`` if all was decided; else what was done, and ``proof`` says why no more.
 
-    Raises what :func:`check_equal` does, and ``ValueError`` for an unknown method.
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`check_equal`, and for an unknown method.
 
     >>> from eqsat import var
     >>> x = var("x", 0, 2**60)
