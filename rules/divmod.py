@@ -12,7 +12,7 @@ DIVMOD = [
     Rule("mod-core-unit",     "(x // n)*d + x",             "x % n",         "d == -n",                    "x%n = x - (x//n)*n", source="A9"),
     Rule("mod-core-open",     "(x // y)*y*-1 + x",          "x % y",         why="x%y = x - (x//y)*y", source="A9", modulo_theory=True),
     Rule("mod-core-offset",   "((x + k) // n)*d + x",       "(x + k)%n - k", "d == -n",                    "the identity of x + k, less k", covered_by="mod-part"),
-    Rule("mod-scaled",        "(x % n)*c + (x // n)*d",     "x*c",           "d == n*c",                   "c times the identity", source="A12", covered_by="mod-core"),
+    Rule("mod-scaled",        "(x % n)*c + (x // n)*d",     "x*c",           "d == n*c",                   "c times the identity", source="A12 D48", covered_by="mod-core"),
     Rule("mod-part",          "(x // n)*c + x*k",           "(x % n)*k + (x // n)*(c + n*k)", "(c + n*k)*(c + n*k) < c*c", "k times the identity, in a sum with any multiple of the quotient", source="A12", modulo_theory=True),
     Rule("mod-part-inner",    "(x // b)*c + (x // a)*k",    "(x//a % (b//a))*k + (x // b)*(c + k*(b//a))", "1 < a and a < b and b % a == 0 and ((c + k*(b//a))*(c + k*(b//a)) < c*c or c + k*(b//a) == b)", "x//b is (x//a)//(b//a)", modulo_theory=True),
     Rule("mod-core-open-scaled", "(x // (y*c))*y*d + x",    "x % (y*c)",     "d == -c",                    "the identity for a divisor with a literal factor", modulo_theory=True),

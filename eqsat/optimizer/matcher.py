@@ -71,6 +71,10 @@ class _Shape:
     letter: str = ""
     fixed: Expr | None = None
 
+    def __post_init__(self) -> None:
+        # terms are noted by the bits that there are: all paths have theirs before any term is matched
+        _ = self.below
+
     @property
     def needs(self) -> str:
         """The operator of all terms that can match; empty if these have any."""

@@ -32,7 +32,9 @@ def as_one_loop(theory: Arithmetic, term: Expr) -> Expr | None:
     if (inside := assuming_in(theory, over)) is None:
         return None
     merged = as_one_loop(inside, body)
-    whole = _merged(theory, inside, over, body if merged is None else merged)
+    loop = body if merged is None else merged
+    # factors may have left the inner loop
+    whole = _merged(theory, inside, over, loop) if loop.op == term.op else None
     return make(term.op, merged, index, low, high) if whole is None and merged is not None else whole
 
 
