@@ -29,12 +29,12 @@ class Budget:
         If one of them is less, or no number.
 
     >>> Budget(seconds=0.1)
-    Budget(nodes=20000, seconds=0.1, rounds=48)
+    Budget(nodes=20000, seconds=0.1, rounds=40)
     """
 
     nodes: int = 20_000
     seconds: float = 2.0
-    rounds: int = 48
+    rounds: int = 40
 
     def __post_init__(self) -> None:
         for name, least in (("nodes", 1), ("seconds", 0), ("rounds", 0)):
