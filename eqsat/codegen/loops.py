@@ -112,7 +112,10 @@ class LoopHeader:
     def to_c(self, counter: str | None = None) -> str:
         """The line of C that opens the loop; a closing bracket must match it.
 
-        The counter has the name of the variable unless another is given.
+        Parameters
+        ----------
+        counter : str, optional
+            The name of the counter, by default that of the variable.
 
         Raises
         ------

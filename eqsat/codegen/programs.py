@@ -64,14 +64,21 @@ _PROCESS = os.getpid()
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A compiled kernel over arrays."""
+    """A compiled kernel over arrays.
 
-    #: The kernel as stated, and as compiled.
+    Attributes
+    ----------
+    given, kernel : eqsat.kernels.kernel.Kernel
+        The kernel as stated, and as compiled.
+    source : str
+        Its C text.
+    options : dict
+        How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
+    """
+
     given: Kernel
     kernel: Kernel = field(repr=False)
-    #: Its C text.
     source: str = field(repr=False)
-    #: How it was compiled; a copy, or one from a pickle, is compiled again or taken from the cache.
     options: dict[str, Any] = field(repr=False)
     _library: Any = field(repr=False)
 

@@ -56,15 +56,23 @@ void eqsat_repeat(points_function points, int64_t rounds, int64_t count, const i
 
 @dataclass(frozen=True, eq=False)
 class CompiledExprs:
-    """Compiled expressions."""
+    """Compiled expressions.
 
-    #: What it computes.
+    Attributes
+    ----------
+    roots : tuple of Expr
+        What it computes.
+    variables : tuple of Expr
+        Its arguments, in order; variables that no root uses may be among them.
+    source : str
+        Its C text: one function.
+    flags : tuple of str
+        What it was compiled with; a copy, or one from a pickle, is compiled again or taken from the cache.
+    """
+
     roots: tuple[Expr, ...]
-    #: Its arguments, in order; variables that no root uses may be among them.
     variables: tuple[Expr, ...]
-    #: Its C text: one function.
     source: str
-    #: What it was compiled with; a copy, or one from a pickle, is compiled again or taken from the cache.
     flags: tuple[str, ...]
     _library: Any = field(repr=False)
     _points: Any = field(repr=False)
@@ -73,7 +81,17 @@ class CompiledExprs:
         return partial(compile_exprs, flags=self.flags), (self.roots, self.variables)
 
     def __call__(self, values: Mapping[str, ArrayLike]) -> list[NDArray[Any]]:
-        """The values of the roots, int64 or bool, at the given values of the variables, which are broadcast.
+        """The values of the roots at the given values of the variables.
+
+        Parameters
+        ----------
+        values : mapping from variable name to array_like of int
+            Within the variables' ranges; broadcast against one another.
+
+        Returns
+        -------
+        list of ndarray
+            One per root, int64 or bool, all of the shape that the values broadcast to.
 
         Raises ``KeyError`` if a variable has no value, ``TypeError`` if a value is not an integer, ``ValueError`` if a
         value lies outside its variable's range, or the shapes do not broadcast.
@@ -94,8 +112,13 @@ class CompiledExprs:
         are runs of the domain in row-major order, spread over all of it, as many as stay in the first-level cache. Time
         is processor time: what else the machine does meanwhile does not count.
 
-        If ``chained``, each evaluation waits for the last, whose first root it takes as its first variable. The time is
-        then the latency from that variable to that root, with that of a store and a load.
+        Parameters
+        ----------
+        repeats : int
+            How many runs, 1 or more.
+        chained : bool
+            Whether each evaluation waits for the last, whose first root it takes as its first variable. The time is
+            then the latency from that variable to that root, with that of a store and a load.
 
         Raises ``ValueError`` if ``repeats`` is below 1, or a chain could leave the range of the first variable.
         """

@@ -62,34 +62,53 @@ class Case:
 
 @dataclass(frozen=True)
 class FoundRule:
-    """A rule, how it was proved, and what it saves."""
+    """A rule, how it was proved, and what it saves.
+
+    Attributes
+    ----------
+    rule : Rule
+        The rule.
+    proof : str
+        The kinds of its proof.
+    example : str
+        The instance that it was made from.
+    alone : int
+        How much less the corpus costs with this rule and those that were there.
+    needed : int
+        How much more it costs with all rules that were found but this one, than with all.
+    cases : int
+        How many cases cost less with this rule.
+    """
 
     rule: Rule
-    #: The kinds of its proof.
     proof: str
-    #: The instance that it was made from.
     example: str
-    #: How much less the corpus costs with this rule and those that were there.
     alone: int = 0
-    #: How much more it costs with all rules that were found but this one, than with all.
     needed: int = 0
-    #: How many cases cost less with this rule.
     cases: int = 0
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """What was found for a corpus."""
+    """What was found for a corpus.
 
-    #: The rules that save something, those first that save most.
+    Attributes
+    ----------
+    rules : tuple of FoundRule
+        Those that save something, most first.
+    before, after : int
+        What the corpus costs by the rules that were there, and with those found.
+    fragments, pairs : int
+        How many fragments were looked at, and of how many a cheaper term was found.
+    left_out : tuple of str
+        The cases that could not be optimised, each with the reason.
+    """
+
     rules: tuple[FoundRule, ...]
-    #: What the corpus costs by the rules that were there, and with those found.
     before: int
     after: int
-    #: How many fragments were looked at, and of how many a cheaper term was found.
     fragments: int
     pairs: int
-    #: The cases that could not be optimised, each with the reason.
     left_out: tuple[str, ...] = ()
 
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
-from itertools import chain, product
-from math import gcd, prod
+from math import gcd
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
@@ -352,27 +351,46 @@ Conjunct = tuple[str, Expr, Expr]
 MOST_ALTERNATIVES = 64
 
 
-def alternatives(when: Expr, holds: bool = True) -> list[list[Conjunct]]:
-    """The guard in disjunctive normal form: each alternative alone lets the rule fire, or keeps it from that.
+def alternatives(when: Expr) -> list[list[Conjunct]]:
+    """The guard in disjunctive normal form: each alternative alone lets the rule fire.
 
     Raises
     ------
     ValueError
         If a part of it has more than ``MOST_ALTERNATIVES``; one line.
     """
-    while when.op == "not":
-        when, holds = when.args[0], not holds
-    if when.op == "bool" or all(arg.op == "const" for arg in when.args):
-        return [[]] if bool(when.vmax) is holds else []
-    if when.op not in ("and", "or"):
-        return [[(when.op if holds else _NEGATED[when.op], *when.args)]]  # type: ignore[list-item]
-    parts = [alternatives(part, holds) for part in operands_of(when, when.op)]
-    are_joint = (when.op == "and") is holds
-    if (prod if are_joint else sum)(map(len, parts)) > MOST_ALTERNATIVES:
-        raise ValueError(
-            f"the guard holds in more than {MOST_ALTERNATIVES} ways, as 'and' of 'or' does: write several rules"
-        )
-    return [[*chain(*ways)] for ways in product(*parts)] if are_joint else [*chain(*parts)]
+    order = topological([when])
+    # the parts that are asked for, each for where it holds or fails
+    asked = {(when, True)}
+    for term in reversed(order):
+        for holds in (True, False):
+            if term.op in ("and", "or", "not") and (term, holds) in asked:
+                asked.update((arg, holds is not (term.op == "not")) for arg in term.args)
+    found: dict[tuple[Expr, bool], list[list[Conjunct]]] = {}
+    for term in order:
+        for holds in (True, False):
+            if (term, holds) in asked:
+                ways = found[term, holds] = _alternatives_of(term, holds, found)
+                if len(ways) > MOST_ALTERNATIVES:
+                    raise ValueError(
+                        f"the guard holds in more than {MOST_ALTERNATIVES} ways, as 'and' of 'or' does: "
+                        "write several rules"
+                    )
+    return found[when, True]
+
+
+def _alternatives_of(
+    term: Expr, holds: bool, found: dict[tuple[Expr, bool], list[list[Conjunct]]]
+) -> list[list[Conjunct]]:
+    """The alternatives in which a part of a guard holds, or fails; those of its operands are ``found``."""
+    if term.op == "bool" or all(arg.op == "const" for arg in term.args):
+        return [[]] if bool(term.vmax) is holds else []
+    if term.op == "not":
+        return found[term.args[0], not holds]
+    if term.op not in ("and", "or"):
+        return [[(term.op if holds else _NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
+    left, right = [found[arg, holds] for arg in term.args]
+    return [f + g for f in left for g in right] if (term.op == "and") is holds else left + right
 
 
 def is_within(reduction: Expr, other: Expr) -> bool:

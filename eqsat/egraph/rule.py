@@ -162,12 +162,18 @@ def refuse_repeated(rules: Iterable[Rule]) -> None:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Values of the letters (and what is known of them) for which the guard holds and the sides differ."""
+    """Values of the letters (and what is known of them) for which the guard holds and the sides differ.
+
+    Attributes
+    ----------
+    values : dict from str to int
+        By letter, or by measure as a guard writes it: ``"vmin(x)"``.
+    left, right : str
+        The value of each side; ``"undefined"`` where a divisor is zero.
+    """
 
     rule: str
-    #: By letter, or by measure as a guard writes it: ``"vmin(x)"``.
     values: dict[str, int]
-    #: The value of each side; ``"undefined"`` where a divisor is zero.
     left: str
     right: str
 

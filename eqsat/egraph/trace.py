@@ -31,13 +31,26 @@ LEAST_SECONDS = 5e-6
 
 @dataclass(frozen=True)
 class Round:
-    """One round of saturation: the rules match what is there, then the theory names the values of what they make."""
+    """One round of saturation: the rules match all that is there, then the theory names the values of what they make.
 
-    #: Which e-graph it belongs to, from 1: the rules may start again from the best terms.
+    Attributes
+    ----------
+    run : int
+        Which e-graph it belongs to, from 1: the rules may start again from the best terms.
+    number : int
+        Which round of that run, from 1; 0 is the insertion of the terms.
+    nodes : int
+        E-nodes after the round.
+    classes : int
+        Classes after the round.
+    matches : int
+        Matches of rules in the round.
+    seconds : float
+        Its time.
+    """
+
     run: int
-    #: Which round of that run, from 1; 0 is the insertion of the terms.
     number: int
-    #: E-nodes and classes after the round, matches of rules in it, and its time.
     nodes: int
     classes: int
     matches: int
@@ -49,11 +62,16 @@ class RuleUse:
     """What one rule did, over all rounds.
 
     How many e-nodes are due to it is not known: egglog applies all rules of a round at once.
+
+    Attributes
+    ----------
+    matches : int
+        How often it matched; of the greedy engine, how often it was applied.
+    seconds : float or None
+        Time of its search and its actions in egglog; ``None`` if it ran outside.
     """
 
-    #: How often it matched; of the greedy engine, how often it was applied.
     matches: int
-    #: Time of its search and its actions in egglog; ``None`` if it ran outside.
     seconds: float | None
 
 

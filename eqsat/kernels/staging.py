@@ -541,9 +541,19 @@ def _inlined_or_kept(kernel: Kernel, producer: Store) -> Pipeline:
 def by_policy(kernel: Kernel, producer: Store, limit: int = 31, partial_level: int = 0) -> Pipeline:
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as :func:`decide` says.
 
-    One that :func:`inlined` refuses is kept. An intermediate that is inlined in part keeps the axes that a reduction
-    goes along. A kernel has no arrays of its own to keep them in, so it is kept as a whole if there are any. ``limit``
-    and ``partial_level`` are those of :class:`Intermediate`.
+    An intermediate that is inlined in part keeps the axes that a reduction goes along. A kernel has no arrays of its
+    own to keep them in, so it is kept as a whole if there are any.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What loads the intermediate.
+    producer : Store
+        What stores it. One that :func:`inlined` refuses is kept.
+    limit : int
+        How many buffers a kernel may use.
+    partial_level : int
+        How much effort goes into partial inlining.
 
     >>> from eqsat import sum_over, var
     >>> x, t, out = buffer("X", "f32", (64,)), buffer("T", "f32", (64,)), buffer("OUT", "f32", (64,))

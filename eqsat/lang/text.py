@@ -217,14 +217,26 @@ class _Parser:
         ]
         for start in calls:
             self.check_reduction(tokens, start, commas[start])
-        # the inner ones first; those around them are as long as before
-        for start in reversed(calls):
-            (first, second, third), end = commas[start], ends[start]
-            _, name, place = tokens[first + 1]
-            body, low, high = tokens[start + 1 : first], tokens[second + 1 : third], tokens[third + 1 : end]
-            comma = (_SIGN, ",", place)
-            tokens[start + 1 : end] = [*low, comma, *high, comma, (_BINDING, name, place), comma, *body]
-        return tokens
+        at_call = set(calls)
+        found: list[_Token] = []
+        # what is left to read, the last first: tokens, and ranges of them, so that each is read once
+        stack: list[tuple[int, int] | _Token] = [(0, len(tokens))]
+        while stack:
+            item = stack.pop()
+            if len(item) == 3:
+                found.append(item)
+                continue
+            begin, end = item
+            for at in range(begin, end):
+                found.append(tokens[at])
+                if at in at_call:
+                    (first, second, third), last = commas[at], ends[at]
+                    _, name, place = tokens[first + 1]
+                    comma = (_SIGN, ",", place)
+                    stack += [(last, end), (at + 1, first), comma, (_BINDING, name, place), comma]
+                    stack += [(third + 1, last), comma, (second + 1, third)]
+                    break
+        return found
 
     def brackets(self, tokens: list[_Token]) -> tuple[dict[int, list[int]], dict[int, int]]:
         """For each open bracket the places of its commas, and its end."""

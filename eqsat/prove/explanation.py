@@ -29,22 +29,35 @@ MAX_COLUMN = 60
 
 @dataclass(frozen=True)
 class Step:
-    """One application of one law."""
+    """One application of one law.
 
-    #: The roots that it changes.
+    Attributes
+    ----------
+    roots : tuple of int
+        The roots that it changes.
+    before, after : Expr
+        ``before`` becomes ``after`` wherever it occurs in them, inside the branches that ``given`` names.
+    given : tuple of bool Expr
+        The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
+        ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
+    law : str
+        The name of a rule, of a lemma of :mod:`eqsat.explain.chains`, or of a coarse step
+        (:data:`COARSE`).
+    why : str
+        The law's reason.
+    instance : tuple of two Expr, or None
+        The part of ``before`` to which the law was applied, and what it became, if that is not all of it.
+    check : Check
+        How both sides were compared.
+    """
+
     roots: tuple[int, ...]
-    #: ``before`` becomes ``after`` wherever it occurs in them, inside the branches that ``given`` names.
     before: Expr
     after: Expr
-    #: The conditions of enclosing selections that are used, outermost first; ``not c`` names the other branch of
-    #: ``where(c, ...)``. Empty if the step holds wherever the constraints, and the gate of its roots, do.
     given: tuple[Expr, ...]
-    #: The name of a rule, of a lemma of :mod:`eqsat.explain.chains`, or of a coarse step (:data:`COARSE`); its reason.
     law: str
     why: str
-    #: The part of ``before`` to which the law was applied, and what it became, if that is not all of it.
     instance: tuple[Expr, Expr] | None
-    #: How both sides were compared.
     check: Check
 
     def apply(self, root: Expr) -> Expr:
@@ -54,18 +67,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation(Displayed):
-    """A checked derivation of a result from its input; as text, it reads like a calculation."""
+    """A checked derivation of a result from its input; as text, it reads like a calculation.
 
-    #: The roots at the start and at the end, and the known facts under which they are equal.
+    Attributes
+    ----------
+    before, exprs : tuple of Expr
+        The roots at the start and at the end.
+    constraints, gates
+        The known facts under which they are equal.
+    steps : tuple of Step
+        Made in order, they turn ``before`` into ``exprs``.
+    laws : dict from str to str
+        The laws that the steps cite, in the order of first use, and what they say.
+    minimal : bool
+        Whether every law is needed: without any one of them the search finds no derivation. False if time ran out.
+    """
+
     before: tuple[Expr, ...]
     exprs: tuple[Expr, ...]
     constraints: tuple[Expr, ...]
     gates: tuple[Expr | None, ...]
-    #: Made in order, they turn ``before`` into ``exprs``.
     steps: tuple[Step, ...]
-    #: The laws that the steps cite, in the order of first use, and what they say.
     laws: dict[str, str]
-    #: Whether every law is needed: without any one of them the search finds no derivation. False if time ran out.
     minimal: bool
 
     @property

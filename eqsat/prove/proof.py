@@ -60,18 +60,27 @@ _BITS_STEPS = 50_000_000
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of the truth of a rule."""
+    """What is known of the truth of a rule.
 
-    #: Its name.
+    Attributes
+    ----------
+    rule : str
+        Its name.
+    kinds : tuple of {"symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"}
+        The proofs that it has; empty if it is false, if the time ended before anything was proved, or if it is about
+        reductions over ranges that are all too long to try.
+    how : str
+        What the proof used: lemmas, numbers of instances and points; or when it was left open.
+    counterexample : Counterexample or None
+        What refutes it.
+    left_open : bool
+        Whether the time ended before all was tried.
+    """
+
     rule: str
-    #: The proofs that it has; none if it is false, if the time ended before anything was proved, or if it is about
-    #: reductions over ranges that are all too long to try.
     kinds: tuple[Kind, ...]
-    #: What the proof used: lemmas, numbers of instances and points; or when it was left open.
     how: str
-    #: What refutes it.
     counterexample: Counterexample | None = None
-    #: Whether the time ended before all was tried.
     left_open: bool = False
 
 
