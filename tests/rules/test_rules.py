@@ -418,6 +418,8 @@ MALFORMED = [
     ("x // c", "x", "gcd(x) < 2", "'gcd(x)' is no measure: measure one of uvwxyz as in vmin(x), or as in gcd(x, d)"),
     ("x // c", "x", "x <= c", "may compare terms with < only"),
     ("x // c", "x", " and ".join(f"(c == {n} or 0 < vmin(x))" for n in range(40)), "in more than 64 ways, as 'and'"),
+    # deeper than Python's stack
+    ("x // c", "x", "(c == 7 and (c == 8 or " * 2000 + "c == 9" + "))" * 2000, "in more than 64 ways, as 'and'"),
     ("x < y", "x", "", "one side is a condition"),
     ("x + c", "c + x", "c", "the guard 'c' is no condition"),
     ("p", "not not p", "", "the left side is a letter"),
