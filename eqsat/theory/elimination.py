@@ -107,13 +107,12 @@ class Rows:
                 raise ClashError
             unit = next((a for a, c in direction.sorted_terms() if abs(c) == 1), None)
             if constant + other == 0 and unit is not None:
-                rows = [LinearForm(d.terms, c) for d, c in self._rows.items() if d not in (direction, opposite)]
                 solved = direction.shifted(constant)
                 sign = -direction.terms[unit]
                 low, high = self._interval(unit)
-                self._rows = {}
-                for row in rows:
-                    self._add(row.plus(solved, sign * row.terms.get(unit, 0)))
+                del self._rows[direction], self._rows[opposite]
+                for row in [row for row in self._rows if unit in row.terms]:
+                    self._add(row.shifted(self._rows.pop(row)).plus(solved, sign * row.terms[unit]))
                 rest = solved.times(sign).plus(LinearForm({unit: 1}, 0))
                 if is_finite(low):
                     self._add(rest.shifted(-low))
