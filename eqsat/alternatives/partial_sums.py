@@ -436,15 +436,22 @@ class _Pairing:
                         stale, _ = _pair(old, terms[old], other, terms[other])
                         self.where.get(stale, {}).pop(index, None)
             self.products.subtract((x, abs(terms.pop(x))) for x in (a, b))
-            if c in terms:
-                self.products[c, abs(terms[c])] -= 1
-            terms[c] = terms.get(c, 0) + scale * turned
-            self.products[c, abs(terms[c])] += 1
+            before = terms.pop(c, 0)
+            if before:
+                self.products[c, abs(before)] -= 1
             self.having[a].discard(index)
             self.having[b].discard(index)
-            self.having[c].add(index)
+            if total := before + scale * turned:
+                terms[c] = total
+                self.products[c, abs(total)] += 1
+                self.having[c].add(index)
+            else:
+                # the partial sum was subtracted there
+                self.having[c].discard(index)
         for index in uses:
             terms = self.sums[index]
+            if c not in terms:
+                continue
             for other in self._partners(index, c, terms):
                 if other != c:
                     touched[_pair(c, terms[c], other, terms[other])[0]] = None
@@ -453,6 +460,8 @@ class _Pairing:
 
     def chain(self, terms: dict[int, int]) -> int:
         """The class of a combination, chosen as the cheapest program found, or term by term."""
+        if not terms:
+            return self._number(0)
         products = {c: k for c, k in terms.items() if len(terms) <= LIMITS.program_terms or abs(k) > 1}
         coefficients = tuple(products.values())
         if len(products) > 1 and self.programs.is_short(coefficients) and max(coefficients) > 0:

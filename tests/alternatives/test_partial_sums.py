@@ -111,6 +111,16 @@ def test_no_part_is_wider_than_its_sum() -> None:
     assert str(optimize("x*9", x=(0, 2**31 // 9)).expr) == "x*8 + x"
 
 
+def test_a_partial_sum_may_cancel_what_is_subtracted() -> None:
+    # the last root is q*5 + 1 - q*5 + n*5 for the sum q, once i*4 + u is shared
+    flat = "(i*4 + u)"
+    digit = f"5*({flat}//3 % n)"
+    result = optimize(
+        [digit, f"1 + 5*{flat}", f"1 + 5*{flat} - (1 + 5*{flat})//5*5 + {digit}"], i=(0, 1), u=(0, 1), n=(1, 2)
+    )
+    assert (result.cost, result.check().equal) == (10, True)
+
+
 def test_long_literals_have_no_program() -> None:
     by = 3**300
     assert str(optimize(f"x*{by}", x=(0, 9)).expr) == f"x*{by}"
