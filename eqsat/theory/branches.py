@@ -28,6 +28,8 @@ def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
     if condition is TRUE or condition is FALSE:
         return theory.forms[term.args[1] if condition is TRUE else term.args[2]]
     yes, no = term.args[1:]
+    if (extreme := _as_extreme_of_compared(theory, term)) is not None:
+        return extreme
     if is_negative(condition):
         condition, yes, no = theory.negate(condition), no, yes
     if (extreme := _as_extreme(theory, condition, theory.forms[yes], theory.forms[no])) is not None:
@@ -217,6 +219,19 @@ def _toward_zero(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFo
         return None
     rounded_up = theory.quotient(dividend.shifted(divisor.constant - 1), divisor)
     return theory.truncated(dividend, divisor) if x == rounded_up else None
+
+
+def _as_extreme_of_compared(theory: Arithmetic, term: Expr) -> LinearForm | None:
+    """``where(x < y, x, y)`` is ``min(x, y)`` whatever the normal form of the comparison is."""
+    condition, yes, no = term.args
+    while condition.op == "not":
+        condition, yes, no = condition.args[0], no, yes
+    if condition.op not in ("lt", "le"):
+        return None
+    compared, branches = [theory.forms.get(x) for x in condition.args], [theory.forms[yes], theory.forms[no]]
+    if compared not in (branches, branches[::-1]):
+        return None
+    return theory.extreme("min" if compared == branches else "max", branches)
 
 
 def _as_extreme(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:

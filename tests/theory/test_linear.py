@@ -357,6 +357,19 @@ STEPS = [
     ("where(x//4 + y < n//4, x//4 + y, n//4)", "min(x + y*4, n)//4", {"x": BIG, "y": BIG, "n": BIG}, None),
     ("where(x%8 <= y%8, y%8, x%8)", "max(x%8, y%8)", {"x": BIG, "y": BIG}, None),
     ("where(min(x, y) < n, n, min(x, y))", "max(min(x, y), n)", {"x": BIG, "y": BIG, "n": BIG}, None),
+    (
+        "where(x < where(p < 3, y, x), where(p < 3, y, x), x)",
+        "max(x, where(p < 3, y, x))",
+        {**DIGITS, "p": (0, 9)},
+        None,
+    ),
+    ("where(not min(y - x, 1) < -1, min(y - x, 1), -1)", "max(min(y - x, 1), -1)", {"x": (0, 9), "y": (0, 9)}, None),
+    (
+        "where(where(p < 3, 0, 9) < x, where(p < 3, 0, 9), x)",
+        "min(where(p < 3, 0, 9), x)",
+        {**DIGITS, "p": (0, 9)},
+        None,
+    ),
     # minima and maxima
     ("min(x, y + 4)", "x", {"x": (0, 4), "y": (0, 9)}, {"x": (0, 5), "y": (0, 9)}),
     ("max(x*4 + 8, y*4)", "max(x + 2, y)*4", {"x": (-9, 9), "y": (-9, 9)}, None),
