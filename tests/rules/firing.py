@@ -466,6 +466,18 @@ FIRING = [
         "where(i < j or k < l, x, y)",
         {"i": (0, 9), "j": (0, 9), "k": (0, 9), "l": (0, 9), "x": (-20, -5), "y": (0, 1)},
     ),
+    Firing(
+        "where-merge-and-not",
+        "where(i < j, where(k < l, y, x), y)",
+        "where(i < j and l <= k, x, y)",
+        {"i": (0, 9), "j": (0, 9), "k": (0, 9), "l": (0, 9), "x": (0, 7), "y": (1, 16)},
+    ),
+    Firing(
+        "where-merge-or-not",
+        "where(i < j, y, where(k < l, x, y))",
+        "where(i < j or l <= k, y, x)",
+        {"i": (0, 9), "j": (0, 9), "k": (0, 9), "l": (0, 9), "x": (0, 7), "y": (1, 16)},
+    ),
     Firing("where-narrow-div", "where(x < 5, x//9, y)", "where(x < 5, 0, y)", {"x": (0, 31), "y": (8, 11)}),
     Firing("where-narrow-mod", "where(x < 8, x%9, y)", "where(x < 8, x, y)", {"x": (1, 16), "y": (1, 16)}),
     Firing(
@@ -529,6 +541,18 @@ FIRING = [
         "where-pull-min-alone",
         "where(i < j, min(x, y), x)",
         "min(x, where(i < j, y, x))",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 9), "y": (0, 9)},
+    ),
+    Firing(
+        "where-pull-max-alone-else",
+        "where(i < j, x, max(x, y))",
+        "max(x, where(i < j, x, y))",
+        {"i": (0, 9), "j": (0, 9), "x": (0, 9), "y": (0, 9)},
+    ),
+    Firing(
+        "where-pull-min-alone-else",
+        "where(i < j, x, min(x, y))",
+        "min(x, where(i < j, x, y))",
         {"i": (0, 9), "j": (0, 9), "x": (0, 9), "y": (0, 9)},
     ),
     Firing(
@@ -638,6 +662,7 @@ FIRING = [
     ),
     Firing("where-half-period", "where(x%14 < 7, 0, 1)", "x//7%2", {"x": (-20, 50)}),
     Firing("where-and-bit", "where(y < 2 and 1 <= x, 1, 0)", "where(y < 2, x, 0)", {"x": (0, 1), "y": (0, 9)}),
+    Firing("where-or-bit", "where(x < 1 or 2 <= y, 0, 1)", "where(2 <= y, 0, x)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-not-bit", "where(x < 1, 1, 0)", "1 - x", {"x": (0, 1)}),
     Firing(
         "where-compares",
@@ -646,7 +671,7 @@ FIRING = [
         {"x": (0, 9), "y": (0, 9)},
     ),
     Firing("where-floor", "tdiv(x, 4) - where(x < 0 and x != tdiv(x, 4)*4, 1, 0)", "x//4", {"x": (-50, 50)}),
-    Firing("where-wraps", "x + where(4 <= x, -4, where(x < 0, 4, 0))", "x%4", {"x": (-4, 7)}),
+    Firing("where-wraps", "x + where(x < 4, where(x < 0, 4, 0), -4)", "x%4", {"x": (-4, 7)}),
     Firing(
         "where-wraps-once",
         "x + 5 - where(x < 11, 0, 16)",
