@@ -83,11 +83,17 @@ class SelectionNodes(KindNodes):
         self._step_from_one(classes, choice)
         for c in classes:
             form = self.classes.values[c]
-            if isinstance(form, LinearForm) and form.constant and len(form.terms) > 1:
+            if not isinstance(form, LinearForm) or not form.constant:
+                continue
+            if len(form.terms) > 1:
                 for atom in form.terms:
                     rest = form.direction().without(atom) if self._has_two_values(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))
+            elif form.shifted(-form.constant) in self.classes:
+                # a multiple of a bit may be a selection that is not chosen
+                multiple = self.add_class(form.shifted(-form.constant))
+                self._enter_literals(c, [multiple], {multiple: 1}, form.constant)
         if any(choice[c][0] in _WITH_BRANCHES for c in classes):
             uses, products = _uses(classes, choice), {c for c in classes if choice[c][0] == "mul"}
             # what is chosen may add a constant where the normal form has none

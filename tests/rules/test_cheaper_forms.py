@@ -7,6 +7,7 @@ import pytest
 from eqsat import optimize
 
 X = {"x": (0, 200)}
+BITS = {"x": (0, 1), "y": (0, 1)}
 FORMS = [
     # input, ranges, answer, cost by latency
     ("x % 17 == 0", X, "x//16 == x%16", 3),
@@ -23,6 +24,10 @@ FORMS = [
     ("(x//2 + 4)%5 != 0", X, "x//2%5 != 1", 10),
     ("n + (x + 15)//16 - x//16", {"x": (0, 63), "n": (0, 20)}, "n + min(x%16, 1)", 3),
     ("where(x < 4, 0, 1) - where(x < 2, 0, 1)", X, "where(x//2 == 1, -1, 0)", 3),
+    # whichever branch is which, and whatever the sign
+    ("x*71 - 64", {"x": (0, 1)}, "where(x < 1, -64, 7)", 2),
+    ("where(x < 1, z, where(y < 1, w, z))", {**BITS, "z": (0, 9), "w": (0, 9)}, "where(x <= y, z, w)", 2),
+    ("where(x < 1, where(y < 1, z, w), z)", {**BITS, "z": (0, 9), "w": (0, 9)}, "where(x < y, w, z)", 2),
     # sides of comparisons
     ("w + x//64*64 < x + z", {"w": (0, 99), "x": (0, 999), "z": (0, 99)}, "w < z + x%64", 3),
     ("w + x//64*64 == x + z", {"w": (0, 99), "x": (0, 999), "z": (0, 99)}, "w == z + x%64", 3),
