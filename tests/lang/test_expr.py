@@ -16,7 +16,8 @@ from eqsat.lang.arrays import np, telling_of_imports
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, buffer, const, make, rebuild, substitute, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, tmod, where
-from eqsat.lang.ops import BITWISE, OPS
+from eqsat.lang.infinity import INFINITY
+from eqsat.lang.ops import DIVISIONS, OPS, OWN, SHIFTS, apply_to_numbers
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import integer_of, integers_of
@@ -141,16 +142,81 @@ def test_bounds(term, low, high):
     assert (term.vmin, term.vmax) == (low, high)
 
 
-@pytest.mark.parametrize("op", sorted(BITWISE))
-def test_bounds_of_bit_operators_are_the_ends(op):
-    ranges = [(low, high) for low in range(-9, 10) for high in range(low, 10)]
-    values = np.arange(-9, 10)
-    table = OPS[op].evaluate(values[:, None], values)
-    for x in ranges:
-        rows = table[x[0] + 9 : x[1] + 10]
-        for y in ranges:
-            part = rows[:, y[0] + 9 : y[1] + 10]
-            assert OPS[op].bounds(x, y) == (part.min(), part.max())
+#: The operators on two integers, but for those that a test has added.
+BINARY = sorted(name for name, op in OPS.items() if op.takes == "ii" and name not in OWN)
+
+
+def operands(op, values):
+    """Which of some values an operator takes on its right, and what it makes of each pair; the left ones are rows."""
+    taken = (values != 0) if op in DIVISIONS else (values >= 0) if op in SHIFTS else np.full(len(values), True)
+    return taken, np.asarray(OPS[op].evaluate(values[:, None], np.where(taken, values, 1))).astype(np.int64)
+
+
+@pytest.mark.parametrize("op", BINARY)
+def test_bounds_of_small_ranges_are_the_ends(op):
+    values = np.arange(-7, 9)
+    taken, table = operands(op, values)
+    ranges = [(low, high) for low in range(-7, 9) for high in range(low, 9)]
+    for y in ranges:
+        columns = taken & (values >= y[0]) & (values <= y[1])
+        if not columns.any() or (op in SHIFTS and y[0] < 0):
+            continue
+        least, most = table[:, columns].min(1), table[:, columns].max(1)
+        for x in ranges:
+            low, high = OPS[op].bounds(x, y)
+            ends = least[x[0] + 7 : x[1] + 8].min(), most[x[0] + 7 : x[1] + 8].max()
+            if op in ("mod", "tmod") and (x[0] < x[1] or y[0] < y[1]):
+                # remainders may leave out some
+                assert low <= ends[0]
+                assert ends[1] <= high
+            else:
+                assert (low, high) == ends
+
+
+@pytest.mark.parametrize("op", BINARY)
+def test_bounds_hold_in_ranges_without_an_end(op):
+    values, endless = np.array([-(10**6), *range(-4, 5), 10**6]), [-INFINITY, *range(-4, 5), INFINITY]
+    taken, table = operands(op, np.clip(values, -9, 9) if op in SHIFTS else values)
+    places = [(low, high) for low in range(len(values) - 1) for high in range(max(low, 1), len(values))]
+    for first, last in places:
+        columns = taken & (np.arange(len(values)) >= first) & (np.arange(len(values)) <= last)
+        # an amount to shift by has an end
+        if not columns.any() or (op in SHIFTS and (values[first] < 0 or last == len(values) - 1)):
+            continue
+        least, most = table[:, columns].min(1), table[:, columns].max(1)
+        for start, stop in places:
+            low, high = OPS[op].bounds((endless[start], endless[stop]), (endless[first], endless[last]))
+            assert low <= least[start : stop + 1].min()
+            assert most[start : stop + 1].max() <= high
+
+
+@pytest.mark.parametrize("element", ["i32", "i64", "f32", "f64"])
+def test_an_element_is_any_value_of_its_type(element):
+    term = buffer("A", element)[X]
+    if element[0] == "i":
+        info = np.iinfo(f"int{element[1:]}")
+        assert (term.vmin, term.vmax) == (info.min, info.max)
+    else:
+        info = np.finfo(f"float{element[1:]}")
+        assert term.vmin <= int(info.min)
+        assert int(info.max) <= term.vmax
+
+
+@pytest.mark.parametrize(
+    ("op", "numbers"),
+    [
+        ("mod", (7, 0)),
+        ("tdiv", (7, 0)),
+        ("shl", (1, -1)),
+        ("shl", (1, 64)),
+        ("shr", (1, 64)),
+        ("mul", (2**6000, 2**6000)),
+    ],
+)
+def test_numbers_that_an_operator_does_not_take_are_an_arithmetic_error(op, numbers):
+    with pytest.raises(ArithmeticError):
+        apply_to_numbers(op, numbers)
+    assert apply_to_numbers("shr", (2**63, 63)) == 1
 
 
 @given(expressions())
