@@ -13,7 +13,7 @@ from eqsat.codegen.expressions import to_c
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, misfits, select_width, widths
 from eqsat.lang.expr import Expr, buffer, const, var
-from eqsat.lang.functions import maximum, minimum, sum_over
+from eqsat.lang.functions import maximum, minimum, sum_over, where
 from eqsat.lang.text import parse
 
 I32 = (-(2**31), 2**31 - 1)
@@ -39,6 +39,8 @@ def test_the_width_of_a_value_is_that_of_its_bounds(low: int, high: int, width: 
 def test_the_widest_range_of_64_bits_fits() -> None:
     least, most = var("least", I64[0], 0), var("most", 0, I64[1])
     assert misfits([least, most, least - 1, most + 1]) == {least - 1, most + 1}
+    # what is no integer has no width
+    assert misfits([where(buffer("F", "f32")[least] < 1.0, most, 0), buffer("G", "int")[most] % 9]) == set()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, I64[1] + 1), (I64[0] - 1, 0)])
