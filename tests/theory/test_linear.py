@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, permutations, product
 from math import prod
 from operator import add, itemgetter
 
@@ -620,6 +620,13 @@ def test_facts_are_read_again_until_none_says_more():
     # read first, as it speaks of one variable, the alternative is decided by what is read later
     x, y = var("x", 0, 9), var("y", 0, 9)
     assert LinearArithmetic([(x < 3) | (x > 7), x + y % 3 < 5]).range(x) == (0, 2)
+
+
+@pytest.mark.parametrize("extents", [*permutations((2, 3, 9))])
+def test_a_product_is_within_those_of_all_its_factors(extents):
+    x, y, n = [var(name, 0, high) for name, high in zip("xyn", extents, strict=True)]
+    theory = LinearArithmetic()
+    assert theory.range(theory.simplify(x * y * n)) == (0, 54)
 
 
 @pytest.mark.parametrize(("bound", "wanted"), [("x + y < 8", "n//2"), ("x + y < 9", "(x + n*6 + y - 2)//12")])
