@@ -391,6 +391,7 @@ STEPS = [
     ("min(x, x//5*5 + n)", "x", {"x": BIG, "n": (4, 9)}, {"x": (-99, 99), "n": (3, 9)}),
     ("max(where(x < 3, y, 0), where(x < 3, n, 1))", "where(x < 3, max(y, n), 1)", {"x": BIG, "y": BIG, "n": BIG}, None),
     ("where(x == 3, 5, x + 2)", "x + 2", {"x": (0, 9)}, None),
+    ("where(x == 5, 9, x*3)", "where(x == 5, 9, 18)", {"x": (5, 6)}, {"x": (0, 6)}),
     # a selection with a literal that is compared, and a table that is looked up by comparisons
     ("where(x < y, n, 3) == 5", "x < y and n == 5", {"x": BIG, "y": BIG, "n": BIG}, None),
     ("where(x < y, n, 3) == 3", "y <= x or n == 3", {"x": BIG, "y": BIG, "n": BIG}, None),
@@ -424,6 +425,7 @@ STEPS = [
     ("x == 4 and x != 7", "x == 4", {"x": BIG}, None),
     ("x != 4 or x < 9", "True", {"x": BIG}, None),
     ("x*y == 0", "x == 0 or y == 0", {"x": (-9, 9), "y": (-9, 9)}, None),
+    ("x*2 + y*3 <= 0", "x + y <= 0", {"x": (0, 9), "y": (0, 9)}, {"x": (-1, 9), "y": (0, 9)}),
     # equations of remainders
     ("(x + 5)%9 == 2", "x%9 == 6", {"x": BIG}, None),
     ("(x + 11)%12 == 11", "x%12 == 0", {"x": BIG}, None),
