@@ -9,7 +9,6 @@ of which absorption and distribution are consequences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, combinations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def minimum_of(theory: Arithmetic, operands: Iterable[LinearForm]) -> LinearForm
         return minimum_of(theory, lowered)
     key = frozenset(kept)
     if (found := theory.minima.get(key)) is None:
-        laws = () if late else (_distributed, _outside_quotients, _paired)
+        laws = () if late else (_distributed, _outside_quotients)
         found = next((form for law in laws if (form := law(theory, kept)) is not None), None)
         if found is None:
             found = _simplified(theory, _sum_of(theory, kept))
@@ -182,16 +181,6 @@ def _outside_truncated(
     return theory.truncated(least, number(n.vmin)).times(sign)
 
 
-def _paired(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:
-    """The minimum of forms, with the minima of all pairs for which that is a plain sum in place of the pairs."""
-    few = combinations(kept if len(kept) <= LIMITS.compared_operands else (), 2)
-    pairs = {(x, y): least for x, y in few if (least := _of_two_values(x, y)) is not None}
-    if not pairs:
-        return None
-    paired = set(chain(*pairs))
-    return minimum_of(theory, [*pairs.values(), *[form for form in kept if form not in paired]])
-
-
 def _through_selection(theory: Arithmetic, kept: Sequence[LinearForm], plain: LinearForm) -> LinearForm | None:
     """``min(where(c, x, y), z)`` is ``where(c, min(x, z), min(y, z))``, if that is shorter than ``plain``."""
     selections = {a for form in kept for a in form.terms if a.op == "where"}
@@ -284,14 +273,3 @@ def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, tuple[
     """The order in which bases are preferred, by their gaps alone, so that addends outside do not change the atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))
-
-
-def _of_two_values(first: LinearForm, other: LinearForm) -> LinearForm | None:
-    """``min(2*b - 1, 0)`` is ``b - 1`` for a ``b`` in ``[0, 1]``: any function of two values is linear."""
-    gap = other.plus(first, -1)
-    variable = next(iter(gap.terms), None)
-    if len(gap.terms) > 1 or variable is None or not _has_two_values(variable):
-        return None
-    least, most = [min(gap.terms[variable] * value + gap.constant, 0) for value in (variable.vmin, variable.vmax)]
-    step = most - least
-    return first.plus(LinearForm({variable: step}, least - step * variable.vmin))
