@@ -23,6 +23,7 @@ from eqsat.optimizer.front import optimize
 from eqsat.theory.definedness import (
     AllowedDivisions,
     defined,
+    divides_outside_branches,
     suspects,
     undefined,
     unsafe_divisions,
@@ -47,6 +48,10 @@ CASES = [
     ("y != 0 or x//y < 3", [], {"x//y", "x//y < 3", "y != 0 or x//y < 3"}),
     ("x//n + x//(n + 1)", [], {"x//n", "x//n + x//(n + 1)"}),
     ("x//n + x//(n + 1)", ["x < n"], set()),
+    # what a branch says of one variable, facts say of another
+    ("where(0 < x, 7//n, 0)", ["x <= n"], {"7//n"}),
+    ("where(0 < n, 7//x, 0)", ["n <= x"], {"7//x"}),
+    ("where(0 < x, 7//n, 0)", ["x <= n + 1"], {"7//n", "where(0 < x, 7//n, 0)"}),
     ("y % sum(r - 3, r, 0, x)", ["x != 0", "x != 7"], set()),
     ("y % sum(r - 3, r, 0, x)", ["x != 0"], {"y%sum(r - 3, r, 0, x)"}),
     ("7//(w%3)", [], {"7//(w%3)"}),
@@ -64,6 +69,21 @@ def test_which_terms_may_divide_by_zero(text, facts, wanted):
     # the body of a reduction is evaluated nowhere but in it
     shown = {text for text in map(to_text, found) if "r1" not in text or "sum" in text}
     assert {part.replace("r1", "r").replace("r2", "r") for part in shown} == wanted
+
+
+OUTSIDE = [
+    ("x//y + 3", True),
+    ("where(x//y < 3, x, 0)", True),
+    ("where(x < 3, x//y, x%y)", False),
+    ("sum(r//y, r, 0, x)", False),
+    ("sum(r, r, x//y, 5)", True),
+    ("sum(r, r, 0, x//y)", True),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), OUTSIDE)
+def test_a_division_in_a_branch_or_a_body_is_not_outside(text, wanted):
+    assert divides_outside_branches(parse(text, NAMES)) is wanted
 
 
 @settings(max_examples=200)
