@@ -25,6 +25,7 @@ from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute
 from eqsat.lang.terms import all_of
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import refuse_seconds
+from eqsat.optimizer.matcher import Matcher
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation, Step, replaced_within
 from eqsat.prove.verify import Check, check_equal, prove_equal
@@ -49,7 +50,8 @@ def explain(
     prove : bool
         Prove each step that has too many points to be checked at every one (more with the extra: check).
     seconds : float
-        About how long it may take. What is not derived by then is one coarse step per root.
+        About how long it may take, but for what a process does once, such as compiling rules. What is not derived by
+        then is one coarse step per root.
 
     Raises ``UnsoundStepError`` if the sides of a step differ, ``ValueError`` if there are less than 0 seconds,
     ``TypeError`` if ``only`` is a single name.
@@ -77,11 +79,13 @@ class _Explainer:
         # variables that stand for operands have names with more underscores at the front than any other
         names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
         prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
-        self.task = Task(result, None if only is None else frozenset(only), seconds, prefix)
         self.steps: list[Step] = []
         self.cited: frozenset[str] = frozenset()
         self.minimal = False
         rules = laws_with(result.rule_set)
+        # a process compiles them once, which is not within the time
+        Matcher(rules)
+        self.task = Task(result, None if only is None else frozenset(only), seconds, prefix)
         self.why = {**WITHOUT_PATTERN, **COARSE, **{rule.name: rule.why for rule in rules}}
         self.statements = {**WITHOUT_PATTERN, **COARSE, **{rule.name: statement(rule) for rule in rules}}
 

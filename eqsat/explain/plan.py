@@ -135,7 +135,7 @@ class Task:
     only: frozenset[str] | None
     seconds: float
     prefix: str
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=lambda: time.perf_counter())
 
     def until(self, share: float) -> float:
         """When a share of the time is over."""

@@ -1,6 +1,7 @@
 """Explanations: derivations that end at the answer, whose every step holds, by no more laws than are needed."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, reject, settings
 from index_terms import index_terms
 from reductions import reduction_terms
 
+from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.explain import plan
 from eqsat.explain.chains import LEMMAS, WITHOUT_PATTERN, laws_with
@@ -20,6 +22,7 @@ from eqsat.lang.expr import Expr, buffer, substitute, var
 from eqsat.lang.functions import where
 from eqsat.lang.text import parse, parse_program
 from eqsat.lang.traversal import variables
+from eqsat.optimizer import matcher
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation
@@ -283,6 +286,23 @@ def test_deep_terms_in_bounded_time():
     for _ in range(200):
         term = (term + x) % 97
     sound(optimize([term]), seconds=0.5)
+
+
+def test_the_time_begins_when_the_rules_are_compiled(monkeypatch):
+    passed = 0.0
+
+    def slow(rule: Rule) -> object:
+        nonlocal passed
+        passed += 1.0
+        return compiled(rule)
+
+    compiled, clock = matcher._compile, time.perf_counter
+    monkeypatch.setattr(matcher, "_compile", slow)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + passed)
+    matcher._compiled.cache_clear()
+    result = optimize("x//4*4 + x%4", x=(0, 31), budget=Budget(seconds=1000))
+    assert explain(result, seconds=100.0).rules == ("mod-core",)
+    assert passed > 100
 
 
 def test_without_time_one_coarse_step_for_each_root():
