@@ -99,8 +99,26 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
         context.exit()
 
 
-class _Commands(click.Group):
+def _help(context: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked:
+        say(context.get_help())
+        context.exit()
+
+
+class _Command(click.Command):
+    """A command whose help names standard output if that cannot be written."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _help
+        return option
+
+
+class _Commands(_Command, click.Group):
     """Commands, which end with an error whatever the files and functions raise that they run."""
+
+    command_class = _Command
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -128,7 +146,7 @@ def app() -> None:
     """Optimise integer index expressions by equality saturation."""
 
 
-class _Expressions(click.Command):
+class _Expressions(_Command):
     """A command of expressions, which notes how many arguments stand behind ``--``: they may be ``--x``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

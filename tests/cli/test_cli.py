@@ -449,6 +449,9 @@ CLOSED = [
     ("optimize x%3 --range x=9 --html /dev/full", "eqsat: /dev/full: No space left on device\n"),
     ("optimize x%3 --range x=9 >/dev/full", "eqsat: standard output: No space left on device\n"),
     ("--version >/dev/full", "eqsat: standard output: No space left on device\n"),
+    ("--help >/dev/full", "eqsat: standard output: No space left on device\n"),
+    ("corpus -h >/dev/full", "eqsat: standard output: No space left on device\n"),
+    ("optimize -h >/dev/full", "eqsat: standard output: No space left on device\n"),
 ]
 
 
