@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from eqsat.cli.files import write_whole
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import WORDS, Expr, bounds_of, buffer, shortened, var
+from eqsat.lang.expr import Expr, bounds_of, buffer, is_name, shortened, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of, topological
@@ -389,7 +389,7 @@ def json_ends(variable: Expr) -> list[int | None]:
 def _let(pair: Any) -> tuple[str, str]:
     match pair:
         case [str(name), str(text)]:
-            if not name.isidentifier() or name in WORDS:
+            if not is_name(name):
                 raise ValueError(f"{name!r} is no name for one of 'lets': use letters, digits and underscores")
             return name, text
     raise ValueError(f"each of 'lets' must be a name and a text, not {str(pair)[:60]!r}")

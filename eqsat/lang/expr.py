@@ -345,20 +345,32 @@ TRUE, FALSE = _literal_bool(True), _literal_bool(False)
 WORDS = ("and", "or", "not", "True", "False")
 
 
+def is_name(name: str) -> bool:
+    """Whether a variable may be called that: the text form reads it as a name.
+
+    Letters, digits and underscores are; an accent that is a character of its own is not, though Python allows it.
+
+    >>> is_name("x_1"), is_name("or"), is_name("e\u0301")
+    (True, False, False)
+    """
+    is_word = name.isascii() or name.replace("_", "").isalnum()
+    return is_word and name.isidentifier() and name not in WORDS
+
+
 def var(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Expr:
     """The integer variable ``name`` with values in ``[vmin, vmax]``.
 
     Parameters
     ----------
     name : str
-        An identifier that is none of :data:`WORDS`. Variables of one name and one range are one term.
+        Letters, digits and underscores, none of :data:`WORDS`. Variables of one name and one range are one term.
     vmin, vmax : int or None
         The least and the largest value, both inclusive, of any size; ``None`` where there is none.
 
     Raises
     ------
     ValueError
-        If the range is empty, or the name is not an identifier or one of :data:`WORDS`.
+        If the range is empty, or :func:`is_name` is false of the name.
     TypeError
         If the name is no text, or a bound no integer.
 
@@ -399,7 +411,7 @@ def bounds_of(name: str, vmin: IntLike | None, vmax: IntLike | None) -> Bounds:
 def _check_name(name: str, kind: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the name of a {kind} must be a text, not {name!r}")
-    if not name.isidentifier() or name in WORDS:
+    if not is_name(name):
         raise ValueError(
             f"{name!r} is not a {kind} name: use letters, digits and underscores, but not {', '.join(WORDS)}"
         )
@@ -450,8 +462,8 @@ def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = No
     Raises
     ------
     ValueError
-        If the name is no identifier or one of :data:`WORDS`, the element type is unknown, there is no axis, or an
-        extent is less than 1.
+        If :func:`is_name` is false of the name, the element type is unknown, there is no axis, or an extent is less
+        than 1.
     TypeError
         If the name is no text, or the shape no sequence of integers.
 

@@ -361,6 +361,8 @@ REFUSED = [
     (lambda: X >> (Y - 1), ValueError, r"\[-1, 2\]: it must lie in \[0, 63\]"),
     (lambda: var("x", 3, 2), ValueError, r"the range of variable 'x' is empty: \[3, 2\]"),
     (lambda: var("x y", 0, 2), ValueError, "not a variable name"),
+    (lambda: var("e\u0301", 0, 2), ValueError, "'e\u0301' is not a variable name: use letters"),
+    (lambda: expr.buffer("a\u00b7b"), ValueError, "'a\u00b7b' is not a buffer name: use letters"),
     (lambda: var("not", 0, 2), ValueError, "'not' is not a variable name: .* but not and, or, not, True, False"),
     (lambda: expr.buffer("True"), ValueError, "'True' is not a buffer name"),
     (lambda: (X < Y) + 1, TypeError, "needs an integer"),
