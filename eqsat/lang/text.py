@@ -88,7 +88,9 @@ MAX_LENGTH = 10_000_000
 MAX_READ = 1_000_000
 #: What to do about an unknown variable, and about an unknown array.
 _REMEDY = "give its range, var({name!r}, 0, N)"
-_NO_ARRAY = "make it by buffer({name!r}), on the command line by --buffer {name}=i32"
+_NO_ARRAY = (
+    'make it by buffer({name!r}), on the command line by --buffer {name}=i32, in a corpus by "buffers": ["{name}"]'
+)
 _OPEN, _CLOSE = ("(", "["), (")", "]")
 
 #: A token: its kind, which is that of a group of :data:`_TOKEN` or an index that is bound here; text and place.

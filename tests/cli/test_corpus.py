@@ -43,6 +43,7 @@ BAD = [
     ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "lets": [["x", "3"]]}', "a", "the name 'x' is given twice"),
     ('{"id": "a", "exprs": ["t"], "vars": {}, "lets": [["t", "3"], ["t", "4"]]}', "a", "the name 't' is given twice"),
     ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "buffers": ["x"]}', "a", "the name 'x' is given twice"),
+    ('{"id": "a", "exprs": ["A[x]"], "vars": {"x": [0, 1]}}', "a", 'in a corpus by "buffers": ["A"], at column 1'),
     ('{"id": "a", "exprs": ["x"], "vars": {"x": [0, 1]}, "buffers": [3]}', "a", "'buffers' must be a list of texts"),
     ('{"id": "a", "exprs": ["1"], "vars": {}, "lets": [["", "3"]]}', "a", "'' is no name for one of 'lets'"),
     ('{"id": "a", "exprs": ["1"], "vars": {}, "lets": [["a b", "3"]]}', "a", "'a b' is no name for one of 'lets'"),
