@@ -235,7 +235,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         # atoms that are known to equal other forms
         self.equal: dict[Expr, LinearForm] = dict(parent.equal) if parent else {}
         # of the structural theory: by dividend, a divisor and the known remainder; by atom, its alignment
-        self.residues: dict[Expr, tuple[int, int]] = {}
+        self.residues: dict[Expr, tuple[int, int]] = dict(parent.residues) if parent else {}
         self._alignments: dict[Expr, tuple[int, int]] = {}
 
     def _clear_forms(self) -> None:
@@ -371,6 +371,17 @@ class Arithmetic(NormalForms, Values, Assumptions):
         """Take ``form``, which equals ``term``, for its normal form."""
         self.forms[term] = form
         self.traversed.add(term)
+
+
+@contextmanager
+def provisional[K, V](memo: dict[K, V], key: K, answer: V) -> Iterator[None]:
+    """Answer those who ask for ``key`` while it is being found; forget the answer if that is interrupted."""
+    memo[key] = answer
+    try:
+        yield
+    except BaseException:
+        memo.pop(key, None)
+        raise
 
 
 def is_negative(condition: Expr) -> bool:

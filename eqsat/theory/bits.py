@@ -57,8 +57,10 @@ def _bits_of_atom(theory: Arithmetic, atom: Expr) -> KnownBits:
     found = KnownBits.within(*theory.range(atom))
     if atom.op in BITWISE and theory.nested_bits < LIMITS.nested_bits:
         theory.nested_bits += 1
-        members = [known_bits(theory, theory.inner(member)) for member in chain_members(atom, atom.op)]
-        theory.nested_bits -= 1
+        try:
+            members = [known_bits(theory, theory.inner(member)) for member in chain_members(atom, atom.op)]
+        finally:
+            theory.nested_bits -= 1
         return found.meet(reduce(lambda x, y: x.joined(atom.op, y), members))
     n = atom.args[1].vmin if atom.op in ("floordiv", "mod") and atom.args[1].op == "const" else 0
     if theory.nested_bits < LIMITS.nested_bits and n > 0 and n & (n - 1) == 0:

@@ -101,7 +101,7 @@ class Facts(Arithmetic):
     def _assume_literal(self, literal: Expr) -> None:
         if literal is TRUE or self.known.get(literal) is TRUE:
             return
-        if literal is FALSE:
+        if literal is FALSE or self.known.get(literal) is FALSE:
             raise ContradictionError("the facts contradict each other")
         self._forget()
         self.known[literal] = TRUE
@@ -173,9 +173,10 @@ class Facts(Arithmetic):
             return atom_form(term)
         # what it equals may have a simpler normal form by now, and that may contain the atom again
         self._replacing.add(term)
-        form = self.form(to_expr(known))
-        self._replacing.discard(term)
-        return form
+        try:
+            return self.form(to_expr(known))
+        finally:
+            self._replacing.discard(term)
 
     def equations(self, outside: Self | None = None) -> list[LinearForm]:
         known = outside.directions if outside is not None else []

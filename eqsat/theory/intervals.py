@@ -13,7 +13,7 @@ from math import gcd
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import BITWISE, OPS, Bounds, linear_bounds
 from eqsat.lang.traversal import chain_members, topological_until
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, provisional
 from eqsat.theory.forms import (
     ZERO,
     Division,
@@ -234,10 +234,12 @@ class Intervals(Arithmetic):
     def divisions(self, atom: Expr) -> tuple[Division, ...]:
         # A//(b*m) is also (A//b)//m; the coefficients of A and the factors of the atom suggest values of b
         if (found := self._divisions.get(atom)) is None:
-            # a recursive call for this atom gets the plain division alone
-            found = self._divisions[atom] = self._flat_division(atom)
-            nested = self._in_depth(atom, self._divisions, self.divisions, lambda a: tuple(self._nested_divisions(a)))
-            found = self._divisions[atom] = (*found, *nested)
+            flat = self._flat_division(atom)
+            with provisional(self._divisions, atom, flat):
+                nested = self._in_depth(
+                    atom, self._divisions, self.divisions, lambda a: tuple(self._nested_divisions(a))
+                )
+            found = self._divisions[atom] = (*flat, *nested)
         return found
 
     def _in_depth[T](
@@ -271,19 +273,24 @@ class Intervals(Arithmetic):
         """The division of ``A//b`` by ``m`` if ``quotient`` is ``A // (b*m)``, less common factors."""
         pair = (dividend, quotient)
         if pair not in self._pairs:
-            self._pairs[pair] = None
-            m = self._periods(dividend, quotient)
-            # this recurses into the quotients within
-            if m > 1 and self._open < LIMITS.open_searches:
-                form = atom_form(dividend)
-                self._open += 1
-                try:
-                    if self.quotient_by(form, m) == atom_form(quotient):
-                        rest = form.plus(LinearForm({quotient: m}, 0), -1)
-                        self._pairs[pair] = Division(form, number(m), rest, m - 1)
-                finally:
-                    self._open -= 1
+            with provisional(self._pairs, pair, None):
+                found = self._found_division_of(dividend, quotient)
+            self._pairs[pair] = found
         return self._pairs[pair]
+
+    def _found_division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
+        m = self._periods(dividend, quotient)
+        # this recurses into the quotients within
+        if m < 2 or self._open >= LIMITS.open_searches:
+            return None
+        form = atom_form(dividend)
+        self._open += 1
+        try:
+            if self.quotient_by(form, m) != atom_form(quotient):
+                return None
+        finally:
+            self._open -= 1
+        return Division(form, number(m), form.plus(LinearForm({quotient: m}, 0), -1), m - 1)
 
     def _periods(self, dividend: Expr, quotient: Expr) -> int:
         """By how much ``dividend`` grows where ``quotient`` grows by 1, by their first common term; 0 if no integer."""

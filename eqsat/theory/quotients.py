@@ -12,7 +12,7 @@ from itertools import product as cartesian
 from math import gcd
 
 from eqsat.lang.expr import Expr, const, make, shift_amount
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, provisional
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -241,11 +241,11 @@ class Quotients(Arithmetic):
             if low // common == high // common:
                 return self.quotient_by(multiples.shifted(low // common), n // common)
         # their extreme may be rewritten as this very quotient, which then stays an atom
-        self._quotients[x, n] = self._uninterpreted("floordiv", x, number(n))
-        quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
-        if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
-            return None
-        found = self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
+        with provisional(self._quotients, (x, n), self._uninterpreted("floordiv", x, number(n))):
+            quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
+            if sum(any(a.op == "floordiv" for a in quotient.terms) for quotient in quotients) > 1:
+                return None
+            found = self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
         for extreme in found.terms:
             if extreme.op == "min":
                 self.quotients_of_cases.setdefault(extreme, (x, n, found))

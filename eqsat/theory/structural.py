@@ -14,6 +14,7 @@ from math import gcd
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, SUMS, Bounds
 from eqsat.lang.traversal import chain_members
+from eqsat.theory.arithmetic import provisional
 from eqsat.theory.forms import Division, LinearForm, chained, number, opposite, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic, operands_in
 
@@ -204,8 +205,8 @@ class StructuralArithmetic(LinearArithmetic):
         op = OPS.get(atom.op)
         if op is not None and atom.args and self.variables.of(atom) & self.touched:
             # an equation may bound an operand by this atom: a recursive call gets the plain range
-            self._ranges[atom] = low, high
-            ends = op.bounds(*[(a.vmin, a.vmax) if a.is_bool else self.bounds(self.inner(a)) for a in atom.args])
+            with provisional(self._ranges, atom, (low, high)):
+                ends = op.bounds(*[(a.vmin, a.vmax) if a.is_bool else self.bounds(self.inner(a)) for a in atom.args])
             low, high = max(low, ends[0]), min(high, ends[1])
         known_low, known_high = self.narrowed.get(atom, (low, high))
         return max(low, known_low), min(high, known_high)

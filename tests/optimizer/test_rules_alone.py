@@ -114,6 +114,13 @@ def test_alignment(text: str, facts: list[str], modulus: int, remainder: int) ->
     assert theory.alignment(theory.form(term(text))) == (modulus, remainder)
 
 
+def test_alignments_are_known_where_more_is_assumed() -> None:
+    theory = StructuralArithmetic([term("n%8 == 3")])
+    inner = theory.assuming(theory.condition(term("x < 3")))
+    assert inner is not None
+    assert inner.alignment(inner.form(term("n + x*8"))) == (8, 3)
+
+
 def test_alignment_is_true_of_random_terms() -> None:
     source = random.Random(5)
     domain = [var("x", -7, 8), var("y", -3, 3)]

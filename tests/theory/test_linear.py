@@ -20,13 +20,14 @@ from strategies import bool_expressions, expressions, grid
 from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, var
+from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import division_count, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.forms import ZERO, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
@@ -651,6 +652,16 @@ def test_contradictory_facts_are_refused(facts, possible):
     LinearArithmetic([read(fact, SMALL) for fact in possible])
 
 
+def test_the_complement_of_a_fact_cannot_hold():
+    x = var("x", 0, 8)
+    theory = LinearArithmetic()
+    flag = theory.condition(buffer("flags", "bool", (9,))[x])
+    assert theory.assuming_all([flag, theory.negate(flag)]) is None
+    inner = theory.assuming(flag)
+    assert inner is not None
+    assert inner.assuming(theory.negate(flag)) is None
+
+
 NONZERO = [
     # facts, a divisor that they keep from zero, facts that do not
     (["x != 0"], "x", ["x != 1"]),
@@ -738,6 +749,59 @@ def test_any_term_keeps_its_value_when_the_time_is_up(term):
     theory.work.until = 0.0
     assert_same(theory, term)
     assert theory.work.contexts == LIMITS.contexts
+
+
+class Interrupted(Work):
+    """Work whose time is over at one look at the clock, and not before or after."""
+
+    looks = 0
+    ends_at = 0
+
+    def late_or_raise(self):
+        self.looks += 1
+        if self.looks == self.ends_at:
+            raise OverdueError
+        return False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(x//8*8 + x%8 + y)//4 + (x & 12 | y & 3 & x) + ((x ^ y) & (z | x & 5))%8",
+        "((x & y) | (z & w)) & ((x | z) ^ (y & 7))",
+        "where(x//4 < 3, x//4*4 + x%4, max(x - 12, 0))//2",
+        "(min(x, y*4) + z)//4 + min(x//4, y)",
+        "(x//n//m) + (x//m)//n + x//(n*m)",
+    ],
+)
+def test_a_theory_that_was_interrupted_answers_as_before(text):
+    names = {name: var(name, 0, 99) for name in "wxyz"} | {name: var(name, 1, 32) for name in "mn"}
+    term, work = parse(text, names), Interrupted()
+    wanted = LinearArithmetic(work=work).form(term)
+    looks, caught = work.looks, 0
+    for work.ends_at in range(1, looks + 1):
+        work.looks = 0
+        theory = LinearArithmetic(work=work)
+        try:
+            theory.form(term)
+        except OverdueError:
+            caught += 1
+        assert theory.form(term) == wanted
+        assert not theory.nested_bits
+    assert caught == looks
+
+
+def test_an_equality_that_was_interrupted_is_still_used():
+    x, y = var("x", 0, 99), var("y", 0, 99)
+    work = Interrupted()
+    theory = LinearArithmetic(work=work)
+    quotient, other = x // 7, minimum(y, 3)
+    theory.assert_equal([(quotient, other)])
+    theory.assume(var("z", 0, 9) < 5)
+    work.ends_at = work.looks + 1
+    with pytest.raises(OverdueError):
+        theory.form(quotient)
+    assert theory.form(quotient) == theory.form(other)
 
 
 def test_with_time_left_more_is_said():
