@@ -3,8 +3,7 @@
 A theory is made of classes, which implement what the three protocols here declare, and of modules of functions that
 take a theory. All of them call each other through :class:`Arithmetic`. Their memo tables are here too, grouped by what
 makes them stale: a new fact drops what was found without it. A theory shares with those that are made from it its
-:class:`Work`, the effort that is left, and its :class:`Witnesses`: sample points, which show that something can hold,
-so that no proof of the contrary is tried.
+:class:`Work`, the effort that is left, and its :class:`eqsat.theory.witnesses.Witnesses`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
-from random import Random
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from eqsat.lang.arrays import np
-from eqsat.lang.evaluation import Points, apply_operator, number_type
+from eqsat.lang.evaluation import Points
 from eqsat.lang.expr import TRUE, Expr
-from eqsat.lang.infinity import finite_part
-from eqsat.lang.ops import FLOATS, REDUCTIONS, Bounds
-from eqsat.lang.traversal import Simplicity, VariableSets, chain_members, topological_until
+from eqsat.lang.ops import Bounds
+from eqsat.lang.traversal import Simplicity, VariableSets, chain_members
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,17 +31,6 @@ if TYPE_CHECKING:
 #: How long after the deadline unfinished work is waited for: this share of the time, and these seconds besides.
 GRACE, LEAST_GRACE = 0.1, 0.01
 _LATE: ContextVar[float] = ContextVar("late", default=inf)
-
-#: The number of sample points.
-POINTS = 64
-#: The largest distance from zero of the first three quarters of the points; the last is from the whole range.
-_REACH = (8, 64, 1024)
-#: Sums below this are computed with 64 bits.
-_SAFE = 2**62
-#: How far the points go where a range has no end.
-_FAR = 2**40
-#: Terms whose sample values are drawn; those of other terms are computed from these.
-_DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
 class NormalForms(Protocol):
@@ -434,62 +420,3 @@ class Work:
     def is_over(self) -> bool:
         """Whether the run ends now, though what it began is not done."""
         return time.perf_counter() > self.end
-
-
-class Witnesses:
-    """The values of terms at :data:`POINTS` sample points, some near zero and some from all over the ranges.
-
-    An element of a buffer, or a reduction, counts as a variable: at worst a proof that would succeed is not tried.
-
-    >>> from eqsat.lang.expr import var
-    >>> x, y = var("x", -99, 99), var("y", 0, 9)
-    >>> bool(Witnesses().where_all([x < y, x.eq(3)]).any()), bool(Witnesses().where_all([x < y, y < x]).any())
-    (True, False)
-    """
-
-    def __init__(self) -> None:
-        self._values: dict[Expr, NDArray[Any]] = {}
-
-    def values(self, term: Expr) -> NDArray[Any]:
-        """The values of a term, point by point."""
-        for part in topological_until([term], self._is_known):
-            found = apply_operator(part, [self._values[a] for a in part.args]) if part.args else [part.value] * POINTS
-            self._values[part] = np.asarray(found).astype(_type_of(part), copy=False)
-        return self._values[term]
-
-    def _is_known(self, part: Expr) -> bool:
-        if part not in self._values and part.op in _DRAWN:
-            self._values[part] = _points(part)
-        return part in self._values
-
-    def where_all(self, conditions: Iterable[Expr]) -> NDArray[Any]:
-        """At which points all conditions hold."""
-        holds = np.ones(POINTS, dtype=bool)
-        for condition in conditions:
-            holds &= self.values(condition)
-        return holds
-
-    def of_form(self, form: LinearForm) -> NDArray[Any]:
-        """The values of a form."""
-        reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
-        kind = np.int64 if reach < _SAFE else object
-        total = np.full(POINTS, form.constant, dtype=kind)
-        for atom, coefficient in form.terms.items():
-            total = total + self.values(atom).astype(kind, copy=False) * coefficient
-        return total
-
-
-def _type_of(term: Expr) -> Any:
-    return bool if term.is_bool else number_type(term)
-
-
-def _points(variable: Expr) -> NDArray[Any]:
-    low, high = finite_part(variable.vmin, variable.vmax, _FAR)
-    near = min(max(0, low), high)
-    random = Random(variable.key >> 122)
-    found = []
-    for index in range(POINTS):
-        part = index * 4 // POINTS
-        reach = _REACH[part] if part < len(_REACH) else high - low
-        found.append(random.randint(max(low, near - reach), min(high, near + reach)))
-    return np.array(found, dtype=_type_of(variable))

@@ -9,8 +9,8 @@ of operands, but for some of nested minima: an operand that another one makes re
 The interface of a theory and its tables are in :mod:`eqsat.theory.arithmetic`. :class:`LinearArithmetic` traverses
 terms. The classes that it inherits from implement the rest of the interface: :mod:`eqsat.theory.intervals` (bounds, and
 quotients read as divisions), :mod:`eqsat.theory.facts` (what is known), :mod:`eqsat.theory.quotients` (products and
-floor division), :mod:`eqsat.theory.conditions` (comparisons and junctions). The other modules have functions that take
-a theory: :mod:`eqsat.theory.bits` (bit operators), :mod:`eqsat.theory.extremes` (``min`` and ``max``),
+floor division), :mod:`eqsat.theory.comparisons` and :mod:`eqsat.theory.junctions`. The other modules have functions
+that take a theory: :mod:`eqsat.theory.bits` (bit operators), :mod:`eqsat.theory.extremes` (``min`` and ``max``),
 :mod:`eqsat.theory.branches` (selections), :mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` and
 :mod:`eqsat.theory.nested` (reductions over parts and over digits of a range), :mod:`eqsat.theory.refutation` (what
 cannot hold) and :mod:`eqsat.theory.digits` (digits compared one by one).
@@ -29,11 +29,12 @@ from eqsat.lang.traversal import is_long_chain, is_wide, long_partial_chains, to
 from eqsat.theory.adjacent import JOINS, as_one_range
 from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of
-from eqsat.theory.conditions import Conditions
+from eqsat.theory.comparisons import Comparisons
 from eqsat.theory.extremes import extreme_of
 from eqsat.theory.facts import Facts
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, combination, number, to_expr
 from eqsat.theory.intervals import Intervals
+from eqsat.theory.junctions import Junctions
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.quotients import Quotients
 from eqsat.theory.ranges import inside_reduction
@@ -44,7 +45,7 @@ from eqsat.theory.refutation import never_negative
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
 
 
-class LinearArithmetic(Conditions, Quotients, Facts, Intervals):
+class LinearArithmetic(Comparisons, Junctions, Quotients, Facts, Intervals):
     """Normal forms under known facts; all results are memoised.
 
     Parameters

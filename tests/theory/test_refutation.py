@@ -15,12 +15,12 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, var
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
-from eqsat.theory.arithmetic import POINTS
 from eqsat.theory.elimination import Rows
 from eqsat.theory.forms import LinearForm, atom_form
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.refutation import cannot_hold
+from eqsat.theory.witnesses import POINTS
 
 BIG = (-(2**31), 2**31 - 1)
 X, Y, Z = [atom_form(var(name, *BIG)) for name in "xyz"]
