@@ -20,7 +20,7 @@ from eqsat.lang.evaluation import Points
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import Simplicity, VariableSets, chain_members
-from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, read
+from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, Remainder, literal_divisor, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.witnesses import Witnesses
@@ -273,6 +273,17 @@ class Arithmetic(NormalForms, Values, Assumptions):
             return None
         left, right = map(self.inner, comparison.args)
         return right.plus(left, -1).shifted(-1 if comparison.op == "lt" else 0)
+
+    def remainders_in(self, form: LinearForm) -> Iterator[Remainder]:
+        """The ways to read a form as a multiple of a remainder by a literal, and a rest.
+
+        ``x*3 - x//4*12 + y`` is ``3*(x % 4) + y``.
+        """
+        for quotient, k in form.terms.items():
+            n = literal_divisor(quotient)
+            if n and k % n == 0:
+                dividend = self.inner(quotient.args[0])
+                yield Remainder(quotient, dividend, n, -k // n, form.without(quotient).plus(dividend, k // n))
 
     # minima, which are read as the cases that they choose from
 

@@ -13,7 +13,6 @@ from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
-    atom_form,
     factors,
     literal_comparison,
     literal_divisor,
@@ -306,19 +305,15 @@ class Comparisons(Arithmetic):
 
     def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
-        for quotient, coefficient in form.terms.items():
-            if not (n := literal_divisor(quotient)):
+        for found in self.remainders_in(form):
+            n, offset, rest = found.divisor, found.dividend.constant, found.rest
+            if rest.terms or not offset or rest.constant % found.scale:
                 continue
-            dividend = self.inner(quotient.args[0])
-            scale, uneven = divmod(-coefficient, n)
-            rest = form.plus(dividend, -scale).plus(atom_form(quotient), scale * n)
-            if uneven or not scale or rest.terms or not dividend.constant or rest.constant % scale:
-                continue
-            value = -rest.constant // scale
+            value = -rest.constant // found.scale
             if not 0 <= value < n:
                 return number(1)
-            plain = dividend.direction()
-            moved = plain.plus(self.quotient_by(plain, n), -n).shifted(-((value - dividend.constant) % n))
+            plain = found.dividend.direction()
+            moved = plain.plus(self.quotient_by(plain, n), -n).shifted(-((value - offset) % n))
             return None if moved in (form, form.times(-1)) else moved
         return None
 

@@ -14,7 +14,7 @@ from math import gcd, lcm
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, scale_of
+from eqsat.theory.forms import ZERO, LinearForm, Remainder, factors, number, scale_of
 from eqsat.theory.limits import LIMITS
 
 
@@ -110,25 +110,23 @@ def _without_digit(theory: Arithmetic, lower: LinearForm, upper: LinearForm) -> 
 def _of_both(theory: Arithmetic, first: LinearForm, other: LinearForm) -> LinearForm | None:
     """A form that is zero iff ``x % c == k`` and ``x % d == m``: of the remainder by the least common multiple."""
     one, two = _equated_remainder(theory, first), _equated_remainder(theory, other)
-    if one is None or two is None or one[0] != two[0]:
+    if one is None or two is None or one[0].dividend != two[0].dividend:
         return None
-    (dividend, c, k), (_, d, m) = one, two
+    (remainder, k), (second, m) = one, two
+    c, d = remainder.divisor, second.divisor
     common = gcd(c, d)
     if (m - k) % common:
         return number(1)
     steps = (m - k) // common * pow(c // common, -1, d // common) % (d // common)
-    return theory.remainder(dividend, number(lcm(c, d))).shifted(-(k + c * steps))
+    return theory.remainder(remainder.dividend, number(lcm(c, d))).shifted(-(k + c * steps))
 
 
-def _equated_remainder(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm, int, int] | None:
-    """``A``, ``n`` and ``value`` if ``form == 0`` is ``A % n == value`` with a literal ``n``; else ``None``."""
-    for quotient, k in form.terms.items():
-        n = literal_divisor(quotient)
-        if n and abs(k) == n:
-            dividend = theory.inner(quotient.args[0])
-            rest = form.plus(dividend.plus(atom_form(quotient), -n), k // n)
-            value = rest.constant * k // n
-            return (dividend, n, value) if not rest.terms and 0 <= value < n else None
+def _equated_remainder(theory: Arithmetic, form: LinearForm) -> tuple[Remainder, int] | None:
+    """``A % n`` and ``value`` if ``form == 0`` is ``A % n == value`` with a literal ``n``; else ``None``."""
+    for found in theory.remainders_in(form):
+        if abs(found.scale) == 1:
+            value = -found.rest.constant * found.scale
+            return (found, value) if not found.rest.terms and 0 <= value < found.divisor else None
     return None
 
 

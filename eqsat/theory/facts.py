@@ -18,6 +18,7 @@ from eqsat.lang.arrays import np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr
+from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import SUMS
 from eqsat.lang.sampling import all_hold, grid
 from eqsat.lang.traversal import (
@@ -102,7 +103,7 @@ class Facts(Arithmetic):
         if literal is TRUE or self.known.get(literal) is TRUE:
             return
         if literal is FALSE or self.known.get(literal) is FALSE:
-            raise ContradictionError("the facts contradict each other")
+            raise _contradiction()
         self._forget()
         self.known[literal] = TRUE
         self.known[self.negate(literal)] = FALSE
@@ -186,23 +187,22 @@ class Facts(Arithmetic):
     def _assume_at_least(self, form: LinearForm, least: int) -> None:
         if not form.terms:
             if form.constant < least:
-                raise ContradictionError("the facts contradict each other")
+                raise _contradiction()
             return
         content = form.content()
         low = -((form.constant - least) // content)
         direction = form.direction().divided(content)
-        sign = 1
-        if direction.sign() < 0:
-            direction, sign = direction.times(-1), -1
-        self._narrow(direction, (low, None) if sign > 0 else (None, -low))
+        if direction.sign() > 0:
+            self._narrow(direction, low, INFINITY)
+        else:
+            self._narrow(direction.times(-1), -INFINITY, -low)
 
-    def _narrow(self, direction: LinearForm, to: tuple[int | None, int | None]) -> None:
-        """Add bounds of a form without constant; ``None`` is no bound."""
+    def _narrow(self, direction: LinearForm, least: int, most: int) -> None:
+        """Add bounds of a form without constant."""
         low, high = self.bounds(direction)
-        low = low if to[0] is None else max(low, to[0])
-        high = high if to[1] is None else min(high, to[1])
+        low, high = max(low, least), min(high, most)
         if low > high:
-            raise ContradictionError("the facts contradict each other")
+            raise _contradiction()
         self._forget()
         if (atom := direction.single()) is not None:
             self.narrowed[atom] = (low, high)
@@ -230,17 +230,14 @@ class Facts(Arithmetic):
 
         ``x - (x + 2)//4*4 == -2`` is ``x - x//4*4 == 2``: all quotients of ``x`` by 4 are that one and a constant then.
         """
-        for quotient, scale in direction.terms.items():
-            divisor = literal_divisor(quotient)
-            if divisor and abs(scale) == divisor:
-                dividend = self.inner(quotient.args[0])
-                plain, sign = dividend.direction(), -scale // divisor
-                is_new = any(self._is_solvable(a) and self._is_quotient_of(quotient, a) for a in plain.terms)
-                whole = plain.plus(atom_form(quotient), -divisor).times(sign)
-                if dividend.constant and is_new and plain.sign() > 0 and whole == direction:
-                    found = self.form(to_expr(plain) // divisor)
-                    if (atom := found.single()) is not None and literal_divisor(atom) == divisor:
-                        return plain.plus(found, -divisor).times(sign), sign * (sign * value % divisor)
+        for remainder in self.remainders_in(direction):
+            plain, n, sign = remainder.dividend.direction(), remainder.divisor, remainder.scale
+            if abs(sign) != 1 or remainder.rest.terms or not remainder.dividend.constant or plain.sign() < 0:
+                continue
+            if any(self._is_solvable(a) and self._is_quotient_of(remainder.quotient, a) for a in plain.terms):
+                found = self.form(to_expr(plain) // n)
+                if (atom := found.single()) is not None and literal_divisor(atom) == n:
+                    return plain.plus(found, -n).times(sign), sign * (sign * value % n)
         return direction, value
 
     def _is_solvable(self, atom: Expr) -> bool:
@@ -253,7 +250,7 @@ class Facts(Arithmetic):
             for direction, (low, high) in list(self.directions):
                 least, most = self.plain_bounds(direction)
                 if least > low or most < high:
-                    self._narrow(direction, (low, high))
+                    self._narrow(direction, low, high)
                 else:
                     self._propagate(direction, low, high)
             # the set has the opposite of each form, so this moves upper bounds too
@@ -267,15 +264,17 @@ class Facts(Arithmetic):
         """Narrow each atom of a bounded sum by the bounds of the others."""
         for atom, coefficient in direction.terms.items():
             rest_low, rest_high = self.plain_bounds(direction.without(atom))
-            if coefficient > 0:
-                least, most = -((rest_high - low) // coefficient), (high - rest_low) // coefficient
-            else:
-                least, most = -((high - rest_low) // -coefficient), (rest_high - low) // -coefficient
+            # the bounds of coefficient*atom, and then those of the atom
+            least, most = low - rest_high, high - rest_low
+            if coefficient < 0:
+                least, most, coefficient = -most, -least, -coefficient
+            least, most = -(-least // coefficient), most // coefficient
             known_low, known_high = self.range(atom)
             if least > known_low or most < known_high:
-                if max(least, known_low) > min(most, known_high):
-                    raise ContradictionError("the facts contradict each other")
-                self.narrowed[atom] = (max(least, known_low), min(most, known_high))
+                least, most = max(least, known_low), min(most, known_high)
+                if least > most:
+                    raise _contradiction()
+                self.narrowed[atom] = (least, most)
                 self._forget()
 
     def _assume_equal(self, form: LinearForm) -> None:
@@ -320,11 +319,11 @@ class Facts(Arithmetic):
         term = product.single()
         unknown = [f for f in factors(term) if self.range(f)[0] <= 0] if term is not None else []
         if len(unknown) == 1:
-            self._narrow(atom_form(unknown[0]), (1, None))
+            self._narrow(atom_form(unknown[0]), 1, INFINITY)
 
     def _is_quotient_of(self, atom: Expr, variable: Expr) -> bool:
         """Whether ``atom`` is a quotient by a literal whose dividend has ``variable`` as a plain term."""
-        terms = self.inner(atom.args[0]).terms if atom.op == "floordiv" and atom.args[1].op == "const" else {}
+        terms = self.inner(atom.args[0]).terms if literal_divisor(atom) else {}
         is_plain = terms.get(variable) in (1, -1)
         return is_plain and not any(a is not variable and mentions(a, variable) for a in terms)
 
@@ -417,6 +416,10 @@ class Facts(Arithmetic):
         except ContradictionError:
             return None
         return child if child.changed else self
+
+
+def _contradiction() -> ContradictionError:
+    return ContradictionError("the facts contradict each other")
 
 
 def _members(facts: Iterable[Expr]) -> list[Expr]:

@@ -425,6 +425,17 @@ class Division:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """``form = scale*(dividend % divisor) + rest``: one way to read a form with a ``quotient`` of the dividend."""
+
+    quotient: Expr
+    dividend: LinearForm
+    divisor: int
+    scale: int
+    rest: LinearForm
+
+
 @dataclass(frozen=True)
 class EqualProducts:
     """The product of the ``parts`` is ``scale`` times that of the ``others``."""
@@ -500,6 +511,13 @@ def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:
         if atom not in left:
             return None
         left.remove(atom)
+    return left
+
+
+def without_one(atoms: Sequence[Expr], removed: Expr) -> list[Expr]:
+    """``atoms`` less one of them, as multisets."""
+    left = list(atoms)
+    left.remove(removed)
     return left
 
 

@@ -20,11 +20,13 @@ from eqsat.theory.forms import (
     LinearForm,
     atom_form,
     factors,
+    literal_divisor,
     number,
     opposite,
     product_form,
     scale_of,
     without,
+    without_one,
 )
 from eqsat.theory.limits import LIMITS
 
@@ -44,8 +46,7 @@ class Intervals(Arithmetic):
     def _range(self, atom: Expr) -> Bounds:
         low, high = atom.vmin, atom.vmax
         op = atom.op
-        if op == "floordiv" and atom.args[1].op == "const":
-            divisor = atom.args[1].vmin
+        if divisor := literal_divisor(atom):
             ends = [end // divisor for end in self._bounds_without_known_sums(self.inner(atom.args[0]))]
             low, high = min(ends), max(ends)
         elif op == "floordiv":
@@ -106,7 +107,7 @@ class Intervals(Arithmetic):
     def _as_multiple_of_quotient(self, form: LinearForm) -> tuple[LinearForm, int, int] | None:
         """``x//3*k + y*k`` as dividend, divisor and factor of ``(x + y*3)//3*k``; ``None`` without such a quotient."""
         for atom, k in form.terms.items() if len(form.terms) > 1 else ():
-            if atom.op == "floordiv" and atom.args[1].op == "const" and (n := atom.args[1].vmin) > 0:
+            if (n := literal_divisor(atom)) > 0:
                 rest = form.without(atom)
                 if not gcd(rest.content(), rest.constant) % k:
                     return self.inner(atom.args[0]).plus(rest.divided(k), n), n, k
@@ -326,7 +327,7 @@ class Intervals(Arithmetic):
             if divisor.addends() != 1 or n < 0:
                 continue
             dividend = self.inner(quotient.args[0])
-            beside = without(factors(atom), [quotient]) or []
+            beside = without_one(factors(atom), quotient)
             symbols = without([f for monomial in divisor.terms for f in factors(monomial)], beside)
             if symbols is None:
                 continue

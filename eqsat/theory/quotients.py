@@ -87,7 +87,7 @@ class Quotients(Arithmetic):
                 written = [*left, *equal.parts]
                 if without(written, factors(monomial)) is not None:
                     multiple = LinearForm({product(written): coefficient // equal.scale}, 0)
-                    x = x.plus(LinearForm({atom: coefficient}, 0), -1).plus(multiple)
+                    x = x.without(atom).plus(multiple)
                     break
         return x
 

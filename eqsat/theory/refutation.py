@@ -18,7 +18,16 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.elimination import Rows
-from eqsat.theory.forms import LinearForm, atom_form, factors, partition, partition_by, product, product_form, without
+from eqsat.theory.forms import (
+    LinearForm,
+    atom_form,
+    factors,
+    partition,
+    partition_by,
+    product,
+    product_form,
+    without_one,
+)
 from eqsat.theory.limits import LIMITS
 
 #: One alternative of a choice: rows, and conditions, that hold in it.
@@ -86,7 +95,7 @@ def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[L
         dividend, divisor = map(theory.inner, quotient.args)
         if theory.bounds(divisor)[0] <= 0:
             continue
-        rest = form.plus(LinearForm({atom: coefficient}, 0), -1)
+        rest = form.without(atom)
         if atom is quotient and abs(coefficient) == content:
             rest = rest.divided(content)
             if coefficient > 0:
@@ -94,7 +103,7 @@ def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[L
             else:
                 yield theory.times(rest.shifted(1), divisor).plus(dividend, -1).shifted(-1)
         elif coefficient < 0:
-            beside, k = without(parts, [quotient]) or [], -coefficient
+            beside, k = without_one(parts, quotient), -coefficient
             smaller, left = partition_by(divisor, product(beside), k) if beside else partition(divisor, k)
             if not left.terms and not left.constant and theory.bounds(smaller)[0] > 0:
                 yield rest.plus(theory.quotient(dividend, smaller), -1)

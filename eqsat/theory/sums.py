@@ -16,7 +16,17 @@ from math import comb, gcd, lcm
 from eqsat.lang.expr import TRUE, Expr, const, instantiate, make
 from eqsat.lang.traversal import chain_members, has_reductions
 from eqsat.theory.conjectures import constant_remainder
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    atom_form,
+    factors,
+    literal_divisor,
+    number,
+    product_form,
+    to_expr,
+    without_one,
+)
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import (
     Range,
@@ -117,7 +127,7 @@ class SumOver(Reducer):
         theory = self.theory
         if (choice := next((part for part in inside if part.op == "where"), None)) is None:
             return None
-        others, plain = _without(inside, choice), with_plain_condition(choice)
+        others, plain = without_one(inside, choice), with_plain_condition(choice)
         condition, *branches = plain.args
         x, y = [self._multiplied(arg, others) for arg in branches]
         if condition.op == "or" or (x == ZERO and condition.op in ("lt", "le")):
@@ -156,7 +166,7 @@ class SumOver(Reducer):
         """A product with the other factors moved into a factor ``where(c, x, 0)``, if it has one."""
         for part in inside:
             if part.op == "where" and len(inside) > 1 and self.theory.inner(part.args[2]) == ZERO:
-                taken = to_expr(self._multiplied(part.args[1], _without(inside, part)))
+                taken = to_expr(self._multiplied(part.args[1], without_one(inside, part)))
                 return atom_form(make("where", part.args[0], taken, const(0)))
         return product_form(inside)
 
@@ -199,22 +209,18 @@ class SumOver(Reducer):
         """A sum of ``where(c, x, y)`` where ``c`` compares the remainder of a dividend by a literal."""
         if (compared := self.theory.difference(condition)) is None:
             return None
-        for quotient, coefficient in compared.terms.items():
-            n = literal_divisor(quotient)
-            if not n or self.is_free(quotient):
+        for found in self.theory.remainders_in(compared):
+            dividend, n, sign = found.dividend, found.divisor, found.scale
+            if abs(sign) != 1 or self.is_free(found.quotient) or not self.is_free(found.rest):
                 continue
-            dividend = self.theory.inner(quotient.args[0])
-            sign = -1 if coefficient > 0 else 1
-            rest = compared.plus(dividend.plus(LinearForm({quotient: -n}, 0)), -sign)
-            if n > 1 and self.is_free(rest):
-                # eq: 0 == sign*(dividend % n) + rest, else 0 <= that
-                one = rest.times(-sign)
-                if condition.op == "eq":
-                    return self._of_residue(dividend, n, one, x, y)
-                if sign > 0:
-                    # the remainder is at least the residue
-                    one, x, y = one.shifted(-1), y, x
-                return self._of_least_residues(dividend, n, one, x, y)
+            # eq: 0 == sign*(dividend % n) + rest, else 0 <= that
+            residue = found.rest.times(-sign)
+            if condition.op == "eq":
+                return self._of_residue(dividend, n, residue, x, y)
+            if sign > 0:
+                # the remainder is at least the residue: elsewhere it is at most the one before
+                return self._of_least_residues(dividend, n, residue.shifted(-1), y, x)
+            return self._of_least_residues(dividend, n, residue, x, y)
         return None
 
     def _of_least_residues(
@@ -360,7 +366,7 @@ class SumOver(Reducer):
         solved = solved_for(self.theory, self.index, first)
         if solved is None or solved.rest is not TRUE:
             return None
-        found = self._of_selection([make("where", first, *extreme.args), *_without(inside, extreme)])
+        found = self._of_selection([make("where", first, *extreme.args), *without_one(inside, extreme)])
         return None if found is None or has_reductions(found.terms) else found
 
     def _of_rows(self, inside: Sequence[Expr]) -> LinearForm | None:
@@ -380,7 +386,7 @@ class SumOver(Reducer):
         for part in inside:
             n = literal_divisor(part)
             if n > 0 and constant_remainder(self.theory.inner(part.args[0]), n, LIMITS.divisibility_cases) == 0:
-                whole = self._multiplied(part.args[0], _without(inside, part))
+                whole = self._multiplied(part.args[0], without_one(inside, part))
                 return self.theory.quotient_by(self.of(whole), n)
         return None
 
@@ -433,13 +439,6 @@ class SumOver(Reducer):
             pairs = theory.quotient_by(theory.times(q, q.shifted(1)), 2)
             total = total.plus(theory.times(reach, q), sign).plus(pairs, -sign * n)
         return total
-
-
-def _without(parts: Sequence[Expr], part: Expr) -> list[Expr]:
-    """The other factors of a product."""
-    others = list(parts)
-    others.remove(part)
-    return others
 
 
 @cache
