@@ -26,9 +26,10 @@ from eqsat.optimizer.matcher import Matcher
 from eqsat.prove.explanation import COARSE
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.rules.arithmetic import ARITHMETIC
-from eqsat.theory.conjectures import Conjecture, constant_remainder
+from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.forms import LinearForm, read
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.periods import constant_remainder
 
 #: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
 LEMMAS = (

@@ -199,8 +199,8 @@ class Arithmetic(NormalForms, Values, Assumptions):
         # by minimum, its operands, and the minima that are terms of these
         self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
         self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
-        # whether there is any minimum; a list, so that it is shared
-        self.has_minima: list[bool] = parent.has_minima if parent else [False]
+        # the minima that were made: while there are none, none is looked for
+        self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
         # the disjunctions that sums are being split by
         self.alternatives: set[Expr] = parent.alternatives if parent else set()
 

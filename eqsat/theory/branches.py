@@ -298,4 +298,7 @@ def _with_steps(theory: Arithmetic, inside: Arithmetic, form: LinearForm) -> Lin
 def _division(form: LinearForm) -> tuple[Expr, Expr] | None:
     """Dividend and divisor of the one quotient in ``form`` whose divisor is no literal."""
     quotients = {f for a in form.terms for f in factors(a) if f.op == "floordiv" and f.args[1].op != "const"}
-    return quotients.pop().args if len(quotients) == 1 else None  # type: ignore[return-value]
+    if len(quotients) != 1:
+        return None
+    dividend, divisor = quotients.pop().args
+    return dividend, divisor

@@ -39,7 +39,7 @@ class Comparisons(Arithmetic):
                 return TRUE
             if high < 0:
                 return FALSE
-            if self.has_minima[0] and (split := self._split_comparison(form)) is not None:
+            if self.minimum_atoms and (split := self._split_comparison(form)) is not None:
                 return split
             smaller = self._clear_comparison(form)
             if smaller is None and high == 0:
@@ -229,7 +229,7 @@ class Comparisons(Arithmetic):
         low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
-        if self.has_minima[0] and (split := self._split_equation(form)) is not None:
+        if self.minimum_atoms and (split := self._split_equation(form)) is not None:
             return split
         if (selected := self._select_equation(form)) is not None:
             return selected

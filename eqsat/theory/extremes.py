@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.infinity import INFINITY
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, number, to_expr
+from eqsat.theory.forms import LinearForm, Order, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import cannot_hold
 
@@ -213,10 +213,10 @@ def _sum_of(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm:
     base = min(gaps_of, key=lambda form: _order(gaps_of[form]))
     gaps = sorted(gaps_of[base], key=_gap_order)
     common = gcd(*(c for gap in gaps for c in (*gap.terms.values(), gap.constant)))
-    theory.has_minima[0] = True
     atom = const(0)
     for gap in gaps:
         atom = make("min", to_expr(gap.divided(common)), atom)
+    theory.minimum_atoms.add(atom)
     return base.plus(theory.atom(atom), common)
 
 
@@ -265,11 +265,11 @@ def extreme_of_needed(theory: Arithmetic, op: str, operands: Sequence[LinearForm
     return _sum_of(theory, operands) if len(operands) > 1 else operands[0]
 
 
-def _gap_order(gap: LinearForm) -> tuple[int, tuple[int, int, list[tuple[int, int]]]]:
+def _gap_order(gap: LinearForm) -> tuple[int, Order]:
     return len(gap.terms), gap.order()
 
 
-def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, tuple[int, int, list[tuple[int, int]]]]]]:
+def _order(gaps: Sequence[LinearForm]) -> tuple[int, int, list[tuple[int, Order]]]:
     """The order in which bases are preferred, by their gaps alone, so that addends outside do not change the atom."""
     inner = sum(c > 0 for gap in gaps for a, c in gap.terms.items() if a.op == "min")
     return inner, -sum(gap.sign() for gap in gaps), sorted(map(_gap_order, gaps))

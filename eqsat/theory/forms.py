@@ -23,6 +23,10 @@ _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
 _COMPLEMENT = {"lt": "le", "le": "lt", "eq": "ne", "ne": "eq"}
 
 
+#: A key for a fixed order on forms.
+Order = tuple[int, int, list[tuple[int, int]]]
+
+
 class LinearForm:
     """``constant + sum(coefficient * atom)``; immutable, without zero coefficients."""
 
@@ -106,7 +110,7 @@ class LinearForm:
         same._hash = self._hash
         return same
 
-    def order(self) -> tuple[int, int, list[tuple[int, int]]]:
+    def order(self) -> Order:
         """A key for a fixed order on forms: the hash, and what it is made of, as Python hashes -1 and -2 alike."""
         return hash(self), self.constant, [(coefficient, atom.key) for atom, coefficient in self.sorted_terms()]
 
@@ -202,7 +206,7 @@ def is_affine(value: Value) -> bool:
     return isinstance(value, LinearForm) and value.is_affine()
 
 
-def value_order(value: Value) -> tuple[int, int, list[tuple[int, int]]]:
+def value_order(value: Value) -> Order:
     """A key for a fixed order on values, in which no two tie."""
     return value.order() if isinstance(value, LinearForm) else (value.key, 0, [])
 

@@ -114,7 +114,7 @@ class Intervals(Arithmetic):
         return None
 
     def plain_bounds(self, form: LinearForm) -> Bounds:
-        if self.has_minima[0] and form.has_minimum() and self.has_time_for(form):
+        if self.minimum_atoms and form.has_minimum() and self.has_time_for(form):
             return self._bounds_by_cases(form)
         return self._independent_bounds(form)
 

@@ -5,9 +5,12 @@ The closed forms hold for ranges that are not empty; :meth:`ExtremeOver.of` dist
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from enum import Flag
+from functools import reduce
 from math import prod
-from typing import cast
+from operator import or_
 
 from eqsat.lang.expr import TRUE, Expr, any_var, instantiate
 from eqsat.lang.ops import REDUCTIONS
@@ -19,13 +22,28 @@ from eqsat.theory.ranges import Range, Reducer, chosen, is_decided_by_some, redu
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
 
+class Trend(Flag):
+    """In which directions a value may change as the index grows; that of a sum is the union of its addends'."""
+
+    STAYS = 0
+    RISES = 1
+    FALLS = 2
+    UNKNOWN = 3
+
+    def times(self, sign: int) -> Trend:
+        """That of a multiple by a factor without the index, with this sign; 0 is an unknown sign."""
+        if sign > 0 or self in (Trend.STAYS, Trend.UNKNOWN):
+            return self
+        return self ^ Trend.UNKNOWN if sign else Trend.UNKNOWN
+
+
 @dataclass(frozen=True)
 class ExtremeOver(Reducer):
     """Largest values over a range (``max_over``), or smallest ones (``min_over``)."""
 
     op: str
-    # by atom, its slope
-    _slopes: dict[Expr, int | None] = field(default_factory=dict, init=False, compare=False)
+    # by atom
+    _trends: dict[Expr, Trend] = field(default_factory=dict, init=False, compare=False)
 
     def of(self, body: LinearForm) -> LinearForm:
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
@@ -53,11 +71,11 @@ class ExtremeOver(Reducer):
 
     def _of_moving(self, body: LinearForm) -> LinearForm:
         """As :meth:`_of_some`, for a body that changes with the index in every addend."""
-        slope, last = self._slope(body), self.over.high.shifted(-1)
+        trend, last = self._trend(body), self.over.high.shifted(-1)
         if (found := self._of_selection(body) or self._of_windows(body)) is not None:
             return found
-        if slope is not None:
-            return self._at(body, last if (slope > 0) == (self.op == "max_over") else self.over.low)
+        if trend is not Trend.UNKNOWN:
+            return self._at(body, last if (trend is Trend.RISES) == (self.op == "max_over") else self.over.low)
         if self._is_affine(body):
             return self._extreme([self._at(body, end) for end in (self.over.low, last)])
         if cases := self._operands(body):
@@ -127,12 +145,8 @@ class ExtremeOver(Reducer):
     def _factor_with_sign(self, body: LinearForm) -> tuple[LinearForm, int, LinearForm]:
         """``body`` as a factor without the index, the sign of this factor, and the other factors."""
         if len(body.terms) == 1:
-            parts = factors(next(iter(body.terms)))
-            signs = {part: self._sign(part) for part in parts if self.is_free(part)}
-            if signs and None not in signs.values():
-                inside = [part for part in parts if part not in signs]
-                outside = [part for part in parts if part in signs]
-                sign = prod([cast(int, signs[part]) for part in outside])
+            outside, inside = self._apart(next(iter(body.terms)))
+            if outside and (sign := self._sign(outside)):
                 return product_form(outside), sign, product_form(inside)
         return number(1), 1, body
 
@@ -172,48 +186,48 @@ class ExtremeOver(Reducer):
         moving = [[p for p in factors(atom) if not self.is_free(p)] for atom in body.terms]
         return all(parts in ([], [self.index]) for parts in moving)
 
-    def _slope(self, body: LinearForm) -> int | None:
-        """1 if ``body`` never falls as the index grows, -1 if it never rises, 0 if it stays; ``None`` if unknown."""
-        theory, slopes = self.theory, {0}
+    def _trend(self, body: LinearForm) -> Trend:
+        theory = self.theory
         if (minimum := theory.outer_minimum(body)) is not None:
             if theory.operand_count(body, LIMITS.nested_operands) > LIMITS.nested_operands:
-                return None
-            each = {self._slope(case) for case in theory.cases(body, minimum)} | slopes
-            return None if None in each or len(each) > 2 else sum(cast(set[int], each))
-        for atom, coefficient in body.terms.items():
-            if (slope := self._slope_of(atom)) is None:
-                return None
-            slopes.add(slope if coefficient > 0 else -slope)
-        return None if len(slopes) > 2 else sum(slopes)
+                return Trend.UNKNOWN
+            return _union(self._trend(case) for case in theory.cases(body, minimum))
+        return _union(self._trend_of(atom).times(coefficient) for atom, coefficient in body.terms.items())
 
-    def _slope_of(self, atom: Expr) -> int | None:
-        """As :meth:`_slope`, for an atom."""
-        if atom not in self._slopes:
-            self._slopes[atom] = self._found_slope(atom)
-        return self._slopes[atom]
+    def _trend_of(self, atom: Expr) -> Trend:
+        """As :meth:`_trend`, for an atom."""
+        if atom not in self._trends:
+            self._trends[atom] = self._found_trend(atom)
+        return self._trends[atom]
 
-    def _found_slope(self, atom: Expr) -> int | None:
+    def _found_trend(self, atom: Expr) -> Trend:
         if atom is self.index:
-            return 1
+            return Trend.RISES
         if self.is_free(atom):
-            return 0
+            return Trend.STAYS
         if literal_divisor(atom) > 0:
-            return self._slope(self.theory.inner(atom.args[0]))
+            return self._trend(self.theory.inner(atom.args[0]))
         if atom.op == "mul":
-            moving = [part for part in factors(atom) if not self.is_free(part)]
-            signs = [self._sign(part) for part in factors(atom) if self.is_free(part)]
-            slopes = {self._slope_of(part) for part in moving}
+            outside, moving = self._apart(atom)
             if len(moving) > 1 and any(self.theory.range(part)[0] < 0 for part in moving):
-                return None
-            if None in slopes or None in signs or len(slopes) > 1:
-                return None
-            return prod(cast(list[int], signs)) * cast(int, slopes.pop())
-        return None
+                # of two negative factors that rise the product falls
+                return Trend.UNKNOWN
+            return _union(map(self._trend_of, moving)).times(self._sign(outside))
+        return Trend.UNKNOWN
 
-    def _sign(self, atom: Expr) -> int | None:
-        """1 if an atom is never negative, -1 if never positive; ``None`` if unknown."""
-        low, high = self.theory.range(atom)
-        return 1 if low >= 0 else -1 if high <= 0 else None
+    def _apart(self, product: Expr) -> tuple[list[Expr], list[Expr]]:
+        """The factors of a product without the index, and those with it."""
+        parts = factors(product)
+        return [part for part in parts if self.is_free(part)], [part for part in parts if not self.is_free(part)]
+
+    def _sign(self, parts: Iterable[Expr]) -> int:
+        """1 if the signs of its factors tell that a product is never negative, -1 if never positive; else 0."""
+        ends = map(self.theory.range, parts)
+        return prod([1 if low >= 0 else -1 if high <= 0 else 0 for low, high in ends])
+
+
+def _union(trends: Iterable[Trend]) -> Trend:
+    return reduce(or_, trends, Trend.STAYS)
 
 
 def _only_minimum(form: LinearForm) -> Expr | None:

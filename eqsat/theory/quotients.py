@@ -134,7 +134,7 @@ class Quotients(Arithmetic):
         if n == 2 and list(x.terms.values()) == [-1] and not x.is_affine():
             # as A//2 - A it would be two quotients
             return self.quotient_by(x.times(-1).shifted(1), 2).times(-1)
-        if self.has_minima[0] and (selected := self._quotient_of_cases(x, n)) is not None:
+        if self.minimum_atoms and (selected := self._quotient_of_cases(x, n)) is not None:
             return selected
         if whole.terms or whole.constant:
             return whole.plus(self.quotient_by(residue, n))
@@ -498,7 +498,7 @@ class Quotients(Arithmetic):
         # tdiv(-x, n) is -tdiv(x, n)
         if x.sign() < 0:
             return self.truncated(x.times(-1), number(n)).times(-1)
-        if self.has_minima[0] and (selected := self._truncated_of_cases(x, n)) is not None:
+        if self.minimum_atoms and (selected := self._truncated_of_cases(x, n)) is not None:
             return selected
         modulus, remainder = self.alignment(x)
         if modulus % n == 0 and remainder % n:

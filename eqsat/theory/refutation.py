@@ -10,8 +10,9 @@ what is not refuted may hold or not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
+from typing import NamedTuple, Self
 
 from eqsat.lang.expr import FALSE, Expr
 from eqsat.lang.infinity import is_finite
@@ -30,8 +31,12 @@ from eqsat.theory.forms import (
 )
 from eqsat.theory.limits import LIMITS
 
-#: One alternative of a choice: rows, and conditions, that hold in it.
-Alternative = tuple[list[LinearForm], list[Expr]]
+
+class _Alternative(NamedTuple):
+    """One alternative of a choice: the rows, and the conditions, that hold in it."""
+
+    rows: Sequence[LinearForm] = ()
+    conditions: Sequence[Expr] = ()
 
 
 @dataclass
@@ -42,10 +47,14 @@ class _Case:
     """
 
     rows: list[LinearForm] = field(default_factory=list)
-    choices: list[list[Alternative]] = field(default_factory=list)
+    choices: list[list[_Alternative]] = field(default_factory=list)
     seen: set[Expr | LinearForm] = field(default_factory=set)
     of_products: set[LinearForm] = field(default_factory=set)
     impossible: bool = False
+
+    def copied(self, choices: Sequence[list[_Alternative]]) -> Self:
+        """The case with other choices left, to which more can be added."""
+        return replace(self, rows=[*self.rows], choices=[*choices], seen={*self.seen}, of_products={*self.of_products})
 
     def without_further_products(self) -> list[LinearForm]:
         """The rows, except those in ``of_products`` with products that no other row has."""
@@ -59,7 +68,7 @@ def cannot_hold(theory: Arithmetic, conditions: Iterable[Expr], rows: Iterable[L
     if theory.late_or_raise() or _is_witnessed(theory, conditions, rows):
         return False
     case = _Case()
-    _extend(theory, case, (rows, conditions))
+    _extend(theory, case, _Alternative(rows, conditions))
     return _is_refuted(theory, case, theory.work.steps - LIMITS.refutation_steps)
 
 
@@ -146,7 +155,7 @@ def _is_refuted(theory: Arithmetic, case: _Case, left: int) -> bool:
         return False
     choice, *others = case.choices
     for alternative in choice:
-        narrower = _Case(list(case.rows), list(others), set(case.seen), set(case.of_products))
+        narrower = case.copied(others)
         _extend(theory, narrower, alternative)
         if not _is_refuted(theory, narrower, left):
             return False
@@ -161,10 +170,10 @@ def _clash(theory: Arithmetic, given: Iterable[LinearForm]) -> bool:
     return clash
 
 
-def _extend(theory: Arithmetic, case: _Case, alternative: Alternative) -> None:
+def _extend(theory: Arithmetic, case: _Case, alternative: _Alternative) -> None:
     """Add the rows of an alternative, and the rows and choices of its conditions."""
-    rows, stack = alternative[0], list(alternative[1])
-    case.rows += rows
+    case.rows += alternative.rows
+    stack = list(alternative.conditions)
     while stack:
         condition = stack.pop()
         op = condition.op
@@ -173,12 +182,12 @@ def _extend(theory: Arithmetic, case: _Case, alternative: Alternative) -> None:
         elif op == "and":
             stack += condition.args
         elif op == "or":
-            case.choices.append([([], [member]) for member in chain_members(condition, "or")])
+            case.choices.append([_Alternative(conditions=[m]) for m in chain_members(condition, "or")])
         elif op in ("lt", "le", "eq", "ne") and not condition.args[0].is_bool:
             left, right = (theory.inner(a) for a in condition.args)
             above, below = right.plus(left, -1), left.plus(right, -1)
             if op == "ne":
-                case.choices.append([([above.shifted(-1)], []), ([below.shifted(-1)], [])])
+                case.choices.append([_Alternative([gap.shifted(-1)]) for gap in (above, below)])
             else:
                 case.rows += [above, below] if op == "eq" else [above.shifted(-1) if op == "lt" else above]
 
@@ -214,15 +223,15 @@ def _define(theory: Arithmetic, case: _Case, atom: Expr) -> None:
     elif op == "min":
         gaps = [gap.plus(itself, -1) for gap in theory.gaps(atom)]
         case.rows += gaps
-        case.choices.append([([gap.times(-1)], []) for gap in gaps])
+        case.choices.append([_Alternative([gap.times(-1)]) for gap in gaps])
     elif op == "where":
         branches = zip(atom.args[1:], (atom.args[0], theory.negate(atom.args[0])), strict=True)
         equal = [(theory.inner(branch).plus(itself, -1), holds) for branch, holds in branches]
-        case.choices.append([([gap, gap.times(-1)], [holds]) for gap, holds in equal])
+        case.choices.append([_Alternative([gap, gap.times(-1)], [holds]) for gap, holds in equal])
     elif op == "tdiv" and atom.args[1].op == "const":
         dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
         pairs = [(form, form.plus(of, -n)) for form, of in ((dividend, itself), (dividend.times(-1), itself.times(-1)))]
-        case.choices.append([([form, rest, rest.times(-1).shifted(n - 1)], []) for form, rest in pairs])
+        case.choices.append([_Alternative([form, rest, rest.times(-1).shifted(n - 1)]) for form, rest in pairs])
     elif op == "mul":
         rows = [*_product_rows(theory, atom), *_scaled_facts(theory, atom)]
         case.rows += rows

@@ -15,7 +15,6 @@ from math import comb, gcd, lcm
 
 from eqsat.lang.expr import TRUE, Expr, const, instantiate, make
 from eqsat.lang.traversal import chain_members, has_reductions
-from eqsat.theory.conjectures import constant_remainder
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -28,6 +27,7 @@ from eqsat.theory.forms import (
     without_one,
 )
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.periods import constant_remainder
 from eqsat.theory.ranges import (
     Range,
     Reducer,

@@ -19,9 +19,10 @@ from eqsat.lang.text import parse, to_text
 from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
-from eqsat.theory.conjectures import constant_remainder, find_conjectures, holds_in_a_period
+from eqsat.theory.conjectures import find_conjectures
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.periods import constant_remainder, holds_in_a_period
 
 RANGES = {"i": (0, 99), "j": (0, 7), "k": (0, 3), "n": (-50, 50), "far": (0, 10**9)}
 NAMES = {name: var(name, low, high) for name, (low, high) in RANGES.items()}

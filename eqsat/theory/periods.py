@@ -1,0 +1,67 @@
+"""What holds for all integers, decided over one period: of remainders of products, and of quotients by literals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import reduce
+from math import lcm
+
+from eqsat.lang.evaluation import evaluate
+from eqsat.lang.expr import Expr, const, var
+from eqsat.lang.ops import SUMS
+from eqsat.lang.sampling import grid
+from eqsat.lang.traversal import domain_size, topological, variables
+from eqsat.theory.forms import LinearForm, factors, literal_divisor
+from eqsat.theory.limits import LIMITS
+
+#: Operators that, with multiples and quotients by literals, make periodic terms.
+_PERIODIC = SUMS | {"var", "const"}
+
+
+def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_points) -> int | None:
+    """The remainder of a sum of products by ``n > 1``, if it is the same for all values of the factors modulo ``n``.
+
+    ``None`` if there are more than ``most`` cases of them.
+    """
+    parts = [factors(atom) for atom in form.terms]
+    if all(len(part) < 2 for part in parts):
+        return None
+    residues = {atom: var(f"v{k}", 0, n - 1) for k, atom in enumerate(dict.fromkeys(a for part in parts for a in part))}
+    if n ** len(residues) > most:
+        return None
+    total = const(form.constant % n)
+    for part, coefficient in zip(parts, form.terms.values(), strict=True):
+        powers = [_power_modulo(residues[atom], exponent, n) for atom, exponent in Counter(part).items()]
+        total += reduce(lambda x, y: x * y % n, powers, const(coefficient % n))
+    values = evaluate([total % n], grid(list(residues.values())), total=True)[0]
+    low, high = int(values.min()), int(values.max())
+    return low if low == high else None
+
+
+def _power_modulo(base: Expr, exponent: int, n: int) -> Expr:
+    """The remainder of a power by ``n``, by few products, none of them wide."""
+    power = base if exponent % 2 else const(1)
+    while exponent := exponent // 2:
+        base = base * base % n
+        if exponent % 2:
+            power = power * base % n
+    return power
+
+
+def holds_in_a_period(equation: Expr) -> bool:
+    """Whether sums and quotients by literals are equal at all integers, decided over one period of each variable.
+
+    If ``A`` changes by a constant whenever a variable grows by ``k``, so does ``A // n`` whenever it grows by ``n*k``.
+    """
+    steps: dict[Expr, int] = {}
+    for term in topological(equation.args):
+        divisor = literal_divisor(term)
+        if divisor <= 0 and term.op not in _PERIODIC and not (term.op == "mul" and term.args[1].op == "const"):
+            return False
+        steps[term] = lcm(*[steps[arg] for arg in term.args]) * (divisor or 1)
+        if steps[term] > LIMITS.periodic_points:
+            return False
+    # with both ends of the period, so that the two sides also change by the same constant over it
+    period = lcm(*[steps[side] for side in equation.args])
+    names = [var(str(v.value), 0, period) for v in variables([equation])]
+    return domain_size(names) <= LIMITS.periodic_points and bool(evaluate([equation], grid(names), total=True)[0].all())
