@@ -20,6 +20,7 @@ from eqsat.theory.forms import (
     ZERO,
     LinearForm,
     atom_form,
+    factors,
     literal_divisor,
     number,
     partition,
@@ -205,6 +206,7 @@ class ConditionNodes(KindNodes):
         above, below = _by_sign(form)
         limit = literal.vmin - form.constant
         yield from self._with_whole_remainders(term.op, form, limit)
+        yield from self._with_whole_products(term.op, form, limit)
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
@@ -245,6 +247,18 @@ class ConditionNodes(KindNodes):
         lower, upper = self._sides(form)
         if (lower, upper) != _by_sign(form)[::-1] and lower.terms and upper.terms:
             yield self._compared(op, upper, lower, limit + upper.constant - lower.constant)
+
+    def _with_whole_products(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
+        """``y < (3 - x)*z`` for ``y + x*z - z*3 < 0``."""
+        for factor in dict.fromkeys([part for atom in form.terms if atom.op == "mul" for part in factors(atom)]):
+            product = LinearForm({a: k for a, k in form.terms.items() if factor in factors(a)}, 0)
+            others = form.direction().plus(product, -1)
+            if not all(side.terms for side in _by_sign(product)) or len({k > 0 for k in others.terms.values()}) != 1:
+                continue
+            if others.sign() > 0:
+                yield self._compared(op, others, product.times(-1), limit)
+            else:
+                yield self._compared(op, product, others.times(-1), limit)
 
     def _compared(self, op: str, left: LinearForm, right: LinearForm, limit: int) -> Node:
         """``limit <= left - right``, or the comparison ``op`` of that difference with ``limit`` on the right."""
