@@ -79,7 +79,7 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     for c, node in choice.items():
         op, _, args = node
         if op == "sum":
-            chosen[c] = sum_terms(node)
+            chosen[c] = _without_negations(choice, *sum_terms(node))
         elif op == "mul":
             # the literal of the input may be either operand
             factor, by = args if choice[args[1]][0] == "const" else args[::-1]
@@ -117,6 +117,18 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
         pairing.keeps_sign = of.key in divided
         pairing.finish(of.c, body, of.scale * sign, of.constant)
     return choice if pairing.has_lost else new_choice
+
+
+def _without_negations(choice: Choice, constant: int, terms: dict[int, int]) -> tuple[int, dict[int, int]]:
+    """A sum with what a negation negates in place of the negation: ``x + -y`` is ``x - y``."""
+    found = dict(terms)
+    for c in terms if constant or len(terms) > 1 else ():
+        op, _, args = choice[c]
+        if c in found and (op == "neg" or (op == "sum" and sum_terms(choice[c]) == (0, {args[0]: -1}))):
+            k = found.pop(c)
+            if total := found.pop(args[0], 0) - k:
+                found[args[0]] = total
+    return constant, found or terms
 
 
 class _Sum(NamedTuple):

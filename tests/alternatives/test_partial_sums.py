@@ -121,6 +121,11 @@ def test_a_partial_sum_may_cancel_what_is_subtracted() -> None:
     assert (result.cost, result.check().equal) == (10, True)
 
 
+def test_what_is_negated_is_subtracted() -> None:
+    result = optimize("(-x//1 + 3)//3*3 - -x//1", x=(1 - 2**31, 2**31))
+    assert (str(result.expr), result.check().equal) == ("3 - -x%3", True)
+
+
 def test_long_literals_have_no_program() -> None:
     by = 3**300
     assert str(optimize(f"x*{by}", x=(0, 9)).expr) == f"x*{by}"
