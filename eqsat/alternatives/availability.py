@@ -126,7 +126,10 @@ def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]])
 
 
 def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
-    """``A % n`` as ``(A + k*n) % n``, whose dividend is never negative, where that makes it cheaper."""
+    """``A % n`` as ``(A + k*n) % n``, whose dividend is never negative, where that makes it cheaper.
+
+    Likewise ``A//m % n`` as ``(A + k*m*n)//m % n``.
+    """
     graph = builder.graph
     for c, _ in forms:
         for op, _, args in graph.classes[c]:
@@ -134,6 +137,12 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
             if divisor is None or divisor.terms:
                 continue
             dividend, (low, _) = builder.form_of(args[0]), builder.classes.narrowed_sum(args[0])
+            quotient = dividend.direction().single()
+            if quotient is not None and literal_divisor(quotient) and (least := _times_below_zero(builder, quotient)):
+                # in the dividend of the quotient the addition makes both divisions cheaper
+                shifted = builder.quotients.shifted(quotient, least + (dividend.constant - least) % divisor.constant)
+                if shifted is not None:
+                    yield c, ("mod", None, (shifted, args[1]))
             if low < 0 and builder.theory.touched:
                 # facts were used, but it is priced by the ranges of variables
                 low = min(low, to_expr(dividend).vmin)
