@@ -100,12 +100,15 @@ class CongruentRemainders:
         atoms = {next(iter(left.terms), None) for left in wanted}
         for c in there:
             value = values[c]
-            if isinstance(value, LinearForm) and len(value.terms) > 1 and not atoms.isdisjoint(value.terms):
+            if isinstance(value, LinearForm) and value.addends() > 1 and not atoms.isdisjoint(value.terms):
                 found = wanted.get(residues(value, n))
                 if found is not None:
                     found.append(c)
         for c, dividend in dividends:
             others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
+            if dividend.addends() == 1:
+                # a term alone needs no addition
+                others = [other for other in others if len(classes.form_of(other).terms) > 1]
             shifts = {other: (dividend.constant - classes.form_of(other).constant) % n for other in others}
             divisor = classes.add_class(number(n))
             for other in [other for other in others if not shifts[other]][:1]:

@@ -28,6 +28,7 @@ REUSED = [
     (["k == k//7*8"], "k%8 == 0"),
     # a sum congruent to the dividend, where something else is looked for too
     (["x*3 + y", "(x*3 + y)//4", "k == k//7*8", "(y - x)%4"], "(x*3 + y)%4"),
+    (["(x + 80)//32", "(x + 16)%32"], "(x + 80)%32"),
     # a remainder modulo a multiple, of a sum that is there, or that shares what another adds first
     (["x*3", "(x + 89)%90*3 + 2"], "(x*3 + 269)%270"),
     (["u + x*2 + y*384", "u + (x + y*64)%128*2"], "(u + x*2 + y*384)%256"),
