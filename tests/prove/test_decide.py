@@ -69,6 +69,9 @@ SOMEWHERE = [
     ("(x*n + y) // n != x; y <= n", {"x": INT, "y": (0, 20), "n": (1, 20)}, {"cases", "boxes"}),
     ("where(x < 0, y < 3, y < 5) == (y < 3); 3 <= y; y < 5", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
     ("(x < 4) != (y < x); y == 70000; x > 5", {"x": WIDE, "y": WIDE}, {"isl", "z3"}),
+    # at an end of the range, and nowhere else
+    ("x*x*x == -729", {"x": (-9, 9)}, {"isl", "z3", "boxes", "cases"}),
+    ("x*x*x == 729", {"x": (-9, 9)}, {"z3", "boxes", "cases"}),
     ("x*7 + y*11 == 36893488147419103233; y < x", {"x": (0, 2**63), "y": (0, 2**63)}, {"isl"}),
 ]
 

@@ -188,7 +188,8 @@ def test_a_long_equation_that_selects_between_conditions_keeps_both():
     assert check_equal([term], [LinearArithmetic().simplify(term)]).equal
 
 
-#: Terms that are undefined, or other, outside their range: nothing true inside may leave it.
+#: Terms that are undefined, or other, outside their range: nothing true inside may leave it. And terms near those that
+#: have a closed form.
 EDGES = [
     # r % 8 is r in the range, m % 8 is not m
     "sum(where(r == m, r % 8, 0), r, 0, 8)",
@@ -213,6 +214,25 @@ EDGES = [
     "sum(where(r == sum(s, s, 0, n), sum(A[r*s], s, 0, 3), 0), r, 0, 8)",
     "sum(where(M[r], r*2 // 2, A[r]), r, 0, 2)",
     "sum(A[r], r, 0, n) - sum(A[r], r, 0, m) + max_over(A[r], r, 0, n)",
+    # a residue that no remainder may have, and a condition that says more than where the index ends
+    "sum(where((r + m) % 4 == k, 1, 0), r, 0, 9)",
+    "sum(where(r < n and M[r], x, 0), r, 0, 9)",
+    # adjacent clamps with another factor, or none that are adjacent
+    "sum(min(max(x - 3*r, -3), 0)*A[r], r, 0, 6)",
+    "sum(min(max(x + 3*r + A[r]%3, -3), 0), r, 0, 6)",
+    # factors or addends of which one grows and one falls, a branch that decides only if it is taken everywhere
+    "max_over((r//2)*((9 - r)//2), r, 0, 9)",
+    "max_over(r//2 - r//3*2, r, 0, 9)",
+    "max_over(where(r < n, x - 20, x), r, 0, 8)",
+    "min_over(where(r < n, x + 20, x), r, 0, 8)",
+    # inner ranges that become empty, whose value is above all others
+    "max_over(max_over(A[s] - 4294967296, s, r, 3), r, 0, 6)",
+    "min_over(min_over(A[s] + 4294967296, s, 3, r), r, 0, 6)",
+    # a product of zeros and ones, of which a condition has a part without the index
+    "prod(where(x < 3 and r < n, 0, 1), r, 0, 8)",
+    "prod(where(x < 3 or r < n, 0, 1), r, 0, 8)",
+    # an addend beside a nest that becomes one loop
+    "sum(sum(A[i*4 + j], j, 0, 4) + x, i, 0, n)",
 ]
 
 
