@@ -72,6 +72,9 @@ SOMEWHERE = [
     # at an end of the range, and nowhere else
     ("x*x*x == -729", {"x": (-9, 9)}, {"isl", "z3", "boxes", "cases"}),
     ("x*x*x == 729", {"x": (-9, 9)}, {"z3", "boxes", "cases"}),
+    # a product by what is no literal, and what a mask leaves, have other periods than their operands
+    ("x*y % 1000 == 999", {"x": (0, 2**40), "y": (0, 9)}, {"cases", "boxes"}),
+    ("(x & y) + 8 < x", {"x": (0, 2**40), "y": (0, 7)}, {"boxes"}),
     ("x*7 + y*11 == 36893488147419103233; y < x", {"x": (0, 2**63), "y": (0, 2**63)}, {"isl"}),
 ]
 
