@@ -379,14 +379,18 @@ class Tables:
         if self._program is not None:
             self._program.wear(sum(report.num_matches_per_rule.values()))
         changed = False
+        fired: list[tuple[str, str, int]] = []
         for name, matches in report.num_matches_per_rule.items():
             rule, marked, _ = name.partition("@")
             if self._joins is not None:
                 self._joins.matched(name, matches)
             if marked and matches:
-                self.matches[rule] += matches
-                self.seconds[rule] += times[name].total_seconds()
+                fired.append((rule, name, matches))
             changed |= matches > 0 and name not in self._searches
+        # egglog's order of rules differs from process to process
+        for rule, name, matches in sorted(fired):
+            self.matches[rule] += matches
+            self.seconds[rule] += times[name].total_seconds()
         return changed and bool(report.updated)
 
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
