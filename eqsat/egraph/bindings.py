@@ -92,9 +92,12 @@ class WarmProgram:
         self._lasts = lasts
         self._scripts = 0
         self._cleared: set[str] = set()
-        #: Whether a new program would be smaller and faster by now.
-        self.is_worn = False
         self.extend(f"(ruleset clear) {text}")
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether a new program would be smaller and faster by now."""
+        return self._scripts > self._lasts
 
     def extend(self, text: str) -> None:
         """Read more sorts, tables and rules; raises ``ValueError`` if egglog refuses them."""
@@ -105,12 +108,11 @@ class WarmProgram:
         except bindings().EggSmolError as error:
             raise ValueError(f"egglog refuses the rules: {error}") from None
         # declarations and rules are read once: they do not wear the program out
-        self._scripts, self.is_worn = scripts, False
+        self._scripts = scripts
 
     def run(self, text: str) -> list[Any]:
         """What egglog answers to each command of a script."""
         self._scripts += len(text)
-        self.is_worn = self._scripts > self._lasts
         # commands as Python objects would cost more than most of them take to run
         try:
             answers: list[Any] = self.egraph.parse_and_run_program(text)
@@ -122,7 +124,6 @@ class WarmProgram:
     def wear(self, matches: int) -> None:
         """Count what matches have made."""
         self._scripts += CHARACTERS_PER_MATCH * matches
-        self.is_worn = self._scripts > self._lasts
 
     def clear(self) -> None:
         """Empty every table: push and pop would copy all rules each time."""

@@ -28,7 +28,6 @@ from eqsat.egraph.patterns import (
     Pattern,
     alternatives,
     as_sum,
-    has_terms,
     is_literal_letter,
     is_number,
     is_sum,
@@ -37,7 +36,7 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, INFINITE, LARGEST_FINITE, PLAIN, container_text, negated
-from eqsat.egraph.queries import Cut, Query, SubsumRequest
+from eqsat.egraph.queries import Cut, Query, SubsumRequest, Taken
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
 from eqsat.egraph.variants import by_representation, matched_patterns
@@ -62,8 +61,8 @@ class Stage:
     body: str
     head: str
     tables: str = ""
-    #: For each member or term that it takes of a container or sum: whether of a container, and the name of that.
-    taken: tuple[tuple[bool, str], ...] = ()
+    #: What it takes any member or term of, once for each.
+    taken: tuple[Taken, ...] = ()
     #: Whether it does no more than remember what it has found.
     is_search: bool = False
 
@@ -196,10 +195,10 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     """The rule in one stage; in more if what the guard measures must be made first, or the terms of a letter found."""
     measured = _measured_letters(conjuncts, pattern.right)
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
-    compared = [(x, y) for _, x, y in conjuncts if has_terms(x) or has_terms(y)]
+    compared = [c for c in conjuncts if c.compares_terms]
     if not query.cuts and (made or compared):
         # conjuncts that need nothing made are decided before anything is
-        for conjunct in [c for c in conjuncts if c[1:] not in compared]:
+        for conjunct in [c for c in conjuncts if c not in compared]:
             if not made.keys() & set(_measured_letters([conjunct])):
                 query = query.guarded(conjunct)
                 conjuncts = [c for c in conjuncts if c is not conjunct]
@@ -208,8 +207,8 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         stages, query = _made(query, made)
     if compared:
         actions = []
-        for x, y in compared:
-            query, comparison = _comparison(query, x, y)
+        for conjunct in compared:
+            query, comparison = _comparison(query, conjunct)
             actions.append(comparison)
         stage, row = _found(query, query.facts, actions, [*query.sorts])
         stages.append(stage)
@@ -256,7 +255,7 @@ def _finite_bounds(right: Expr, conjuncts: Sequence[Conjunct]) -> list[Conjunct]
     """
     sides = [[x, y] for _, x, y in conjuncts if not all(map(_is_small, topological([x, y])))]
     return [
-        ("gt", v, const(-INFINITE)) if str(v.value).startswith("vmin_") else ("lt", v, const(INFINITE))
+        Conjunct("gt", v, const(-INFINITE)) if str(v.value).startswith("vmin_") else Conjunct("lt", v, const(INFINITE))
         for v in variables([right, *chain.from_iterable(sides)])
         if str(v.value).startswith(("vmin_", "vmax_"))
     ]
@@ -277,11 +276,11 @@ def _body(facts: Iterable[str]) -> str:
     return " ".join(sorted(facts, key=lambda fact: "multiset-" in fact))
 
 
-def _comparison(query: Query, left: Expr, right: Expr) -> tuple[Query, str]:
-    """The query with the numbers that a comparison of terms needs, and the comparison."""
-    query, one = _build(query, left)
-    query, two = _build(query, right)
-    return query, f"(Lt {one} {two})"
+def _comparison(query: Query, conjunct: Conjunct) -> tuple[Query, str]:
+    """The query with the numbers that a comparison of terms needs, and the comparison, which is by ``<``."""
+    query, left = _build(query, conjunct.left)
+    query, right = _build(query, conjunct.right)
+    return query, f"(Lt {left} {right})"
 
 
 def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: Sequence[str]) -> tuple[Stage, str]:
@@ -290,14 +289,12 @@ def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: 
     return _remembered(_body(facts), " ".join(actions), names, sorts, _taken(query, facts))
 
 
-def _taken(query: Query, facts: Iterable[str]) -> tuple[tuple[bool, str], ...]:
+def _taken(query: Query, facts: Iterable[str]) -> tuple[Taken, ...]:
     return tuple([query.taken[fact] for fact in facts if fact in query.taken])
 
 
 @cache
-def _remembered(
-    body: str, actions: str, names: str, sorts: str, taken: tuple[tuple[bool, str], ...]
-) -> tuple[Stage, str]:
+def _remembered(body: str, actions: str, names: str, sorts: str, taken: tuple[Taken, ...]) -> tuple[Stage, str]:
     """The stage, and the row; ways to match that begin alike share a stage."""
     table = f"found{next(_NUMBERS)}"
     row = f"({table} {names})"
@@ -355,12 +352,12 @@ def _measured_letters(conjuncts: Sequence[Conjunct], *right: Expr) -> list[str]:
 
 def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[tuple[str, ...], str]:
     """The guard's facts, and the action."""
-    for op, x, y in conjuncts:
-        if has_terms(x) or has_terms(y):
-            query, comparison = _comparison(query, x, y)
+    for conjunct in conjuncts:
+        if conjunct.compares_terms:
+            query, comparison = _comparison(query, conjunct)
             query = query.fact(f"(= (Yes) {comparison})")
         else:
-            query = query.guarded((op, x, y))
+            query = query.guarded(conjunct)
     right = pattern.right
     if kept.op == "sum":
         query, terms, added = _flat(query, right, kept.factor)
@@ -383,10 +380,10 @@ def _flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]
     for coefficient, addend in addends:
         number, query = query.times(coefficient, factor)
         if number == "1" and (common := query.common.get(letter_of(addend) or "")):
-            terms.append(common[0])
+            terms.append(common.terms)
             before = total
             total, query = query.name("i64")
-            query = query.fact(f"(= {total} (+ {before} {common[1]}))")
+            query = query.fact(f"(= {total} (+ {before} {common.constant}))")
             continue
         query, text = _build(query, addend)
         terms.append(f"(Sc {number} {text})")
@@ -416,7 +413,7 @@ def _build(query: Query, term: Expr) -> tuple[Query, str]:
     op, operands = inside or (term.op, texts)
     if op not in PLAIN:
         raise query.error(f"{term.op!r} cannot be built")
-    text = f"({PLAIN[op][0]} {' '.join(operands)})"
+    text = f"({PLAIN[op].name} {' '.join(operands)})"
     return query, f"(Not {text})" if inside else text
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import perm
 
+from eqsat.egraph.queries import Taken
+
 #: About the seconds that egglog takes for each match: more, and mostly there are fewer matches than told here.
 SECONDS_PER_MATCH = 5e-6
 
@@ -15,10 +17,10 @@ class Joins:
 
     def __init__(self) -> None:
         # the stage before, if there is one; how many terms a stage takes of each sum, or members of each container
-        self._of_stage: dict[str, tuple[str, Counter[tuple[bool, str]]]] = {}
+        self._of_stage: dict[str, tuple[str, Counter[Taken]]] = {}
         self.clear()
 
-    def read(self, rulesets: Sequence[str], taken: Sequence[Iterable[tuple[bool, str]]]) -> None:
+    def read(self, rulesets: Sequence[str], taken: Sequence[Iterable[Taken]]) -> None:
         """Note what each stage of a way to match takes; it goes on from the matches of the stage before."""
         for ruleset, members, before in zip(rulesets, taken, ("", *rulesets), strict=False):
             self._of_stage[ruleset] = before, Counter(members)
@@ -26,19 +28,20 @@ class Joins:
     def clear(self) -> None:
         """Forget the sums, the containers and the matches of one e-graph."""
         self._matches: Counter[str] = Counter()
-        # the number of sums by their lengths, and of containers
-        self._lengths: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        # the number of sums, and of containers, by their lengths
+        self._sums: Counter[int] = Counter()
+        self._containers: Counter[int] = Counter()
 
     def add(self, kind: str, *row: int) -> None:
         """Note nothing: rows that are no sums and no containers are looked up."""
 
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
         """Note a sum by the number of its terms."""
-        self._lengths[False][len(terms)] += 1
+        self._sums[len(terms)] += 1
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """Note a container by the number of its members."""
-        self._lengths[True][len(members)] += 1
+        self._containers[len(members)] += 1
 
     def matched(self, ruleset: str, matches: int) -> None:
         """Note matches that egglog has found."""
@@ -47,10 +50,11 @@ class Joins:
     def matches_of(self, ruleset: str) -> int:
         """About the matches of a stage: those of the sum or container of which it takes the most."""
         before, taken = self._of_stage[ruleset]
-        ways = [
-            [perm(length, count) * (1 if before else times) for length, times in self._lengths[is_container].items()]
-            for (is_container, _), count in taken.items()
-        ]
+        # by what it takes members of, the ways to take them of each sum or container of a length
+        ways: list[list[int]] = []
+        for one, count in taken.items():
+            lengths = self._containers if one.is_container else self._sums
+            ways.append([perm(length, count) * (1 if before else times) for length, times in lengths.items()])
         if before:
             return self._matches[before] * max([max(each, default=0) for each in ways], default=1)
         return max(map(sum, ways), default=1)

@@ -29,7 +29,7 @@ from eqsat.egraph.patterns import (
     reductions_of,
 )
 from eqsat.egraph.program import CONTAINERS, PLAIN, negated
-from eqsat.egraph.queries import Query, SubsumRequest
+from eqsat.egraph.queries import FirstSum, Query, Shared, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.ops import REDUCTIONS
@@ -87,8 +87,6 @@ class LeftSide:
         #: Letters that are operands and also addends. They are bound as operands first: as an addend, one would take
         #: all that is left of a sum.
         self.operands = frozenset(alone) & {*self.sums_with}
-        #: At how many choices a way may be another than the first.
-        self.most_detours: float = inf
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
         self.ends = tuple(
             dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
@@ -96,8 +94,8 @@ class LeftSide:
 
     def detour(self, query: Query) -> Iterator[Query]:
         """The query on another way than the first, if it may take one more of these."""
-        if query.detours < self.most_detours:
-            yield replace(query, detours=query.detours + 1)
+        if query.detours_left > 0:
+            yield replace(query, detours_left=query.detours_left - 1)
 
     def each_way[T](self, query: Query, ways: Iterable[T]) -> Iterator[tuple[Query, T]]:
         """The query on each of some ways, all but the first of which are detours."""
@@ -158,7 +156,7 @@ class LeftSide:
             for _ in ordered:
                 name, now = now.name("E")
                 names.append(name)
-            now = now.fact(f"(= {at} ({PLAIN[op][0]} {' '.join(names)}))")
+            now = now.fact(f"(= {at} ({PLAIN[op].name} {' '.join(names)}))")
             if op in REDUCTIONS:
                 for end, name in zip(ordered[2:], names[2:], strict=True):
                     if end in self.ends:
@@ -242,7 +240,7 @@ class LeftSide:
         letter, other = self.shared[term]
         whole, offset, query = self.open_sum(query, at)
         if letter not in query.first:
-            yield replace(query, first={**query.first, letter: (whole, offset, other)})
+            yield replace(query, first={**query.first, letter: FirstSum(whole, offset, other)})
             return
         first, constant, one = query.first[letter]
         (common, away, both), query = query.named("MT", "i64", "i64")
@@ -253,7 +251,8 @@ class LeftSide:
             f"(= {both} (* {constant} (- 1 (min 1 (max {away} (- 0 {away}))))))",
             f"(< 0 (+ (multiset-length {common}) (max {both} (- 0 {both}))))",
         )
-        query = replace(query.bind(letter, f"(Sum {common} {both})"), common={**query.common, letter: (common, both)})
+        shared = {**query.common, letter: Shared(common, both)}
+        query = replace(query.bind(letter, f"(Sum {common} {both})"), common=shared)
         query = query.bind(one, f"(Sum (multiset-subtract {first} {common}) (- {constant} {both}))")
         yield query.bind(other, f"(Sum (multiset-subtract {whole} {common}) (- {offset} {both}))")
 
@@ -570,17 +569,19 @@ class LeftSide:
     def few(self, most: int) -> list[tuple[Query, Kept]]:
         """No more than ``most`` ways to match the left side: all those with few detours, if these are no more."""
         found: list[tuple[Query, Kept]] = []
-        for self.most_detours in range(most):
-            ways = [*islice(self.top(), most + 1)]
+        for detours in range(most):
+            ways = [*islice(self.top(detours), most + 1)]
             if len(ways) > most or (found and len(ways) == len(found)):
                 break
             found = ways
-        self.most_detours = inf
         return found or ways[:most]
 
-    def top(self) -> Iterator[tuple[Query, Kept]]:
-        """The left side matched, with what must be beside it, and what is kept of the class."""
-        for query, kept in self.without_beside():
+    def top(self, most_detours: float = inf) -> Iterator[tuple[Query, Kept]]:
+        """The left side matched, with what must be beside it, and what is kept of the class.
+
+        At up to ``most_detours`` choices a way may be another than the first.
+        """
+        for query, kept in self.without_beside(Query(self.rule.name, detours_left=most_detours)):
             if self.pattern.beside is None:
                 yield query, kept
                 continue
@@ -588,10 +589,10 @@ class LeftSide:
             for found in self.match(query, self.pattern.beside, other):
                 yield found, kept
 
-    def without_beside(self) -> Iterator[tuple[Query, Kept]]:
+    def without_beside(self, query: Query) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, and what is kept of the class."""
         left = self.pattern.left
-        query = Query(self.rule.name).declare("e", "E")
+        query = query.declare("e", "E")
         if is_sum(left) and is_one_term(left):
             yield from self.one_addend(query, left)
         elif is_sum(left):

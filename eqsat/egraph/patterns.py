@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
 from math import gcd
+from typing import NamedTuple
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
@@ -225,7 +226,8 @@ def moved_letter(array: Expr) -> str:
 def found_in_bodies(pattern: Pattern) -> list[tuple[str, str, str]]:
     """The literals that a guard finds in bodies: what it asks, the letter of the body, and that of the literal."""
     names = [str(v.value).split("_") for v in variables([pattern.when])]
-    return [(asked, *letters) for asked, *letters in names if asked in FOUND_IN_BODIES]  # type: ignore[misc]
+    asked = [name for name in names if name[0] in FOUND_IN_BODIES]
+    return [(function, letter, literal) for function, letter, literal in asked]
 
 
 def levels_around(side: Expr) -> dict[str, tuple[int, ...]]:
@@ -343,8 +345,18 @@ def is_condition_letter(term: Expr) -> bool:
 
 _NEGATED = {"lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
 
-#: A comparison in a guard: its operator (also ``ge`` and ``gt``), and what it compares.
-Conjunct = tuple[str, Expr, Expr]
+
+class Conjunct(NamedTuple):
+    """A comparison in a guard: its operator (also ``ge`` and ``gt``), and what it compares."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    @property
+    def compares_terms(self) -> bool:
+        """Whether it compares terms, which must be a known fact, and not numbers."""
+        return has_terms(self.left) or has_terms(self.right)
 
 
 #: A guard has no more alternatives: each of them is matched on its own.
@@ -388,7 +400,7 @@ def _alternatives_of(
     if term.op == "not":
         return found[term.args[0], not holds]
     if term.op not in ("and", "or"):
-        return [[(term.op if holds else _NEGATED[term.op], *term.args)]]  # type: ignore[list-item]
+        return [[Conjunct(term.op if holds else _NEGATED[term.op], *term.args)]]
     left, right = [found[arg, holds] for arg in term.args]
     return [f + g for f in left for g in right] if (term.op == "and") is holds else left + right
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 from eqsat.egraph.patterns import (
     MEASURES,
@@ -20,7 +20,6 @@ from eqsat.egraph.patterns import (
     Pattern,
     alternatives,
     as_sum,
-    has_terms,
     is_literal_letter,
     is_number,
     is_one_term,
@@ -99,9 +98,9 @@ class Given:
     def _add_plain(self, op: str, c: int, operands: tuple[int, ...]) -> None:
         inner = negated(op, operands)
         if inner is None:
-            self._add_named(c, PLAIN[op][0], operands)
+            self._add_named(c, PLAIN[op].name, operands)
             return
-        node = PLAIN[inner[0]][0], tuple(inner[1])
+        node = PLAIN[inner[0]].name, tuple(inner[1])
         if node not in self._class_of:
             # it has no name of its own
             self._add_named(-1 - self.size, *node)
@@ -154,11 +153,11 @@ def _number(term: Expr, given: Given, bound: Bound) -> int | None:
         return term.vmin
     if term.op == "var":
         return _measure(str(term.value), given, bound)
-    numbers = [_number(operand, given, bound) for operand in term.args]
-    if None in numbers:
+    numbers = [n for operand in term.args if (n := _number(operand, given, bound)) is not None]
+    if len(numbers) < len(term.args):
         return None
     try:
-        return apply_to_numbers(term.op, cast(list[int], numbers))
+        return apply_to_numbers(term.op, numbers)
     except (ValueError, ArithmeticError):
         raise _NoNumberError from None
 
@@ -433,7 +432,7 @@ def _whole(term: Expr, top: bool = False) -> _Part:
     op, operands = inner or (term.op, term.args)
     order = sorted(range(len(operands)), key=lambda place: _turn(operands[place]))
     with_node = partial(_either_order if op == "eq" else _in_order, [(at, _part(operands[at])) for at in order])
-    node = partial(_nodes, PLAIN[op][0], with_node)
+    node = partial(_nodes, PLAIN[op].name, with_node)
     return node if inner is None else partial(_nodes, "Not", partial(_in_order, [(0, node)]))
 
 
@@ -474,8 +473,7 @@ class Prefilter:
     @cached_property
     def _guards(self) -> list[list[Conjunct]]:
         """The ways in which the guard may hold; comparisons of terms are facts, which others may know."""
-        ways = alternatives(self.pattern.when)
-        return [[(op, x, y) for op, x, y in way if not has_terms(x) and not has_terms(y)] for way in ways]
+        return [[c for c in way if not c.compares_terms] for way in alternatives(self.pattern.when)]
 
 
 @cache

@@ -12,8 +12,25 @@ knows of its values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from eqsat.lang.ops import Op, for_each_own
+
+
+class Constructor(NamedTuple):
+    """A constructor with a fixed number of operands."""
+
+    name: str
+    arity: int
+
+
+class RowTable(NamedTuple):
+    """The table of the rows of a kind: each begins with ``number`` there, and ``width`` numbers follow."""
+
+    name: str
+    number: int
+    width: int
+
 
 #: Constructors over a multiset of classes, by operator.
 CONTAINERS = {
@@ -30,21 +47,21 @@ CONTAINERS = {
 COUNTED = frozenset({"mul", "bitxor"})
 #: Constructors with a fixed number of operands, by operator.
 PLAIN = {
-    "floordiv": ("Div", 2),
-    "mod": ("Mod", 2),
-    "tdiv": ("TDiv", 2),
-    "tmod": ("TMod", 2),
-    "lt": ("Lt", 2),
-    "eq": ("Eq", 2),
-    "not": ("Not", 1),
-    "where": ("Where", 3),
-    "shl": ("Shl", 2),
-    "shr": ("Shr", 2),
+    "floordiv": Constructor("Div", 2),
+    "mod": Constructor("Mod", 2),
+    "tdiv": Constructor("TDiv", 2),
+    "tmod": Constructor("TMod", 2),
+    "lt": Constructor("Lt", 2),
+    "eq": Constructor("Eq", 2),
+    "not": Constructor("Not", 1),
+    "where": Constructor("Where", 3),
+    "shl": Constructor("Shl", 2),
+    "shr": Constructor("Shr", 2),
     # the body, the index, and the ends of its range
-    "sum_over": ("SumOver", 4),
-    "prod_over": ("ProdOver", 4),
-    "max_over": ("MaxOver", 4),
-    "min_over": ("MinOver", 4),
+    "sum_over": Constructor("SumOver", 4),
+    "prod_over": Constructor("ProdOver", 4),
+    "max_over": Constructor("MaxOver", 4),
+    "min_over": Constructor("MinOver", 4),
 }
 #: By operator, the constructors that a rule reads of its nodes: `x <= y` is `not y < x`.
 CONSTRUCTORS = {
@@ -235,17 +252,17 @@ def _node(op: str, arity: int, built: str) -> tuple[str, str, str]:
     return op, " ".join(["i", *[f"a{i}" for i in range(arity)]]), f"(union (A i) {built.format(operands)})"
 
 
-def _tables() -> Iterator[tuple[str, tuple[str, int, int]]]:
+def _tables() -> Iterator[tuple[str, RowTable]]:
     for number, (kind, columns, _) in enumerate(_built()):
         width = len(columns.split())
         if kind in _COMMON:
-            yield kind, (kind, number, width)
+            yield kind, RowTable(kind, number, width)
         else:
             width = next(most for most in _WIDTHS if most >= width)
-            yield kind, (f"rows{width}", number, width)
+            yield kind, RowTable(f"rows{width}", number, width)
 
 
-#: By kind of row its table, the number that it begins with there, and how many numbers follow.
+#: By kind of row, where such rows are.
 ROWS = dict(_tables())
 
 
@@ -253,10 +270,10 @@ ROWS = dict(_tables())
 def _add_constructor(op: Op) -> None:
     """Add a user's own operator. It has a fixed number of operands; the number of its rows follows all others."""
     arity = len(op.takes)
-    PLAIN[op.name] = (f"Own-{op.name}", arity)
+    PLAIN[op.name] = Constructor(f"Own-{op.name}", arity)
     CONSTRUCTORS[op.name] = (f"Own-{op.name}",)
     width = next(most for most in _WIDTHS if most > arity)
-    ROWS[op.name] = (f"rows{width}", len(ROWS), width)
+    ROWS[op.name] = RowTable(f"rows{width}", len(ROWS), width)
 
 
 def _insertion() -> Iterator[str]:

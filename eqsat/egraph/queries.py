@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
+from typing import NamedTuple
 
 from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter, is_machine_integer
 from eqsat.lang.expr import Expr
@@ -52,6 +54,28 @@ class SubsumRequest(Cut):
         return f"(piece {self.whole} {self.letter} {self.times} {self.left} {self.inside})"
 
 
+class Taken(NamedTuple):
+    """What a fact takes any member of: a container, or else a sum, by its name in the query."""
+
+    is_container: bool
+    whole: str
+
+
+class Shared(NamedTuple):
+    """What two sums share: these terms, and this constant."""
+
+    terms: str
+    constant: str
+
+
+class FirstSum(NamedTuple):
+    """The first of two sums that share a letter: its terms, its constant, and its other letter."""
+
+    terms: str
+    constant: str
+    letter: str
+
+
 @dataclass(frozen=True)
 class Query:
     """The query of a rule in egglog as far as it is written; branches share what they began with."""
@@ -69,19 +93,19 @@ class Query:
     literals: dict[str, str] = field(default_factory=dict)
     #: By letter that is one term of a sum, the coefficient and the class of the term.
     terms: dict[str, tuple[str, str]] = field(default_factory=dict)
-    #: By letter that two sums share, the terms and constant of the first sum, and its other letter.
-    first: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    #: By letter that is bound to all that two sums share, these terms and this constant.
-    common: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: By letter that two sums share, the first of them.
+    first: dict[str, FirstSum] = field(default_factory=dict)
+    #: By letter that is bound to all that two sums share, that.
+    common: dict[str, Shared] = field(default_factory=dict)
     #: Numbers that were computed, by what they are.
     numbers: dict[Expr, str] = field(default_factory=dict)
     #: By bound letter that a product has, whether it has the factors of the letter instead of the letter.
     spread: dict[str, bool] = field(default_factory=dict)
     cuts: tuple[Cut, ...] = ()
-    #: By fact that takes any member of a container, or any term of a sum: whether of a container, and of which.
-    taken: dict[str, tuple[bool, str]] = field(default_factory=dict)
-    #: How often it went another way than the first.
-    detours: int = 0
+    #: By fact that takes any member of a container, or any term of a sum, of which.
+    taken: dict[str, Taken] = field(default_factory=dict)
+    #: How often it may still go another way than the first.
+    detours_left: float = inf
     fresh: int = 0
 
     def fact(self, *texts: str) -> Query:
@@ -90,14 +114,14 @@ class Query:
 
     def take(self, whole: str, member: str) -> Query:
         """With any member of a container."""
-        return self._taking(f"(in {whole} {member})", True, whole)
+        return self._taking(f"(in {whole} {member})", Taken(True, whole))
 
     def take_term(self, whole: str, term: str, atom: str, coefficient: str) -> Query:
         """With any term of a sum."""
-        return self._taking(f"(at {whole} {term} {atom} {coefficient})", False, whole)
+        return self._taking(f"(at {whole} {term} {atom} {coefficient})", Taken(False, whole))
 
-    def _taking(self, fact: str, is_container: bool, whole: str) -> Query:
-        return replace(self.fact(fact), taken={**self.taken, fact: (is_container, whole)})
+    def _taking(self, fact: str, taken: Taken) -> Query:
+        return replace(self.fact(fact), taken={**self.taken, fact: taken})
 
     def named(self, *sorts: str) -> tuple[tuple[str, ...], Query]:
         """Fresh names of these sorts."""

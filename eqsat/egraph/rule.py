@@ -24,7 +24,6 @@ from eqsat.egraph.patterns import (
     alternatives,
     as_sum,
     ends_in,
-    has_terms,
     is_literal_letter,
     is_machine_integer,
     is_number,
@@ -223,8 +222,9 @@ def _refuse_unmatchable(pattern: Pattern) -> None:
     numbers = [
         t for t in topological([pattern.right]) if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")
     ]
-    for op, x, y in dict.fromkeys(chain.from_iterable(ways)):
-        if has_terms(x) or has_terms(y):
+    for conjunct in dict.fromkeys(chain.from_iterable(ways)):
+        op, x, y = conjunct
+        if conjunct.compares_terms:
             if op != "lt":
                 raise ValueError("a guard may compare terms with < only, as in 'x < y'; bounds with vmin(x), vmax(x)")
         elif str(x.value).startswith("free_") and op != "ne":

@@ -38,7 +38,7 @@ SUM, LITERAL, VARYING, TRUE, FALSE = "Sum", "literal", "varying", "true", "false
 
 
 def _constructor(op: str) -> str:
-    return CONTAINERS.get(op) or PLAIN[op][0]
+    return CONTAINERS.get(op) or PLAIN[op].name
 
 
 def _placed[T](op: str, operands: Sequence[T]) -> Iterator[tuple[str, T]]:

@@ -99,10 +99,13 @@ class Tables:
         self._program: WarmProgram | None = None
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
         self._texts: list[str] = []
-        self._retired: list[tuple[str, Any, Sequence[int]]] = []
+        # what lets no rule match a node any longer
+        self._retiring: list[str] = []
         self._is_empty = True
-        # the rows of the first insertion, until egglog has read them
+        # what tells which rules may match the rows; the rows of the first insertion, until egglog has read them
+        self.shapes = Shapes()
         self._given: Given | None = None
+        self._note_rows()
         self.matches: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
 
@@ -162,18 +165,19 @@ class Tables:
 
     def retire(self, op: str, payload: Any, operands: Sequence[int]) -> None:
         """Let no rule match a node any longer."""
-        self._retired.append((op, payload, operands))
-
-    def _retiring(self, op: str, payload: Any, operands: Sequence[int]) -> str:
-        """What lets no rule match a node any longer; empty if none reads it."""
         names = [f"(A {a})" for a in operands]
         if op == "sum":
             constant, coefficients = payload
             members = " ".join([f"(Sc {k} {name})" for k, name in zip(coefficients, names, strict=True)])
-            return f"(subsume (Sum (multiset-of {members}) {constant}))"
-        if op in CONTAINERS:
-            return f"(subsume {container_text(op, f'(multiset-of {" ".join(names)})')})"
-        return f"(subsume ({PLAIN[op][0]} {' '.join(names)}))" if op in PLAIN else ""
+            node = f"(Sum (multiset-of {members}) {constant})"
+        elif op in CONTAINERS:
+            node = container_text(op, f"(multiset-of {' '.join(names)})")
+        elif op in PLAIN:
+            node = f"({PLAIN[op].name} {' '.join(names)})"
+        else:
+            # no rule reads it
+            return
+        self._retiring.append(f"(subsume {node})")
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
@@ -312,10 +316,12 @@ class Tables:
         self.is_cut = False
         if self._joins is not None:
             self._joins.clear()
-        # what rows are noted in
-        self._noted: list[Shapes | Given | Joins] = [
-            x for x in (self.shapes, self._given, self._joins) if x is not None
-        ]
+        self._note_rows()
+
+    def _note_rows(self) -> None:
+        """Note the rows that are added from now on in what reads them."""
+        tables = (self.shapes, self._given, self._joins)
+        self._noted: list[Shapes | Given | Joins] = [table for table in tables if table is not None]
 
     def may_match(self) -> bool:
         """Whether a rule may match the rows of the first insertion."""
@@ -335,16 +341,16 @@ class Tables:
         """Read the rows that were added, and build their nodes."""
         self._start()
         self._given, self._is_empty = None, False
-        self._noted = [x for x in (self.shapes, self._joins) if x is not None]
+        self._note_rows()
         script = []
         for table, rows in self._rows.items():
             script.append(f'(input {table} "{self._written(table, rows)}")')
         self._rows.clear()
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
         self._texts.clear()
-        if self._retired:
-            self._run(" ".join([self._retiring(*node) for node in self._retired]))
-            self._retired.clear()
+        if self._retiring:
+            self._run(" ".join(self._retiring))
+            self._retiring.clear()
 
     def round(self, with_broad: bool = True, is_late: Callable[[float], bool] = lambda _: False) -> bool:
         """Run the rules that may match; whether anything changed. Broad rules may be left out.
@@ -361,7 +367,7 @@ class Tables:
             before = able
         return False
 
-    def _ran(self, able: tuple[tuple[str, ...], ...], is_late: Callable[[float], bool] = lambda _: False) -> bool:
+    def _ran(self, able: tuple[tuple[str, ...], ...], is_late: Callable[[float], bool]) -> bool:
         """Run these rulesets; whether anything changed."""
         if self._joins is None:
             return self._has_changed([self._step(place, names) for place, names in enumerate(_by_place(able))])
@@ -440,7 +446,7 @@ class Tables:
         """Empty every table."""
         self._rows.clear()
         self._texts.clear()
-        self._retired.clear()
+        self._retiring.clear()
         if self._program is not None and not self._is_empty:
             self._program.clear()
         self._is_empty = True

@@ -233,18 +233,19 @@ class Spent:
             with self.during(""):
                 yield
         finally:
-            taken = time.perf_counter() - began
-            self.started += taken
-            deadlines.until += taken
-            deadlines.end += taken
+            self._put_off(time.perf_counter() - began, deadlines)
 
     def skip_import(self, seconds: float) -> None:
         """Do not count the time of an import that has just ended: it is done once in a process."""
         self.since += seconds
+        self._put_off(seconds, self.deadlines)
+
+    def _put_off(self, seconds: float, deadlines: Deadlines | None) -> None:
+        """Let a run begin, and its work end, that much later."""
         self.started += seconds
-        if self.deadlines is not None:
-            self.deadlines.until += seconds
-            self.deadlines.end += seconds
+        if deadlines is not None:
+            deadlines.until += seconds
+            deadlines.end += seconds
 
     def seconds(self) -> float:
         """How long it has taken."""

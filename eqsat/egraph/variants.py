@@ -6,10 +6,9 @@ the others need (:func:`needed_by`) takes less time than to compile them (:mod:`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial, reduce
 from itertools import chain
-from typing import cast
 
 from eqsat.egraph.patterns import (
     LITERALS,
@@ -45,14 +44,14 @@ def by_representation(rule: Rule) -> bool:
     pattern = rule.pattern
     if pattern.binds_index:
         return False
-    return _shape(pattern.left) == _shape(pattern.right)
+    return _encoded(pattern.left) == _encoded(pattern.right)
 
 
-def _shape(term: Expr) -> object:
+def _encoded(term: Expr) -> object:
     """A pattern as the encoding holds it."""
     if is_sum(term) or is_number(term):
         constant, addends = as_sum(term)
-        numbers = [(c, _shape(a)) for c, a in addends]
+        numbers = [(c, _encoded(a)) for c, a in addends]
         if all(c.op == "const" for c, _ in numbers):
             total: dict[str, int] = {}
             for c, shape in numbers:
@@ -62,8 +61,8 @@ def _shape(term: Expr) -> object:
             return "sum", constant, tuple(sorted(total.items()))
         return "sum", _factors(constant), tuple(sorted((_factors(c), repr(shape)) for c, shape in numbers))
     if term.op in CONTAINERS:
-        return term.op, tuple(sorted(repr(_shape(m)) for m in operands_of(term, term.op)))
-    return (term.op, term.value, tuple(map(_shape, term.args))) if term.args else term
+        return term.op, tuple(sorted(repr(_encoded(m)) for m in operands_of(term, term.op)))
+    return (term.op, term.value, tuple(map(_encoded, term.args))) if term.args else term
 
 
 def _factors(number: Expr) -> list[str]:
@@ -99,7 +98,7 @@ def _with_signs(pattern: Pattern) -> Iterator[Pattern]:
     ``x*x + x*y*2 + y*y`` of an ``x`` and ``-y`` is ``x*x - x*y*2 + y*y``.
     """
     yield pattern
-    known = {repr(_shape(pattern.left))}
+    known = {repr(_encoded(pattern.left))}
     measured = {str(v.value) for v in variables([pattern.right])} & MEASURES.keys()
     asked = {str(v.value) for v in variables([pattern.when])} | measured
     for letter in [v for v in variables([pattern.left]) if letter_of(v)] if pattern.beside is None else ():
@@ -109,7 +108,7 @@ def _with_signs(pattern: Pattern) -> Iterator[Pattern]:
             continue
         # a sum is matched up to a factor
         same = [left] if left.is_bool else [left, make("neg", left)]
-        if known.isdisjoint(shapes := [repr(_shape(term)) for term in same]):
+        if known.isdisjoint(shapes := [repr(_encoded(term)) for term in same]):
             known.update(shapes)
             right, when = substitute([pattern.right, pattern.when], {letter: make("neg", letter)})
             yield Pattern(left, right, when)
@@ -124,18 +123,25 @@ def _negated(term: Expr, letter: Expr) -> Expr | None:
         total = constant
         for coefficient, addend in addends:
             factors = operands_of(addend, "mul")
-            others = [_negated(factor, letter) for factor in factors if factor is not letter]
-            if None in others:
+            others = [factor for factor in factors if factor is not letter]
+            negated = _all_negated(others, letter)
+            if negated is None:
                 return None
-            product = reduce(partial(make, "mul"), [*[letter] * factors.count(letter), *cast(list[Expr], others)])
+            product = reduce(partial(make, "mul"), [*[letter] * factors.count(letter), *negated])
             if factors.count(letter) % 2:
                 coefficient = make("mul", coefficient, const(-1))
             total = make("add", total, make("mul", product, coefficient))
         return total
     if letter in term.args:
         return None
-    args = [_negated(arg, letter) for arg in term.args]
-    return None if None in args else make(term.op, *cast(list[Expr], args))
+    args = _all_negated(term.args, letter)
+    return None if args is None else make(term.op, *args)
+
+
+def _all_negated(parts: Sequence[Expr], letter: Expr) -> list[Expr] | None:
+    """As :func:`_negated`, of several parts; nothing if there is none of one of them."""
+    found = [negated for part in parts if (negated := _negated(part, letter)) is not None]
+    return found if len(found) == len(parts) else None
 
 
 def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
@@ -181,6 +187,6 @@ def _with_index_alone(pattern: Pattern) -> Iterator[Pattern]:
             free = [v for v in variables([pattern.when]) if v.value == f"free_{letter.value}"]
             images = {term: index, letter: const(0), **dict.fromkeys(free, const(1))}
             left, right, when = replaced([pattern.left, pattern.right, pattern.when], images)
-            if _shape(left) != _shape(right):
+            if _encoded(left) != _encoded(right):
                 yield Pattern(left, right, when)
             return

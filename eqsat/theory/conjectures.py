@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, sqrt
 from operator import or_
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate
@@ -137,7 +137,7 @@ def find_conjectures(
 
 
 def _name(variable: Expr) -> str:
-    return cast(str, variable.value)
+    return str(variable.value)
 
 
 class _Parts:
@@ -312,19 +312,20 @@ class _Conjecturer:
         for condition in self.conditions if not self.asserted.conjectures else ():
             chain = self.chains.get(condition, [condition])
             by_bounds = _by_bounds(condition, chain, self.values, self.points, self.size)
-            if self._is_proved(condition, by_bounds):
-                self.asserted.by_bounds.append(Conjecture(condition, cast(Expr, by_bounds), tuple(self.members)))
+            if (proved := self._proved(condition, by_bounds)) is not None:
+                self.asserted.by_bounds.append(proved)
 
     def _prove(self, before: Expr, after: Expr | None) -> bool:
         """Keep the conjecture that ``before`` is ``after``, which may be ``None``, if it is proved; whether it was."""
-        if proved := self._is_proved(before, after):
-            self.asserted.conjectures.append(Conjecture(before, cast(Expr, after), tuple(self.members)))
-        return proved
-
-    def _is_proved(self, before: Expr, after: Expr | None) -> bool:
-        if after is None or self.is_over() or not self.undefined.isdisjoint(topological([after])):
+        if (proved := self._proved(before, after)) is None:
             return False
-        return self.decide(before.eq(after))
+        self.asserted.conjectures.append(proved)
+        return True
+
+    def _proved(self, before: Expr, after: Expr | None) -> Conjecture | None:
+        if after is None or self.is_over() or not self.undefined.isdisjoint(topological([after])):
+            return None
+        return Conjecture(before, after, tuple(self.members)) if self.decide(before.eq(after)) else None
 
 
 def _is_simpler(form: LinearForm, atom: Expr, size: Callable[[Expr], int]) -> bool:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from eqsat.egraph.bindings import WarmProgram
+
 ANSWER = "assert str(optimize('(i*6 + j)//6', i=(0, 9), j=(0, 5), theory=False).expr) == 'i'"
 
 
@@ -43,6 +45,14 @@ def test_an_interrupt_while_egglog_is_loaded_does_not_keep_it_from_being_loaded(
         f"try:\n    {ANSWER}\nexcept KeyboardInterrupt:\n    pass\nelse:\n    raise AssertionError\n"
         f"{ANSWER}"
     )
+
+
+def test_a_program_that_is_worn_out_stays_so_when_it_reads_more_rules() -> None:
+    program = WarmProgram("(sort E)", lasts=10)
+    program.wear(matches=2)
+    assert program.is_worn
+    program.extend("(ruleset more)")
+    assert program.is_worn
 
 
 def in_a_new_process(script: str) -> None:

@@ -89,7 +89,7 @@ def _finished():
         before = tables.matches.copy()
         with patch.object(tables.shapes, "found", Everything()):
             # the first stage of a rule may have something to find
-            tables._ran(tables._able(with_broad))
+            tables._ran(tables._able(with_broad), is_late)
         matched.extend((tables.matches - before).elements())
         return False
 
