@@ -477,6 +477,6 @@ class Prefilter:
 
 
 @cache
-def prefilters(rule: Rule) -> tuple[Prefilter, ...]:
-    """The prefilters for a shipped rule: one for each direction that it has."""
-    return () if by_representation(rule) else tuple([Prefilter(*needed) for needed in needed_by(rule)])
+def prefilters(rule: Rule, thoroughly: bool = False) -> tuple[Prefilter, ...]:
+    """The prefilters for a rule: one for each pattern that is matched for it."""
+    return () if by_representation(rule) else tuple([Prefilter(*needed) for needed in needed_by(rule, thoroughly)])

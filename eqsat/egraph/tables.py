@@ -238,7 +238,7 @@ class Tables:
         """
         if self._program is None:
             with self._reading():
-                self._read([place for place in self._unread if self._rules[place] in self._thorough])
+                self._read([place for place in self._unread if self._is_own(place)])
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -255,11 +255,15 @@ class Tables:
             with self._reading():
                 self._read(able)
 
+    def _is_own(self, place: int) -> bool:
+        """Whether the rule at a place is one of the user's own."""
+        return self._rules[place] in self._thorough
+
     def _is_able(self, place: int, found: set[Shape]) -> bool:
         """Whether the rule at a place has a left side whose shapes are all ``found``; most need no parsing for that."""
         if not any(written <= found for written in self._written_shapes[place]):
             return False
-        return any(needs <= found for needs, _ in needed_by(self._rules[place]))
+        return any(needs <= found for needs, _ in needed_by(self._rules[place], self._is_own(place)))
 
     def read_all(self) -> None:
         """Let egglog read all rules, if it has read any."""
@@ -334,7 +338,7 @@ class Tables:
         for place, written in enumerate(self._written_shapes):
             if any(needs <= found for needs in written):
                 if (sides := self._sides_of[place]) is None:
-                    sides = self._sides_of[place] = prefilters(self._rules[place])
+                    sides = self._sides_of[place] = prefilters(self._rules[place], self._is_own(place))
                 yield from sides
 
     def insert(self) -> None:

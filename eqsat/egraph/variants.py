@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial, reduce
-from itertools import chain
+from itertools import chain, combinations
 
 from eqsat.egraph.patterns import (
     LITERALS,
@@ -17,6 +17,7 @@ from eqsat.egraph.patterns import (
     Pattern,
     as_sum,
     ends_in,
+    is_condition_letter,
     is_literal_letter,
     is_number,
     is_sum,
@@ -27,7 +28,7 @@ from eqsat.egraph.patterns import (
 from eqsat.egraph.program import CONTAINERS
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import Shape, shapes_of
-from eqsat.lang.expr import Expr, const, make, replaced, substitute, var
+from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute, var
 from eqsat.lang.traversal import buffers, chain_members, is_index, topological, variables
 
 
@@ -71,15 +72,15 @@ def _factors(number: Expr) -> list[str]:
 
 
 @cache
-def needed_by(rule: Rule) -> tuple[tuple[frozenset[Shape], Pattern], ...]:
+def needed_by(rule: Rule, thoroughly: bool = False) -> tuple[tuple[frozenset[Shape], Pattern], ...]:
     """The shapes that each pattern of ``rule`` needs, which is quicker to tell than to compile it."""
-    return tuple([(shapes_of(pattern), pattern) for _, pattern in matched_patterns(rule)])
+    return tuple([(shapes_of(pattern), pattern) for _, pattern in matched_patterns(rule, thoroughly)])
 
 
 def matched_patterns(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:
     """What is matched for a rule: its left side in each direction, one about reductions also with literals and zeros.
 
-    ``thoroughly`` also with other signs.
+    ``thoroughly`` also with other signs, and with the branches of selections swapped.
     """
     for one in [rule, rule.reverse()] if rule.both_ways else [rule]:
         if letter_of(one.pattern.left) is None:
@@ -87,9 +88,44 @@ def matched_patterns(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rul
             if one.pattern.binds_index:
                 patterns = chain.from_iterable(map(_with_literals, _with_index_alone(one.pattern)))
             elif thoroughly:
-                patterns = _with_signs(one.pattern)
+                patterns = chain.from_iterable(map(_with_signs, _with_branches_swapped(one.pattern)))
             for pattern in patterns:
                 yield one, pattern
+
+
+def _with_branches_swapped(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern, and its copies in which conditions that only select are denied.
+
+    ``where(p, x, x*y)`` of a ``p`` that is ``not q`` is ``where(q, x*y, x)``, and so is ``where(not q, x, x*y)``.
+    """
+    yield pattern
+    letters = [term for term in topological([pattern.left]) if is_condition_letter(term)]
+    known = {_without_names(pattern.left, {})}
+    for count in range(len(letters) + 1) if pattern.beside is None else ():
+        for denied in combinations(letters, count):
+            left, right = rebuild([pattern.left, pattern.right], partial(_deny, denied))
+            only_select = not any(term.op == "not" and term.args[0] in denied for term in topological([left]))
+            if only_select and (shape := _without_names(left, {})) not in known:
+                known.add(shape)
+                yield Pattern(left, right, pattern.when)
+
+
+def _deny(conditions: Sequence[Expr], term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    """What a term becomes where ``conditions`` are denied, if it is not the same operator."""
+    if term in conditions:
+        return make("not", term)
+    if term.op == "not" and args[0].op == "not":
+        return args[0].args[0]
+    if term.op == "where" and args[0].op == "not":
+        return make("where", args[0].args[0], args[2], args[1])
+    return None
+
+
+def _without_names(term: Expr, places: dict[Expr, int]) -> object:
+    """A pattern with each letter as the place where it first stands."""
+    if term.op == "var":
+        return places.setdefault(term, len(places))
+    return term.op, term.value, *[_without_names(arg, places) for arg in term.args]
 
 
 def _with_signs(pattern: Pattern) -> Iterator[Pattern]:

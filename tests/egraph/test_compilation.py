@@ -9,11 +9,11 @@ import pytest
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.compilation import MOST_WAYS, compiled
-from eqsat.egraph.variants import by_representation
+from eqsat.egraph.variants import by_representation, matched_patterns
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import buffer, var
-from eqsat.lang.text import parse
+from eqsat.lang.text import parse, to_text
 from eqsat.rules import DEFAULT
 
 RANGES = dict.fromkeys("ijkl", (-3, 9))
@@ -428,6 +428,33 @@ def test_a_letter_that_the_right_side_measures_is_not_negated(theory):
     rule = Rule("measured", "x*x*x + x*y*2", "x*(x*x + max(y, vmin(y))*2)")
     for text in ("i*i*i + i*j*2 + k", "i*i*i - i*j*2 + k"):
         assert optimize(text, rules=[rule], theory=theory, i=(1, 9), j=(1, 9), k=(0, 9)).check().equal
+
+
+#: Inputs in which a rule holds where its condition fails, or fails where a part of it does.
+OF_SELECTIONS = [
+    ("where(p, x, x*y)", "x*where(p, 1, y)", "where(i < j, k*l, k)"),
+    ("where(p, x, x*y)", "x*where(p, 1, y)", "j + where(i == 3, k*l, k)*5"),
+    ("where(p, x, x*y)", "x*where(p, 1, y)", "j*where(i < 4 and j < 5, k*l, k)"),
+    ("where(not p, x, x*y)", "x*where(p, y, 1)", "where(i < 4, k*l, k)"),
+    ("where(p, where(q, x, x*y), x)", "x*where(p and not q, y, 1)", "where(i < j, k, where(k < l, k*l, k))"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "text"), OF_SELECTIONS)
+def test_a_letter_stands_for_a_condition_that_is_denied(left, right, text):
+    rule = Rule("selects", left, right)
+    for rules in ([rule], [*DEFAULT, rule]):
+        result = optimize(text, rules=rules, **RANGES)
+        assert result.rules.get("selects")
+        assert result.check().equal
+
+
+def test_a_condition_that_is_more_than_the_choice_is_not_denied():
+    # where p fails, p and q is not what the rule says
+    rule = Rule("both", "where(p, x, 0) + where(p and q, y, 0)", "where(p, x + where(q, y, 0), 0)")
+    patterns = [to_text(pattern.left) for _, pattern in matched_patterns(rule, thoroughly=True)]
+    assert not [text for text in patterns if "not p" in text]
+    assert optimize("where(i < j, 0, k) + where(i < j and k < l, l, 0)", rules=[rule], **RANGES).check().equal
 
 
 @pytest.mark.parametrize(
