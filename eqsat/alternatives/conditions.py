@@ -211,6 +211,8 @@ class ConditionNodes(KindNodes):
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
         elif term.op in ("eq", "ne"):
+            for shift in self._shifts_of_extremes(above, below, limit):
+                yield self.node(term.op, above.shifted(shift), below.shifted(shift + limit))
             if limit == 0:
                 yield self.node(term.op, above, below)
             else:
@@ -227,6 +229,14 @@ class ConditionNodes(KindNodes):
             sides = (self.add_class(above), self.add_class(below))
             strict = (limit == 1) == is_least
             yield "lt" if strict else "le", None, sides[::-1] if is_least else sides
+
+    def _shifts_of_extremes(self, above: LinearForm, below: LinearForm, limit: int) -> Iterator[int]:
+        """What to add to both sides of ``above == below + limit``: then an operand of an extreme has no literal."""
+        for side, there in ((above, 0), (below, limit)):
+            atoms = {a: k for a, k in side.terms.items() if a.op == "min"}
+            if len(atoms) == len(side.terms) == 1:
+                ((atom, k),) = atoms.items()
+                yield from [-k * gap.constant - there for gap in self.theory.gaps(atom) if gap.terms and gap.constant]
 
     def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
         """``limit <= above - below``, or else its denial, with minima on one side and as maxima on the other."""
