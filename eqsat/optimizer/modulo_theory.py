@@ -292,11 +292,6 @@ class ModuloTheory(Optimisation):
     def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
         return Chooser(builder, ProductPrices(model), self.extract == "tree")
 
-    def _choose(self, builder: Builder) -> Choice:
-        """The cheapest choice found over the graph, without what is added to use values again."""
-        with self.spent.during("extract"):
-            return self._chooser(builder, self.model).choose()[0]
-
     def _chosen(self, chooser: Chooser, limit: float, without_rules: Choice) -> Choice:
         """As :meth:`_extract`; raise :class:`OverdueError` if that takes long."""
         choice, cost = chooser.choose()
@@ -343,7 +338,7 @@ class ModuloTheory(Optimisation):
         if through != terms and self._has_time():
             # the sum that the variable stood for shares nothing yet with other roots
             builder = self._insert(base, topological(through), through, found.values)
-            self._take_if_cheaper(found, builder, self._choose(builder), found.values)
+            self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
 
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
         """The answer with a flat index as one variable; ``terms``, the answer so far, if there is none."""
@@ -425,9 +420,7 @@ class ModuloTheory(Optimisation):
             # of what divides no more the rules have found what they find
             divides = self.has_own_rules or any(term.op in DIVISIONS or term.op in REDUCTIONS for term in order)
             without_rules = self._saturate(builder) if divides else {}
-            cost = cost_of(terms, self.model)
-            choice = self._extract(builder, cost, without_rules) if is_shorter else self._choose(builder)
-            self._take_if_cheaper(found, builder, choice, again)
+            self._take_if_cheaper(found, builder, self._extract(builder, inf, without_rules), again)
             values, nodes = again, len(builder.graph)
 
     def _without_gates(self, found: _Found, base: LinearArithmetic) -> None:
