@@ -13,6 +13,7 @@ import z3
 from eqsat import Rule, optimize
 from eqsat.lang.ops import truncated_div
 from eqsat.prove.proof import (
+    _ATTEMPTS,
     _grid,
     bucket_lemma,
     check_rule,
@@ -66,6 +67,26 @@ def test_lemmas_follow_from_the_definition_of_a_quotient() -> None:
     assert is_valid(multiple_lemma(one, k), *facts)
     assert is_valid(congruence_lemma(one, other, k), *facts)
     assert is_valid(small_lemma(quotients.found[-1]), *facts)
+
+
+@pytest.mark.parametrize("attempt", _ATTEMPTS)
+def test_the_lemmas_of_an_attempt_hold_of_quotients_of_both_kinds(attempt: str) -> None:
+    _, lemmas = _ATTEMPTS[attempt]
+    x, y, d, e = z3.Ints("x y d e")
+    quotients = Quotients()
+    for op, dividend, divisor in (("floordiv", x, d), ("floordiv", y, d), ("tdiv", x, d), ("tdiv", y, e)):
+        quotients.divide(op, dividend, divisor)
+    claims = lemmas(quotients.found)
+    assert claims or attempt == "no lemma"
+    for values in product((-5, -1, 0, 4), (-3, 2), (-3, -1, 2), (3, -2)):
+        numbers = dict(zip((x, y, d, e), values, strict=True))
+        at = [(letter, z3.IntVal(value)) for letter, value in numbers.items()]
+        for found in quotients.found:
+            dividend, divisor = numbers[found.dividend], numbers[found.divisor]
+            quotient = truncated_div(dividend, divisor) if found.truncates else dividend // divisor
+            at.append((found.quotient, z3.IntVal(quotient)))
+            at.append((found.remainder, z3.IntVal(dividend - divisor * quotient)))
+        assert all(z3.is_true(z3.simplify(z3.substitute(claim, *at))) for claim in claims)
 
 
 EULER = "a*a*a + b*b*b == c*c*c and a*b*c != 0"
