@@ -1055,6 +1055,12 @@ REFUSED = [
     ("ROOT r = f32[4,4] dot(p0, p1), lhs_contracting_dims={2}, rhs_contracting_dims={1}", "different ones of 0 to 1"),
     ("ROOT r = f32[4,9] dynamic-slice(p0, o, o), dynamic_slice_sizes={4,9}", "a slice of 9 does not fit .* size 8"),
     ("ROOT r = f32[4,8] dynamic-slice(p0, o), dynamic_slice_sizes={4,8}", "1 entries for 2 dimensions"),
+    ("ROOT r = f32[4,8] sort(p0), dimensions={2}, to_apply=sum", r"dimensions \[2\] must be different ones of 0 to 1"),
+    (
+        "i = s32[3,1] copy(o)\nROOT r = f32[3,8] gather(p0, i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, slice_sizes={1,8}, index_vector_dim=-1",
+        "index_vector_dim=-1 is no dimension",
+    ),
     ("ROOT r = f32[4,8] dynamic-update-slice(p0, o, o, o)", "entries for"),
     ("ROOT r = f32[4,8] get-tuple-element(p0), index=1", "parameter 'p0' has no output 1"),
     ("pair = (f32[4,8], f32[4,8]) tuple(p0, p1)\nROOT r = f32[4,8] negate(pair)", "negate 'r' has a tuple as operand"),

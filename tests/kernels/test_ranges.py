@@ -122,12 +122,14 @@ INCOMPATIBLE = [
     (Axis(I, "output"), Axis(J, "reduce"), "one range is for output, the other for reduce"),
     (Axis(I, scopes=frozenset({"R0"})), Axis(J, scopes=frozenset({"R0", "R1"})), "different reductions"),
     (Axis(I, "reduce", frozenset({"R0"})), Axis(J, "reduce", frozenset({"R1"})), "different reductions"),
+    (Axis(var("i", 1, 4)), Axis(J), "a range does not start at 0"),
+    (Axis(I), Axis(var("j", 1, 8)), "a range does not start at 0"),
 ]
 
 
 @pytest.mark.parametrize(("outer", "inner", "reason"), INCOMPATIBLE)
 def test_ranges_for_different_things_do_not_merge(outer, inner, reason):
-    nest = Nest((outer, inner), (I * 8 + J,))
+    nest = Nest((outer, inner), (outer.variable * 8 + inner.variable,))
     found = consider_merge(nest, 0)
     assert not found.accepted
     assert reason in found.reason
