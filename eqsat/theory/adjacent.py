@@ -132,7 +132,7 @@ def _common_body(theory: Arithmetic, one: Expr, other: Expr, index: Expr, step: 
 
 def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[LinearForm]:
     """The shifts of the second range that may make it start where the first ends."""
-    yield start.plus(start, -1)
+    yield ZERO
     ends = [end]
     if (minimum := theory.outer_minimum(end)) is not None:
         ends += theory.cases(end, minimum)

@@ -333,6 +333,16 @@ class Arithmetic(NormalForms, Values, Assumptions):
                 stack += self.cases(part, atom)
         return found if not stack else most + 1
 
+    def split_minimum(self, form: LinearForm, most: int) -> Expr | None:
+        """The minimum by which a form is split into cases; ``None`` if it has none, or more than ``most`` of these."""
+        atom = self.outer_minimum(form)
+        return None if atom is None or self.operand_count(form, most) > most else atom
+
+    def quotient_by_bounds(self, form: LinearForm, n: int) -> int | None:
+        """``form // n`` if its bounds tell it: all its values lie between two adjacent multiples of ``n``."""
+        low, high = self.bounds(form)
+        return low // n if low // n == high // n else None
+
     # how much is done, and what is known
 
     def late_or_raise(self) -> bool:

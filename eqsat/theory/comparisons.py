@@ -92,41 +92,30 @@ class Comparisons(Arithmetic):
 
     def _beyond_gap(self, form: LinearForm) -> LinearForm | None:
         """``3 <= x*2 + y*5`` is ``4 <= x*2 + y*5`` where the sum is never 3: one comparison for all such literals."""
-        terms = sorted([(abs(k), *self.range(atom), k) for atom, k in form.terms.items()])
-        span = gap = 0
-        for size, least, most, _ in terms:
-            gap += size > span + 1
-            span += size * (most - least)
-        if not gap or span > LIMITS.reached_values:
+        terms = sorted([(k, *self.range(atom)) for atom, k in form.terms.items()], key=lambda term: abs(term[0]))
+        span = gaps = 0
+        for k, least, most in terms:
+            # values of the smaller terms are 1 apart, or have gaps themselves
+            gaps += abs(k) > span + 1
+            span += abs(k) * (most - least)
+        if not gaps or span > LIMITS.reached_values:
             return None
-        # bit ``i`` is whether the terms may add up to ``low + i``
-        low, reached = 0, 1
-        for size, least, most, k in terms:
-            low += min(k * least, k * most)
-            count, values = 1, most - least + 1
-            while count < values:
-                more = min(count, values - count)
-                reached |= reached << size * more
-                count += more
-        place = -form.constant - low
+        low, reached = _reached(terms)
+        literal = -form.constant
+        place = literal - low
         if not 0 < place <= span:
             # the bounds decide the comparison
             return None
         above, below = reached >> place, reached & ((1 << place) - 1)
-        first = -form.constant + (above & -above).bit_length() - 1
-        last = low + below.bit_length() - 1
-        sizes = [size for size, *_ in reversed(terms)]
+        first, last = literal + (above & -above).bit_length() - 1, low + below.bit_length() - 1
+        sizes = [abs(k) for k, *_ in reversed(terms)]
         # the opposite form, of the complement, gets the same literal
-        if form.sign() > 0:
-            literal = _plainest(last + 1, first, sizes)
-        else:
-            literal = 1 - _plainest(1 - first, -last, sizes)
-        return form.shifted(-form.constant - literal) if literal != -form.constant else None
+        plain = _plainest(last + 1, first, sizes) if form.sign() > 0 else 1 - _plainest(1 - first, -last, sizes)
+        return form.shifted(literal - plain) if plain != literal else None
 
     def _split_comparison(self, form: LinearForm) -> Expr | None:
         """``min(x, y) >= 0`` iff both are; ``max(x, y) >= 0`` iff one is."""
-        atom = self.outer_minimum(form)
-        if atom is None or self.operand_count(form, LIMITS.split_comparisons) > LIMITS.split_comparisons:
+        if (atom := self.split_minimum(form, LIMITS.split_comparisons)) is None:
             return None
         op = "and" if form.terms[atom] > 0 else "or"
         return self.junction(op, [self.at_least_zero(case) for case in self.cases(form, atom)])
@@ -149,9 +138,8 @@ class Comparisons(Arithmetic):
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
                 multiples, rest = partition(form, f)
-                low, high = self.bounds(rest)
-                if low // f == high // f:
-                    return multiples.shifted(low // f)
+                if (bucket := self.quotient_by_bounds(rest, f)) is not None:
+                    return multiples.shifted(bucket)
         by_factor = self.by_factor(form)
         return self._unit_coefficients(form) if by_factor is None else by_factor[0]
 
@@ -319,8 +307,7 @@ class Comparisons(Arithmetic):
 
     def _split_equation(self, form: LinearForm) -> Expr | None:
         """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0, or only where ``x`` is."""
-        atom = self.outer_minimum(form)
-        if atom is None or self.operand_count(form, LIMITS.split_comparisons) > LIMITS.split_comparisons:
+        if (atom := self.split_minimum(form, LIMITS.split_comparisons)) is None:
             return None
         sign = 1 if form.terms[atom] > 0 else -1
         cases = self.cases(form, atom)
@@ -335,6 +322,27 @@ class Comparisons(Arithmetic):
             return None if possible else FALSE
         others = [self.at_least_zero(case.times(sign)) for place, case in enumerate(cases) if place not in possible]
         return self.junction("and", [equal[possible[0]], *others])
+
+
+def _reached(terms: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
+    """The least value of a sum, and the values that it may have as a bit set, from the least on.
+
+    Its terms are coefficients and the bounds of what they multiply.
+
+    >>> low, reached = _reached([(2, 0, 2), (-5, 0, 1)])
+    >>> low, [low + place for place in range(reached.bit_length()) if reached >> place & 1]
+    (-5, [-5, -3, -1, 0, 2, 4])
+    """
+    low, reached = 0, 1
+    for k, least, most in terms:
+        low += min(k * least, k * most)
+        # as many steps of the coefficient as there are values, doubled each time
+        count, values = 1, most - least + 1
+        while count < values:
+            more = min(count, values - count)
+            reached |= reached << abs(k) * more
+            count += more
+    return low, reached
 
 
 def _plainest(least: int, most: int, sizes: Iterable[int]) -> int:

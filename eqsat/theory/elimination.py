@@ -127,13 +127,14 @@ class Rows:
         It is exact if all coefficients on one side are 1. Else the rows that are left may hold although there is no
         integer between the bounds.
         """
-        signs: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
+        # from below and from above: how many rows bound an atom, with its range, and the largest coefficient there
+        counts: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         largest: dict[Expr, list[int]] = defaultdict(lambda: [1, 1])
         for direction in self._rows:
             for atom, coefficient in direction.terms.items():
-                signs[atom][coefficient < 0] += 1
+                counts[atom][coefficient < 0] += 1
                 largest[atom][coefficient < 0] = max(largest[atom][coefficient < 0], abs(coefficient))
-        return min(signs, key=lambda a: (min(largest[a]) > 1, signs[a][0] * signs[a][1] - sum(signs[a]), a.key))
+        return min(counts, key=lambda a: (min(largest[a]) > 1, counts[a][0] * counts[a][1] - sum(counts[a]), a.key))
 
     def _eliminate(self, atom: Expr) -> None:
         """Combine every row that bounds ``atom`` from below with every one that bounds it from above."""

@@ -188,8 +188,8 @@ class ExtremeOver(Reducer):
 
     def _trend(self, body: LinearForm) -> Trend:
         theory = self.theory
-        if (minimum := theory.outer_minimum(body)) is not None:
-            if theory.operand_count(body, LIMITS.nested_operands) > LIMITS.nested_operands:
+        if body.has_minimum():
+            if (minimum := theory.split_minimum(body, LIMITS.nested_operands)) is None:
                 return Trend.UNKNOWN
             return _union(self._trend(case) for case in theory.cases(body, minimum))
         return _union(self._trend_of(atom).times(coefficient) for atom, coefficient in body.terms.items())

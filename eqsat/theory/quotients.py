@@ -6,7 +6,7 @@ Each numbered step of :class:`Quotients` is an identity of floor division, check
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from itertools import product as cartesian
 from math import gcd
@@ -123,9 +123,8 @@ class Quotients(Arithmetic):
         # 2. multiples of n leave the floor; the residue may lie in one bucket
         for balanced in (False, True):
             whole, residue = split(x, n, balanced)
-            low, high = self.bounds(residue)
-            if low // n == high // n:
-                return whole.shifted(low // n)
+            if (bucket := self.quotient_by_bounds(residue, n)) is not None:
+                return whole.shifted(bucket)
             if 2 * max(residue.terms.values()) <= n:
                 # the residues are balanced as they are
                 break
@@ -164,20 +163,14 @@ class Quotients(Arithmetic):
         # 4. floors compose
         if (composed := self._composed(x, number(n))) is not None:
             return composed
-        # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f
-        for f in common_divisors(x, n):
-            if 1 < f < n:
-                multiples, rest = partition(x, f)
-                low, high = self.bounds(rest)
-                if low // f == high // f:
-                    return self.quotient_by(multiples.shifted(low // f), n // f)
-        # the same of what remains of each term, once its nearest multiple of f is taken away
-        for f in common_divisors(x, n):
-            if 1 < f < n:
-                multiples, rest = split(x, f, balanced=True)
-                low, high = self.bounds(rest)
-                if low // f == high // f:
-                    return self.quotient_by(multiples.shifted(low // f), n // f)
+        # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f: (6*i + r)//4 is 3*i//2
+        # for an r below 2; so does what remains of each term once its nearest multiple of f is taken away
+        divisors = [f for f in common_divisors(x, n) if 1 < f < n]
+        for apart in (partition, partial(split, balanced=True)):
+            for f in divisors:
+                multiples, rest = apart(x, f)
+                if (bucket := self.quotient_by_bounds(rest, f)) is not None:
+                    return self.quotient_by(multiples.shifted(bucket), n // f)
         if len(x.terms) > 1:
             # 6. so do terms that never carry into the floor of the largest
             largest = self._without_small_terms(x, n)
@@ -230,16 +223,15 @@ class Quotients(Arithmetic):
 
     def _quotient_of_cases(self, x: LinearForm, n: int) -> LinearForm | None:
         """``min(x, y) // n`` is ``min(x//n, y//n)``, if that leaves at most one quotient."""
-        atom = self.outer_minimum(x)
-        if atom is None or x.terms[atom] % n == 0 or self.operand_count(x, LIMITS.minimum_cases) > LIMITS.minimum_cases:
+        atom = self.split_minimum(x, LIMITS.minimum_cases)
+        if atom is None or x.terms[atom] % n == 0:
             return None
         common = gcd(x.terms[atom], n)
         if common > 1:
             # what stays in one bucket of the common divisor is no operand
             multiples, rest = partition(x, common)
-            low, high = self.bounds(rest)
-            if low // common == high // common:
-                return self.quotient_by(multiples.shifted(low // common), n // common)
+            if (bucket := self.quotient_by_bounds(rest, common)) is not None:
+                return self.quotient_by(multiples.shifted(bucket), n // common)
         # their extreme may be rewritten as this very quotient, which then stays an atom
         with provisional(self._quotients, (x, n), self._uninterpreted("floordiv", x, number(n))):
             quotients = [self.quotient_by(case, n) for case in self.cases(x, atom)]
@@ -509,8 +501,7 @@ class Quotients(Arithmetic):
 
     def _truncated_of_cases(self, x: LinearForm, n: int) -> LinearForm | None:
         """``tdiv(min(x*n, y), n)`` is ``min(x, tdiv(y, n))``; ``None`` if more than one quotient would be left."""
-        atom = self.outer_minimum(x)
-        if atom is None or self.operand_count(x, LIMITS.minimum_cases) > LIMITS.minimum_cases:
+        if (atom := self.split_minimum(x, LIMITS.minimum_cases)) is None:
             return None
         quotients = [self.truncated(case, number(n)) for case in self.cases(x, atom)]
         if sum(any(a.op in ("tdiv", "floordiv") for a in quotient.terms) for quotient in quotients) > 1:
