@@ -381,6 +381,16 @@ class Arithmetic(NormalForms, Values, Assumptions):
 
 
 @contextmanager
+def begun[T](items: set[T], item: T) -> Iterator[None]:
+    """Keep an item among those that have been begun, so that it is not begun again within itself."""
+    items.add(item)
+    try:
+        yield
+    finally:
+        items.discard(item)
+
+
+@contextmanager
 def provisional[K, V](memo: dict[K, V], key: K, answer: V) -> Iterator[None]:
     """Answer those who ask for ``key`` while it is being found; forget the answer if that is interrupted."""
     memo[key] = answer

@@ -31,7 +31,7 @@ from eqsat.lang.traversal import (
     variables,
     with_users,
 )
-from eqsat.theory.arithmetic import Arithmetic, Work
+from eqsat.theory.arithmetic import Arithmetic, Work, begun
 from eqsat.theory.forms import (
     ZERO,
     EqualProducts,
@@ -173,11 +173,8 @@ class Facts(Arithmetic):
         if known is None or term in self._replacing:
             return atom_form(term)
         # what it equals may have a simpler normal form by now, and that may contain the atom again
-        self._replacing.add(term)
-        try:
+        with begun(self._replacing, term):
             return self.form(to_expr(known))
-        finally:
-            self._replacing.discard(term)
 
     def equations(self, outside: Self | None = None) -> list[LinearForm]:
         known = outside.directions if outside is not None else []

@@ -12,7 +12,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.infinity import INFINITY, is_finite
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.arithmetic import Arithmetic, is_negative
+from eqsat.theory.arithmetic import Arithmetic, begun, is_negative
 from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import chained, has_quotient, opposite
 from eqsat.theory.limits import LIMITS
@@ -78,11 +78,8 @@ class Junctions(Arithmetic):
             if key in self._joining:
                 # what the junction is made of asks for the junction itself
                 return chained(op, members)
-            self._joining.add(key)
-            try:
+            with begun(self._joining, key):
                 found = self._junctions[key] = self._join(op, members, unit, zero)
-            finally:
-                self._joining.discard(key)
         return found
 
     def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:

@@ -27,6 +27,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.lang.ops import FLOATS, OWN, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import is_long_chain, is_wide, long_partial_chains, topological_until
 from eqsat.theory.adjacent import JOINS, as_one_range
+from eqsat.theory.arithmetic import begun
 from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of
 from eqsat.theory.comparisons import Comparisons
@@ -193,11 +194,8 @@ class LinearArithmetic(Comparisons, Junctions, Quotients, Facts, Intervals):
         elsewhere = to_expr(self.outermost().form(quotient))
         if elsewhere is quotient or quotient in self._replacing:
             return ZERO
-        self._replacing.add(quotient)
-        try:
+        with begun(self._replacing, quotient):
             return self.form(elsewhere)
-        finally:
-            self._replacing.discard(quotient)
 
     def _sum(self, term: Expr) -> LinearForm:
         """The form of an addition and of the partial sums in it that have none of their own."""

@@ -21,7 +21,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import long_partial_chains, topological
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, begun
 from eqsat.theory.forms import LinearForm, atom_form, literal, literal_divisor, number, to_expr
 from eqsat.theory.largest import ExtremeOver
 from eqsat.theory.limits import LIMITS
@@ -39,11 +39,8 @@ def normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:
     if term in theory.reducing:
         # its normal form is being found, and asks for itself
         return atom_form(term)
-    theory.reducing.add(term)
-    try:
+    with begun(theory.reducing, term):
         return _normal_reduction(theory, term)
-    finally:
-        theory.reducing.discard(term)
 
 
 def _normal_reduction(theory: Arithmetic, term: Expr) -> LinearForm:

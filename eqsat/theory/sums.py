@@ -15,6 +15,7 @@ from math import comb, gcd, lcm
 
 from eqsat.lang.expr import TRUE, Expr, const, instantiate, make
 from eqsat.lang.traversal import chain_members, has_reductions
+from eqsat.theory.arithmetic import begun
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -287,15 +288,11 @@ class SumOver(Reducer):
         members = chain_members(condition, "or")
         if not self.is_free(y) or not 1 < len(members) <= LIMITS.condition_alternatives:
             return None
-        open_ones = self.theory.alternatives
-        if condition in open_ones:
+        if condition in self.theory.alternatives:
             # the intersection of two members is a conjunction, whose complement is a disjunction again
             return None
-        open_ones.add(condition)
-        try:
+        with begun(self.theory.alternatives, condition):
             return self._by_alternatives(members, x, y)
-        finally:
-            open_ones.remove(condition)
 
     def _by_alternatives(self, members: Sequence[Expr], x: LinearForm, y: LinearForm) -> LinearForm | None:
         """As :meth:`_of_alternatives`, by inclusion and exclusion; ``None`` if a part has no closed form."""
