@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -194,7 +195,6 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.work: Work = parent.work if parent else work
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
-        self.witnesses: Witnesses = parent.witnesses if parent else Witnesses()
         self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
         # by minimum, its operands, and the minima that are terms of these
         self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
@@ -203,6 +203,11 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
         # the disjunctions that sums are being split by
         self.alternatives: set[Expr] = parent.alternatives if parent else set()
+
+    @cached_property
+    def witnesses(self) -> Witnesses:
+        """The sample points, which are shared too."""
+        return self.parent.witnesses if self.parent else Witnesses()
 
     def _copy_facts(self, parent: Self | None) -> None:
         """What facts say: at first, those of the parent."""
