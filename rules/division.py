@@ -8,8 +8,8 @@ from eqsat.egraph.rule import Rule
 DIVISION = [
     #    name                  left                right                guard                             reason
     Rule("div-one",            "x // 1",           "x",                 why="x/1 is x"),
-    Rule("div-div",            "(x // c) // d",    "x // (c*d)",        "d > 0",                          "floors compose if the outer divisor is positive", source="A11 A54 A55 E2", covered_by="div-div-symbolic"),
-    Rule("div-div-symbolic",   "(x // y) // z",    "x // (y*z)",        "vmin(z) > 0",                    "floors compose if the outer divisor is positive", source="A11 A54 A55 E2", modulo_theory=True),
+    Rule("div-div",            "(x // c) // d",    "x // (c*d)",        "d > 0",                          "floors compose if the outer divisor is positive", source="A11 A54 A55 E2"),
+    Rule("div-div-symbolic",   "(x // y) // z",    "x // (y*z)",        "vmin(z) > 0 and (vmin(y) < vmax(y) or vmin(z) < vmax(z))", "floors compose if the outer divisor is positive", source="A11 A54 A55 E2", modulo_theory=True),
     Rule("div-div-literal",    "(x // y) // d",    "x // (y*d)",        "d > 0",                          "floors compose if the outer divisor is positive", source="A54"),
     Rule("div-offset-div",     "(x//c + k) // d",  "(x + c*k) // (c*d)", "d > 0",                         "k whole steps of c go into the floor", source="A14 E1"),
     Rule("div-sum-div",        "(x//c + y) // d",  "(x + y*c) // (c*d)", "d > 0 and vmin(y) < vmax(y)",   "y whole steps of c go into the floor", source="A14"),
