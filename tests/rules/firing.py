@@ -659,6 +659,7 @@ FIRING = [
         "where(x < 3, y, where(x < 4, z, y))",
         "where(x == 3, z, y)",
         {"x": (0, 9), "y": (0, 9), "z": (0, 9)},
+        besides=["where-merge-or-not"],
     ),
     Firing("where-half-period", "where(x%14 < 7, 0, 1)", "x//7%2", {"x": (-20, 50)}),
     Firing("where-and-bit", "where(y < 2 and 1 <= x, 1, 0)", "where(y < 2, x, 0)", {"x": (0, 1), "y": (0, 9)}),
