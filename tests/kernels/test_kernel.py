@@ -783,8 +783,11 @@ def test_loops_run_in_parallel_on_request_and_only_if_no_element_is_written_twic
     kernel = matmul()[0]
     assert "omp parallel" not in to_c(simplified(kernel))
     assert to_c(simplified(kernel), parallel=True).count("#pragma omp parallel for") == 1
-    twice = Kernel("twice", [Store(OUT[I // 2], I, [I])])
-    assert "omp parallel" not in to_c(simplified(twice), parallel=True)
+    twice, once = Store(OUT[I // 2], I, [I]), Store(buffer("once", "i32", (16,))[I], I, [I])
+    for stores in ([twice], [once, twice], [twice, once]):
+        source = to_c(simplified(Kernel("some", stores)), parallel=True)
+        assert source.count("for (") == 1
+        assert "omp parallel" not in source
 
 
 LINE, MOVED, AT = buffer("LINE", "f32", (1003,)), buffer("MOVED", "f32", (1003,)), var("at", 0, 1002)
@@ -1169,6 +1172,17 @@ def test_sums_over_rows_are_taken_in_strips(side, outputs, tile, options):
         strips = re.findall(r"float acc\d+\[(\d+)\];", program.source)
         parts = program.source.count("_rows++")
         assert strips == [str(tile[1])] * tile[0] * parts if tile else not strips
+
+
+@pytest.mark.parametrize(("first", "least", "strips"), [(0, 0, 4), (1, 0, 0), (0, 1, 0)])
+def test_rows_are_taken_in_strips_if_both_loops_start_at_0(first, least, strips):
+    i, j, r = var("i", first, first + 3), var("j", least, least + 15), var("r", 0, 4)
+    a, b, c = buffer("A", "f32", (4, 5)), buffer("B", "f32", (5, 16)), buffer("C", "f32", (4, 16))
+    store = Store(c[i - first, j - least], sum_over(a[i - first, r] * b[r, j - least], r, 0, 5), [i, j])
+    given = {"A": f32((4, 5)), "B": f32((5, 16), 1)}
+    program = eqsat.compile(Kernel("rows", [store]), optimize=False)
+    assert np.array_equal(program(**given)["C"], given["A"] @ given["B"])
+    assert program.source.count("float acc") == strips
 
 
 def test_strips_between_have_no_tests_and_large_arrays_none_at_all():
