@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from eqsat.cli.cases import Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason, refuse_unknown
+from eqsat.cli.files import Incoming
 from eqsat.cli.settings import Row, Settings
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 PATIENCE = 30
 #: When fewer cases than this are given out to a cluster, it gets this number for each thread of its workers.
 AHEAD = 16
+#: How many lines of standard input may wait for each worker before no more are read.
+READ_AHEAD = 16
 
 
 def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
@@ -166,50 +169,95 @@ def rows_kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:
     return found
 
 
-def run(lines: Sequence[str | bytes], settings: Settings, jobs: int = 1, skip: int = 0) -> Generator[Row]:
+def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int = 1, skip: int = 0) -> Generator[Row]:
     """A row for each of ``lines``, in order, from ``jobs`` worker processes; blank lines are skipped.
 
-    The first ``skip`` rows are left out: they are there already. Workers are separate processes even for one job, so
-    that a case that kills its process costs only its own row: it is tried once more while no other runs, as it may have
-    died for want of memory, and is an error row if that fails too. They are spawned, not forked: the caller may run
-    threads (a progress bar does).
+    The first ``skip`` rows are left out: they are there already. Of lines that come bit by bit, few are read ahead.
+    Workers are separate processes even for one job, so that a case that kills its process costs only its own row: it is
+    tried once more while no other runs, as it may have died for want of memory, and is an error row if that fails too.
+    They are spawned, not forked: the caller may run threads (a progress bar does).
     """
     from multiprocessing.connection import wait
 
-    waiting = dict(numbered_lines(lines)[skip:])
-    queue = iter(waiting.items())
+    cases = _Cases(lines, skip)
+    waiting = cases.waiting
     workers: list[_Worker] = []
     done: dict[int, Row] = {}
     # over these a worker has died: each is tried once more, alone
     suspects: list[int] = []
     try:
-        for _ in range(min(jobs, len(waiting))):
-            workers.append(_Worker(settings))
-        for number in waiting:
-            while number not in done:
-                idle = [w for w in workers if w.number is None]
-                if not suspects:
-                    for worker in idle:
-                        worker.give(next(queue, None))
-                elif len(idle) == len(workers):
-                    workers[0].give((suspects[0], waiting[suspects[0]]))
-                ready = wait([w.pipe for w in workers if w.number is not None])
-                for worker in [w for w in workers if w.pipe in ready]:
-                    taken = cast(int, worker.number)
-                    row = worker.take()
-                    if not isinstance(row, dict) and taken not in suspects:
-                        suspects.append(taken)
-                        continue
-                    if not isinstance(row, dict):
-                        error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
-                        row = {"id": id_of_line(waiting[taken], taken), "error": error}
-                    done[taken] = row
-                    if taken in suspects:
-                        suspects.remove(taken)
-            yield done.pop(number)
+        while cases.order or cases.is_open:
+            if cases.order and cases.order[0] in done:
+                number = cases.order.popleft()
+                del waiting[number]
+                yield done.pop(number)
+                continue
+            if not suspects:
+                _give_out(cases.queue, workers, settings, jobs)
+            elif all(w.number is None for w in workers):
+                workers[0].give((suspects[0], waiting[suspects[0]]))
+            read_from = cases.descriptors if len(cases.queue) < READ_AHEAD * jobs else []
+            ready = wait([*[w.pipe for w in workers if w.number is not None], *read_from])
+            if any(descriptor in ready for descriptor in read_from):
+                cases.read()
+            for worker in [w for w in workers if w.pipe in ready]:
+                taken = cast(int, worker.number)
+                row = worker.take()
+                if not isinstance(row, dict) and taken not in suspects:
+                    suspects.append(taken)
+                    continue
+                if not isinstance(row, dict):
+                    error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
+                    row = {"id": id_of_line(waiting[taken], taken), "error": error}
+                done[taken] = row
+                if taken in suspects:
+                    suspects.remove(taken)
     finally:
         for worker in workers:
             worker.stop()
+
+
+class _Cases:
+    """The lines of cases, each with its number: all of them, or those that have come."""
+
+    def __init__(self, lines: Sequence[str | bytes] | Incoming, skip: int) -> None:
+        self._incoming = lines if isinstance(lines, Incoming) else None
+        self._count = 0
+        #: Those without a row, and their order: the first entry of a dict is found slowly if many before it have left.
+        self.waiting = {} if isinstance(lines, Incoming) else dict(numbered_lines(lines)[skip:])
+        self.order = deque(self.waiting)
+        #: Those that no worker was given.
+        self.queue = deque(self.waiting.items())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more may come."""
+        return bool(self.descriptors)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What to wait on for more."""
+        return [] if self._incoming is None or self._incoming.is_over else [self._incoming.fileno()]
+
+    def read(self) -> None:
+        """Add the lines that have come."""
+        assert self._incoming is not None
+        for line in self._incoming.read():
+            self._count += 1
+            if line.strip():
+                self.waiting[self._count] = line
+                self.order.append(self._count)
+                self.queue.append((self._count, line))
+
+
+def _give_out(queue: deque[tuple[int, str | bytes]], workers: list[_Worker], settings: Settings, jobs: int) -> None:
+    """Give each idle worker a line; start workers, up to ``jobs``, as long as lines are left."""
+    idle = [w for w in workers if w.number is None]
+    for _ in range(min(jobs - len(workers), len(queue) - len(idle))):
+        workers.append(_Worker(settings))
+        idle.append(workers[-1])
+    for worker in idle[: len(queue)]:
+        worker.give(queue.popleft())
 
 
 class _Worker:
@@ -233,12 +281,11 @@ class _Worker:
             self.process.start()
         far_end.close()
 
-    def give(self, task: tuple[int, str | bytes] | None) -> None:
-        self.number = task[0] if task else None
-        if task:
-            # a worker that has died is noticed when its row is taken
-            with suppress(BrokenPipeError):
-                self.pipe.send(task)
+    def give(self, task: tuple[int, str | bytes]) -> None:
+        self.number = task[0]
+        # a worker that has died is noticed when its row is taken
+        with suppress(BrokenPipeError):
+            self.pipe.send(task)
 
     def take(self) -> Row | int | None:
         """The row that the worker has ready, or the exit code if it died over it; then another takes its place."""

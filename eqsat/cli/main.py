@@ -26,6 +26,7 @@ from eqsat.cli.cases import numbered_lines, one_line, read_corpus, reason
 from eqsat.cli.corpus import Comparison, program, record, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
     Ended,
+    Incoming,
     content,
     ends_raised,
     lines_of,
@@ -386,25 +387,31 @@ def corpus(
 ) -> None:
     """Optimise every case of a JSON Lines file; write one row each, in order.
 
-    A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready.
-    After an interruption --resume goes on with the same options.
+    A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready. - reads cases from
+    standard input as they come. After an interruption --resume goes on with the same options.
     """
     settings = settings_of(gates=not no_gates, **options)
     # what is wrong with files of rules is said once, not in each row
     rule_set(settings.rules, settings.without)
     refuse_input(output, [source])
-    lines: list[str | bytes] = [*content(source).split(b"\n")]
+    # to know which rows are there, or what to give to a cluster, all lines are read first
+    incoming = Incoming() if str(source) == "-" and not resume and scheduler is None else None
+    lines: list[str | bytes] = [] if incoming else [*content(source).split(b"\n")]
     kept = rows_kept(output, lines) if resume else []
-    started = partial(run, jobs=jobs) if scheduler is None else partial(run_on_cluster, address=scheduler)
+    started = (
+        partial(run, incoming or lines, jobs=jobs)
+        if scheduler is None
+        else partial(run_on_cluster, lines, address=scheduler)
+    )
     errors = sum("error" in row for row in kept)
     comparison = None if baseline is None else Comparison(baseline, kept)
     written = len(kept)
-    total = len(numbered_lines(lines)) - written
+    total = None if incoming else len(numbered_lines(lines)) - written
     with (
         opened(output, "a" if resume else "w") as stream,
         progress(total) as advance,
         said_if_ended(lambda: f"after {written} rows"),
-        closing(started(lines, settings, skip=written)) as rows,
+        closing(started(settings=settings, skip=written)) as rows,
     ):
         for row in rows:
             text = json.dumps(row) + "\n"

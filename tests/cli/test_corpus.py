@@ -10,8 +10,9 @@ import pytest
 from corpora import HAND, SAMPLE, SEEDS, cases
 
 from eqsat.cli import corpus
-from eqsat.cli.cases import read_case
+from eqsat.cli.cases import numbered_lines, read_case
 from eqsat.cli.corpus import run, run_line
+from eqsat.cli.files import Incoming
 from eqsat.cli.settings import Settings
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
@@ -134,6 +135,39 @@ def test_rows_keep_their_order_and_bad_lines_stop_nothing(jobs):
     rows = list(run(lines, Settings(), jobs))
     assert [row["id"] for row in rows] == ["good", "line 3", *[f"good {n}" for n in range(6)]]
     assert ["error" in row for row in rows] == [False, True] + [False] * 6
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_standard_input_is_answered_as_it_comes(jobs):
+    command = [sys.executable, "-m", "eqsat", "corpus", "-", "--jobs", str(jobs)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for number in range(3):
+            process.stdin.write(b"\n" + GOOD.replace("good", f"good {number}").encode() + b'\n{"half')
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == f"good {number}"
+            process.stdin.write(b'": 0}\n')
+            process.stdin.flush()
+            assert "missing" in json.loads(process.stdout.readline())["error"]
+        left, said = process.communicate(GOOD.encode())
+    assert json.loads(left)["id"] == "good"
+    assert (process.returncode, said) == (0, b"# 7 cases, 3 errors\n")
+
+
+def test_standard_input_that_comes_fast_is_read_as_it_is_answered(tmp_path, monkeypatch):
+    lines = [*[GOOD.replace("good", str(number)) for number in range(3000)], "[" * 200_000, "", GOOD]
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join(lines))
+    with path.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        cases = corpus._Cases(Incoming(), 0)
+        rows = run(Incoming(), Settings())
+        assert next(rows)["id"] == "0"
+        rows.close()
+        assert 0 < stream.buffer.raw.tell() < path.stat().st_size
+        stream.buffer.raw.seek(0)
+        while cases.is_open:
+            cases.read()
+    assert {number: line.decode() for number, line in cases.waiting.items()} == dict(numbered_lines(lines))
 
 
 def test_no_lines_no_rows():
