@@ -904,7 +904,7 @@ AT_ENDS = [
     # of two terms apart, where no more than one quotient is possible
     ("i*6 + j < 20", "i < 3 or j < 2"),
     ("1 <= i*6 - j", "1 <= i or j < 0"),
-    ("i*6 + j <= 0", "i < 1 and j < 1"),
+    ("i*6 + j <= 0", "max(i, j) < 1"),
     ("18 < i*6 + j", "3 <= i and 1 <= j"),
     ("i*6 + j < 14", "i*6 + j < 14"),
     ("i*6 + j < 8", "i*6 + j < 8"),
