@@ -64,6 +64,10 @@ def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm
     read = wrapped(theory, condition, common, x, y) or _two_periods(theory, condition, x, y)
     if read is not None:
         return common.plus(read)
+    if bool(x.terms) != bool(y.terms) and any(atom.op == "var" for atom in x.terms or y.terms):
+        # of equal selections beside other literals one form; stairs of quotients stay as rules know them
+        apart = (x if x.terms else y).constant
+        common, x, y = common.shifted(apart), x.shifted(-apart), y.shifted(-apart)
     scale = gcd(*x.terms.values(), *y.terms.values(), x.constant - y.constant)
     if (x.terms or y.terms) and (rest := y.constant % scale):
         # both constants have one remainder by the scale: it leaves the selection

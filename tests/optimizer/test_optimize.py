@@ -295,6 +295,13 @@ def test_what_the_answer_says_of_a_gate_is_known_under_it():
     assert result.cost == 15
 
 
+def test_a_selection_is_divided_without_the_constant_of_its_branch():
+    """What is left of the constant is added with that of the sum."""
+    clamped = "where(i < k, i + j - 2, 0)"
+    result = sound(optimize([f"{clamped}%2 < 1", f"{clamped}//2 + k*4 - 7"], i=(0, 9), j=(0, 3), k=(0, 20)))
+    assert result.cost == 9
+
+
 def test_an_answer_that_is_read_again_uses_what_is_there():
     """The gate is simplified first; then its remainder can be computed from the quotient of the other root."""
     gate = "k < 14 and 1 <= i + j and i + j < 17 and (i + j + 2)%3 < 1"

@@ -873,6 +873,23 @@ def test_a_selection_between_equal_branches_is_none_though_they_do_not_know_its_
     assert theory.selection(condition, both.times(48), ZERO) == ZERO
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("where(p, x - 2, 0)", "where(p, x, 2) - 2"),
+        ("where(p, 0, x - 2)", "where(p, 2, x) - 2"),
+        ("where(p, x*3 - 1, 5)", "where(p, x*3 + 3, 9) - 4"),
+        ("where(p, x - 2, 0)%2", "where(p, x, 2)%2"),
+        ("where(p, x - 2, 0)//2", "where(p, x, 2)//2 - 1"),
+    ],
+)
+def test_selections_beside_other_literals_are_one(text, same):
+    ranges, theory = {"x": (0, 9), "p": (0, 1)}, LinearArithmetic()
+    one, other = [read(each.replace("(p", "(p == 1"), ranges) for each in (text, same)]
+    assert theory.form(one) == theory.form(other)
+    assert not wrong_points(one, other)
+
+
 @pytest.mark.parametrize("coefficients", [(2, 5), (-3, 5), (4, -7), (3, 5, 7), (5, 5, 4), (6, 10, 15), (1, 4, 9)])
 def test_comparisons_between_which_no_value_lies_are_one(coefficients):
     theory, of_truth = LinearArithmetic(), {}
