@@ -65,7 +65,7 @@ def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm
     if read is not None:
         return common.plus(read)
     if bool(x.terms) != bool(y.terms) and any(atom.op == "var" for atom in x.terms or y.terms):
-        # of equal selections beside other literals one form; stairs of quotients stay as rules know them
+        # where(p, x - 2, 0) is where(p, x, 2) - 2; branches of quotients stay, since rules match staircases of them
         apart = (x if x.terms else y).constant
         common, x, y = common.shifted(apart), x.shifted(-apart), y.shifted(-apart)
     scale = gcd(*x.terms.values(), *y.terms.values(), x.constant - y.constant)
