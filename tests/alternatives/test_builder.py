@@ -530,7 +530,7 @@ SHORTER = [
     (["where(x != 3, where(x != 5, where(x != 7, 10, 4), 2), 1) == 10"], ["x != 3 and x != 5 and x != 7"]),
     (["where(x != 3, y, 1)", "where(x != 3, y, 1) == 4"], ["where(x != 3, y, 1)", "where(x != 3, y, 1) == 4"]),
     # a digit of two values selects
-    (["x//12%2*12 - 16"], ["where(x//12%2 < 1, -16, -4)"]),
+    (["x//12%2*12 - 16"], ["where((x + 1008)//12%2 < 1, -16, -4)"]),
     # what is subtracted loses its constant
     (["-((x*3 + 7)//8) - y"], ["x*-3//8 - y"]),
     # a power of two divides before a product has to
