@@ -19,5 +19,6 @@ RANGES = [
     Rule("div-two-periods",  "x // d",       "where(x < vmin(x)//d*d + d, vmin(x)//d, vmin(x)//d + 1)", "vmax(x)//d == vmin(x)//d + 1", "x lies in one period or in the next", modulo_theory=True),
     Rule("mod-two-periods-offset", "(x + k) % d", "x + where(x < (vmin(x) + k)//d*d + d - k, k - (vmin(x) + k)//d*d, k - (vmin(x) + k)//d*d - d)", "(vmax(x) + k)//d == (vmin(x) + k)//d + 1 and d & d - 1 != 0", "x + k lies in one period or in the next", modulo_theory=True),
     Rule("mod-at-end",       "x % d",        "where(x < d, x, 0)",       "0 <= vmin(x) and vmax(x) == d",           "x is in one period, or the first number of the next", modulo_theory=True),
+    Rule("mod-at-start",     "x % d",        "where(x < 0, d - 1, x)",   "vmin(x) == -1 and vmax(x) < d and d & d - 1 != 0", "x is in one period, or the last number of the one before", modulo_theory=True),
     Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25"),
 ]

@@ -140,6 +140,7 @@ FENCES = {
         ("outside-is-no-bucket", "d - c & d - c - 1 == 0"),
         ("mod-two-periods", "d & d - 1 != 0"),
         ("mod-two-periods-offset", "d & d - 1 != 0"),
+        ("mod-at-start", "d & d - 1 != 0"),
         ("where-of-scaled-bit", "c & c - 1 != 0"),
         ("where-of-scaled-bit", "-c & -c - 1 != 0"),
         ("max-of-quotient", "vmin_x < 0"),
