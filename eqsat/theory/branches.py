@@ -243,9 +243,6 @@ def _as_extreme(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFor
     difference = x.plus(y, -1)
     compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
     is_compared = compared is not None and theory.inner(compared).terms.keys() == difference.terms.keys()
-    if not is_compared and x.terms and y.terms and any(a.op in ("floordiv", "min") for a in difference.terms):
-        # the normal form of a comparison of quotients or extremes may have other terms
-        is_compared = theory.variables.of(condition) == theory.variables.of(to_expr(difference))
     for op, above in (("max", difference), ("min", difference.times(-1))) if is_compared else ():
         if condition in (theory.at_least_zero(above), theory.at_least_zero(above.shifted(-1))):
             return theory.extreme(op, [x, y])
