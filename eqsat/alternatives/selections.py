@@ -90,9 +90,9 @@ class SelectionNodes(KindNodes):
                     rest = form.direction().without(atom) if self._has_two_values(atom) else None
                     if rest is not None and rest in self.classes:
                         self.classes.add_node(c, self.beside(form, rest))
-            elif form.shifted(-form.constant) in self.classes:
+            elif (direction := form.direction()) in self.classes:
                 # a multiple of a bit may be a selection that is not chosen
-                multiple = self.add_class(form.shifted(-form.constant))
+                multiple = self.add_class(direction)
                 self._enter_literals(c, [multiple], {multiple: 1}, form.constant)
         if any(choice[c][0] in _WITH_BRANCHES for c in classes):
             uses, products = _uses(classes, choice), {c for c in classes if choice[c][0] == "mul"}
