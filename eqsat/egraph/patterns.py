@@ -23,7 +23,7 @@ from math import gcd
 from typing import NamedTuple
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
-from eqsat.lang.ops import BITWISE, MAX_SHIFT, REDUCTIONS, SUMS
+from eqsat.lang.ops import BITWISE, FLOORS, MAX_SHIFT, REDUCTIONS, SUMS
 from eqsat.lang.text import parse, shown_text, to_text
 from eqsat.lang.traversal import buffers, chain_members, has_reductions, index_level, is_index, topological, variables
 
@@ -55,6 +55,8 @@ MEASURES = {
     **{f"remainder_{x}": var(f"remainder_{x}", 0, LARGEST) for x in TERMS},
     **{f"gcd_{x}_{y}": var(f"gcd_{x}_{y}", 0, LARGEST) for x in TERMS for y in LITERALS},
 }
+#: The operators of numbers that are computed from literals and measures.
+COMPUTED = frozenset({*SUMS, "mul", *FLOORS, "min", "max", *BITWISE, "shl"})
 #: What a guard asks of bodies to find a literal there.
 FOUND_IN_BODIES = ("divides", "steps")
 #: In patterns with reductions the letters stand for few values, so that their products have bounds.

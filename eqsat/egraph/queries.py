@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
-from eqsat.egraph.patterns import MEASURES, Conjunct, is_literal_letter, is_machine_integer
+from eqsat.egraph.patterns import COMPUTED, MEASURES, Conjunct, is_literal_letter, is_machine_integer
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import BITWISE, FLOORS, MAX_SHIFT, OPS
 from eqsat.lang.text import to_text
@@ -15,8 +15,6 @@ from eqsat.lang.traversal import variables
 _COMPARISONS = {"lt": "<", "le": "<=", "eq": "=", "ne": "!=", "ge": ">=", "gt": ">"}
 #: What egglog calls the operators on numbers that it has.
 _OPERATORS = {**{op: OPS[op].symbol for op in ("add", "sub", "mul", *BITWISE)}, "min": "min", "max": "max"}
-#: The operators of numbers that are computed from literals and measures.
-COMPUTED = frozenset({*_OPERATORS, *FLOORS, "neg", "shl"})
 
 
 @dataclass(frozen=True)

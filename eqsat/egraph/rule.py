@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from eqsat.egraph.patterns import (
+    COMPUTED,
     Pattern,
     alternatives,
     as_sum,
@@ -32,7 +33,6 @@ from eqsat.egraph.patterns import (
     parsed,
     reductions_of,
 )
-from eqsat.egraph.queries import COMPUTED
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import topological, variables

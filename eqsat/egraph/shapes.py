@@ -25,7 +25,6 @@ from eqsat.egraph.patterns import (
     operands_of,
 )
 from eqsat.egraph.program import ATOM, CONTAINERS, EQUAL, FAILS, HOLDS, KNOWN, NUMBER, PLAIN, negated
-from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS, REDUCTIONS
 
@@ -63,14 +62,12 @@ _WORD_OR_SIGN = re.compile(r"\w+|//|<<|>>|==|!=|[%<>&|^]")
 
 
 @cache
-def written_in(rule: Rule) -> tuple[frozenset[Shape], ...]:
-    """For each direction of a shipped rule, shapes that it needs, as its text tells before it is parsed.
+def written_in(left: str) -> frozenset[Shape]:
+    """Shapes that the left side of a shipped rule needs, as its text tells before it is parsed.
 
     They are some of those of :func:`shapes_of`. No left side of a shipped rule has an operator of literals alone.
     """
-    sides = [f"{rule.left} {rule.beside}", *([rule.right] if rule.both_ways else [])]
-    written = [[_WRITTEN[token] for token in _WORD_OR_SIGN.findall(side) if token in _WRITTEN] for side in sides]
-    return tuple([frozenset([("", kind) for kind in kinds]) for kinds in written])
+    return frozenset([("", _WRITTEN[token]) for token in _WORD_OR_SIGN.findall(left) if token in _WRITTEN])
 
 
 @cache

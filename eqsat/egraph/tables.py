@@ -35,8 +35,8 @@ from eqsat.egraph.program import (
     program,
 )
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes, written_in
-from eqsat.egraph.variants import needed_by
+from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
+from eqsat.egraph.variants import needed_by, written_for
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 1_000_000
@@ -74,7 +74,7 @@ class Tables:
         # by their places the left sides of the rules that were asked for: to look one up, its rule would be hashed
         self._sides_of: list[tuple[Prefilter, ...] | None] = [None] * len(rules)
         # by their places some of the shapes that shipped rules need in each direction; the others may need none
-        self._written_shapes = [written_in(rule) if rule not in thorough else (frozenset[Shape](),) for rule in rules]
+        self._written_shapes = [written_for(rule) if rule not in thorough else (frozenset[Shape](),) for rule in rules]
         # the ways to match that egglog has read, each with the rulesets of its stages
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         # the places of the rules that egglog has not read

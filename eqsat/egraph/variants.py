@@ -27,7 +27,7 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.program import CONTAINERS
 from eqsat.egraph.rule import Rule
-from eqsat.egraph.shapes import Shape, shapes_of
+from eqsat.egraph.shapes import Shape, shapes_of, written_in
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute, var
 from eqsat.lang.traversal import buffers, chain_members, is_index, topological, variables
 
@@ -75,6 +75,12 @@ def _factors(number: Expr) -> list[str]:
 def needed_by(rule: Rule, thoroughly: bool = False) -> tuple[tuple[frozenset[Shape], Pattern], ...]:
     """The shapes that each pattern of ``rule`` needs, which is quicker to tell than to compile it."""
     return tuple([(shapes_of(pattern), pattern) for _, pattern in matched_patterns(rule, thoroughly)])
+
+
+def written_for(rule: Rule) -> tuple[frozenset[Shape], ...]:
+    """For each direction of a shipped rule some of the shapes that it needs, which are known before it is parsed."""
+    sides = [f"{rule.left} {rule.beside}", *([rule.right] if rule.both_ways else [])]
+    return tuple(map(written_in, sides))
 
 
 def matched_patterns(rule: Rule, thoroughly: bool = False) -> Iterator[tuple[Rule, Pattern]]:

@@ -11,9 +11,9 @@ import pytest
 from corpora import GATES, HAND, TESTS, cases
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.shapes import Shapes, shapes_of, written_in
+from eqsat.egraph.shapes import Shapes, shapes_of
 from eqsat.egraph.tables import Tables
-from eqsat.egraph.variants import needed_by
+from eqsat.egraph.variants import needed_by, written_for
 from eqsat.optimizer.relevant import relevant_of_default
 from eqsat.rules import DEFAULT, REDUCE
 
@@ -125,8 +125,8 @@ def test_the_text_of_a_rule_tells_some_of_the_shapes_that_it_needs():
     told = 0
     for rule in [*DEFAULT, *REDUCE]:
         for shapes, _ in needed_by(rule):
-            assert any(written <= shapes for written in written_in(rule)), rule.name
-        told += all(written_in(rule))
+            assert any(written <= shapes for written in written_for(rule)), rule.name
+        told += all(written_for(rule))
     # the others are sums and products alone
     assert told > 0.9 * len([*DEFAULT, *REDUCE])
 
