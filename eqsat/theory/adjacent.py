@@ -144,7 +144,7 @@ def _steps(theory: Arithmetic, end: LinearForm, start: LinearForm) -> Iterator[L
 def _is_adjacent(theory: Arithmetic, low: LinearForm, end: LinearForm, start: LinearForm, high: LinearForm) -> bool:
     """Whether ``[low, end)`` and ``[start, high)`` are ``[low, high)``, each value once."""
     # at sample points first: to prove the order of the ends may take long
-    at = {form: theory.witnesses.of_form(form)[theory.witnessed()] for form in (low, end, start, high)}
+    at = {form: theory.sampled(form)[theory.witnessed()] for form in (low, end, start, high)}
     is_cut_above = (np.minimum(at[start], at[high]) == at[end]).all() and (at[start] >= at[low]).all()
     if is_cut_above and theory.extreme("min", [start, high]) == end and theory.is_never_negative(start.plus(low, -1)):
         return True

@@ -1,9 +1,9 @@
 """The interface of a theory, and its tables.
 
-A theory is made of classes, which implement what the three protocols here declare, and of modules of functions that
-take a theory. All of them call each other through :class:`Arithmetic`. Their memo tables are here too, grouped by what
-makes them stale: a new fact drops what was found without it. A theory shares with those that are made from it its
-:class:`Work`, the effort that is left, and its :class:`eqsat.theory.witnesses.Witnesses`.
+A theory is made of classes, which implement what the protocols here declare, and of modules of functions that take a
+theory. All of them call each other through :class:`Arithmetic`. Their memo tables are here too, grouped by what makes
+them stale: a new fact drops what was found without it. A theory shares with those that are made from it its
+:class:`Work`, the effort that is left, and the values of terms at sample points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -24,7 +23,6 @@ from eqsat.lang.traversal import Simplicity, VariableSets, chain_members
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, Remainder, literal_divisor, read
 from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.witnesses import Witnesses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -135,6 +133,19 @@ class Values(Protocol):
         """The condition under which a form has the lower of its two values, and both values; else ``None``."""
 
 
+class Samples(Protocol):
+    """Values at sample points, which show that something can hold: no proof of the contrary is tried then."""
+
+    def witnessed(self) -> NDArray[Any]:
+        """At which sample points the facts hold."""
+
+    def sampled(self, form: LinearForm) -> NDArray[Any]:
+        """The values of a form at the sample points."""
+
+    def sampled_where(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+        """At which sample points all conditions hold."""
+
+
 class Assumptions(Protocol):
     """What is known to hold, and theories that assume further conditions."""
 
@@ -163,7 +174,7 @@ class Assumptions(Protocol):
         """All points of the variables of ``terms`` at which the facts hold; ``None`` if there are too many."""
 
 
-class Arithmetic(NormalForms, Values, Assumptions):
+class Arithmetic(NormalForms, Values, Samples, Assumptions):
     """A theory: its answers under known facts, and its tables.
 
     A theory that assumes more is its child, which starts with the facts of its parent.
@@ -195,6 +206,8 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.work: Work = parent.work if parent else work
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
+        # the values of terms at the sample points
+        self.samples: dict[Expr, NDArray[Any]] = parent.samples if parent else {}
         self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
         # by minimum, its operands, and the minima that are terms of these
         self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
@@ -203,11 +216,6 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
         # the disjunctions that sums are being split by
         self.alternatives: set[Expr] = parent.alternatives if parent else set()
-
-    @cached_property
-    def witnesses(self) -> Witnesses:
-        """The sample points, which are shared too."""
-        return self.parent.witnesses if self.parent else Witnesses()
 
     def _copy_facts(self, parent: Self | None) -> None:
         """What facts say: at first, those of the parent."""
@@ -366,12 +374,6 @@ class Arithmetic(NormalForms, Values, Assumptions):
     def holding(self) -> list[Expr]:
         """What is known to hold."""
         return [fact for fact, value in self.known.items() if value is TRUE]
-
-    def witnessed(self) -> NDArray[Any]:
-        """At which sample points the facts hold."""
-        if self._witnessed is None:
-            self._witnessed = self.witnesses.where_all(self.holding())
-        return self._witnessed
 
     # normal forms of terms
 

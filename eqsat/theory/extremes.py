@@ -17,7 +17,6 @@ from eqsat.lang.infinity import INFINITY
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, Order, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.refutation import cannot_hold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,7 +96,7 @@ def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bo
         if are_many:
             if theory.late_or_raise():
                 return [*kept, *members[place:]]
-            at[member] = theory.witnesses.of_form(member)[theory.witnessed()]
+            at[member] = theory.sampled(member)[theory.witnessed()]
         if not any(is_above(member, other) for other in kept):
             kept = [other for other in kept if not is_above(other, member)]
             kept.append(member)
@@ -228,7 +227,7 @@ def _simplified(theory: Arithmetic, form: LinearForm) -> LinearForm:
     for fewer, sign in _with_fewer(theory, form):
         # to drop an operand changes the value in one direction only: if that is refuted, the operand is redundant
         change = fewer.plus(form, -1).times(sign)
-        if theory.operand_count(fewer, count) < count and cannot_hold(theory, (), [change.shifted(-1)]):
+        if theory.operand_count(fewer, count) < count and theory.is_never_negative(change.times(-1)):
             return _simplified(theory, fewer)
     return form
 

@@ -187,8 +187,8 @@ class Junctions(Arithmetic):
 
     def _is_open(self, condition: Expr, facts: Sequence[Expr]) -> bool:
         """Whether sample points show that a condition may hold where the facts do, and may fail."""
-        given = self.witnessed() & self.witnesses.where_all(facts)
-        holds = given & self.witnesses.values(condition)
+        given = self.witnessed() & self.sampled_where(facts)
+        holds = given & self.sampled_where([condition])
         return bool(holds.any() and (holds != given).any())
 
     def _needed_part(self, disjunction: Expr, facts: list[Expr]) -> Expr:

@@ -9,11 +9,12 @@ of operands, but for some of nested minima: an operand that another one makes re
 The interface of a theory and its tables are in :mod:`eqsat.theory.arithmetic`. :class:`LinearArithmetic` traverses
 terms. The classes that it inherits from implement the rest of the interface: :mod:`eqsat.theory.intervals` (bounds, and
 quotients read as divisions), :mod:`eqsat.theory.facts` (what is known), :mod:`eqsat.theory.quotients` (products and
-floor division), :mod:`eqsat.theory.comparisons` and :mod:`eqsat.theory.junctions`. The other modules have functions
-that take a theory: :mod:`eqsat.theory.bits` (bit operators), :mod:`eqsat.theory.extremes` (``min`` and ``max``),
-:mod:`eqsat.theory.branches` (selections), :mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` and
-:mod:`eqsat.theory.nested` (reductions over parts and over digits of a range), :mod:`eqsat.theory.refutation` (what
-cannot hold) and :mod:`eqsat.theory.digits` (digits compared one by one).
+floor division), :mod:`eqsat.theory.comparisons`, :mod:`eqsat.theory.junctions` and :mod:`eqsat.theory.witnesses`
+(sample points). The other modules have functions that take a theory: :mod:`eqsat.theory.bits` (bit operators),
+:mod:`eqsat.theory.extremes` (``min`` and ``max``), :mod:`eqsat.theory.branches` (selections),
+:mod:`eqsat.theory.reduce` (reductions), :mod:`eqsat.theory.adjacent` and :mod:`eqsat.theory.nested` (reductions over
+parts and over digits of a range), :mod:`eqsat.theory.refutation` (what cannot hold) and :mod:`eqsat.theory.digits`
+(digits compared one by one).
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ from eqsat.theory.quotients import Quotients
 from eqsat.theory.ranges import inside_reduction
 from eqsat.theory.reduce import normal_reduction
 from eqsat.theory.refutation import never_negative
+from eqsat.theory.witnesses import Witnesses
 
 #: Atoms that may be known to equal other forms.
 _REPLACEABLE = frozenset({"floordiv", "tdiv", "where", "min"})
 
 
-class LinearArithmetic(Comparisons, Junctions, Quotients, Facts, Intervals):
+class LinearArithmetic(Comparisons, Junctions, Quotients, Facts, Intervals, Witnesses):
     """Normal forms under known facts; all results are memoised.
 
     Parameters

@@ -120,11 +120,11 @@ def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[L
 
 def _is_witnessed(theory: Arithmetic, conditions: Sequence[Expr], rows: Sequence[LinearForm]) -> bool:
     """Whether the conditions and rows hold together at some sample point."""
-    holds = theory.witnessed() & theory.witnesses.where_all(conditions)
+    holds = theory.witnessed() & theory.sampled_where(conditions)
     for row in rows:
         if not holds.any():
             return False
-        holds = holds & (theory.witnesses.of_form(row) >= 0)
+        holds = holds & (theory.sampled(row) >= 0)
     return bool(holds.any())
 
 

@@ -12,6 +12,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import finite_part
 from eqsat.lang.ops import FLOATS, REDUCTIONS
 from eqsat.lang.traversal import topological_until
+from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm
 
 if TYPE_CHECKING:
@@ -29,47 +30,48 @@ _FAR = 2**40
 _DRAWN = frozenset({"var", "load", *FLOATS, *REDUCTIONS})
 
 
-class Witnesses:
-    """The values of terms at :data:`POINTS` sample points, some near zero and some from all over the ranges.
+class Witnesses(Arithmetic):
+    """What holds at :data:`POINTS` sample points, some near zero and some from all over the ranges.
 
     An element of a buffer, or a reduction, counts as a variable: at worst a proof that would succeed is not tried.
 
     >>> from eqsat.lang.expr import var
+    >>> from eqsat.theory.linear import LinearArithmetic
     >>> x, y = var("x", -99, 99), var("y", 0, 9)
-    >>> bool(Witnesses().where_all([x < y, x.eq(3)]).any()), bool(Witnesses().where_all([x < y, y < x]).any())
+    >>> theory = LinearArithmetic([x < y])
+    >>> bool(theory.witnessed().any()), bool((theory.witnessed() & theory.sampled_where([y < x])).any())
     (True, False)
     """
 
-    def __init__(self) -> None:
-        self._values: dict[Expr, NDArray[Any]] = {}
+    def witnessed(self) -> NDArray[Any]:
+        if self._witnessed is None:
+            self._witnessed = self.sampled_where(self.holding())
+        return self._witnessed
 
-    def values(self, term: Expr) -> NDArray[Any]:
-        """The values of a term, point by point."""
-        for part in topological_until([term], self._is_known):
-            found = apply_operator(part, [self._values[a] for a in part.args]) if part.args else [part.value] * POINTS
-            self._values[part] = np.asarray(found).astype(_type_of(part), copy=False)
-        return self._values[term]
-
-    def _is_known(self, part: Expr) -> bool:
-        if part not in self._values and part.op in _DRAWN:
-            self._values[part] = _points(part)
-        return part in self._values
-
-    def where_all(self, conditions: Iterable[Expr]) -> NDArray[Any]:
-        """At which points all conditions hold."""
-        holds = np.ones(POINTS, dtype=bool)
-        for condition in conditions:
-            holds &= self.values(condition)
-        return holds
-
-    def of_form(self, form: LinearForm) -> NDArray[Any]:
-        """The values of a form."""
+    def sampled(self, form: LinearForm) -> NDArray[Any]:
         reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
         kind = np.int64 if reach < _SAFE else object
         total = np.full(POINTS, form.constant, dtype=kind)
         for atom, coefficient in form.terms.items():
-            total = total + self.values(atom).astype(kind, copy=False) * coefficient
+            total = total + self._values(atom).astype(kind, copy=False) * coefficient
         return total
+
+    def sampled_where(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+        holds = np.ones(POINTS, dtype=bool)
+        for condition in conditions:
+            holds &= self._values(condition)
+        return holds
+
+    def _values(self, term: Expr) -> NDArray[Any]:
+        for part in topological_until([term], self._is_sampled):
+            found = apply_operator(part, [self.samples[a] for a in part.args]) if part.args else [part.value] * POINTS
+            self.samples[part] = np.asarray(found).astype(_type_of(part), copy=False)
+        return self.samples[term]
+
+    def _is_sampled(self, part: Expr) -> bool:
+        if part not in self.samples and part.op in _DRAWN:
+            self.samples[part] = _points(part)
+        return part in self.samples
 
 
 def _type_of(term: Expr) -> Any:
