@@ -1,8 +1,7 @@
 """What terms need on their way from other systems and back.
 
 :func:`optimized` optimises equal problems under other names once. :func:`without_multiples` prepares terms: multiples
-of a divisor leave the dividend, so that they are not normalised. A condition of another system is a variable that is 0
-or 1; :func:`one_of_two` says for which of its values a comparison holds.
+of a divisor leave the dividend, so that they are not normalised.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, var
-from eqsat.lang.ops import COMPARISONS, FLOORS, SUMS
+from eqsat.lang.ops import FLOORS, SUMS
 from eqsat.lang.terms import written_product, written_sum
 from eqsat.lang.traversal import chain_members, facts_on, variables
 from eqsat.optimizer.front import optimize
@@ -77,18 +76,6 @@ def without_multiples(terms: Sequence[Expr]) -> list[Expr]:
         return rest if term.op == "mod" else reduce(add, [*([rest] if kept else []), *quotients])
 
     return rebuild(terms, shortened)
-
-
-def one_of_two(term: Expr) -> tuple[Expr | None, bool]:
-    """The variable of a comparison with a literal that tells its two values 0 and 1 apart; whether it holds for 1."""
-    if term.op not in COMPARISONS or term.args[0].is_bool:
-        return None, False
-    x, y = term.args
-    variable = x if x.op == "var" else y
-    if variable.op != "var" or {x.op, y.op} != {"var", "const"} or (variable.vmin, variable.vmax) != (0, 1):
-        return None, False
-    at_zero, at_one = (make(term.op, *replaced([x, y], {variable: const(n)})) for n in (0, 1))
-    return (variable, bool(at_one.vmin)) if at_zero.vmin != at_one.vmin else (None, False)
 
 
 def _product(root: Expr) -> tuple[int, Counter[Expr]]:

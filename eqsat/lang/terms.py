@@ -1,4 +1,4 @@
-"""Terms from e-nodes, and e-nodes of terms; sums, products and conditions that are written plainly."""
+"""Terms from e-nodes, and e-nodes of terms; sums, products and conditions that are plain."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import cast
 from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, named_variable, shift_amount
+from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, named_variable, replaced, shift_amount
 from eqsat.lang.functions import where
-from eqsat.lang.ops import BITWISE, SHIFTS, Buffer
+from eqsat.lang.ops import BITWISE, COMPARISONS, SHIFTS, Buffer
 from eqsat.lang.traversal import buffers, is_wide, variables
 
 #: By operator the literal that changes nothing; in a difference on the right only.
@@ -145,6 +145,18 @@ def chosen(condition: Expr, p: Expr, q: Expr) -> Expr:
     if p is FALSE:
         return both(~condition, q)
     return where(condition, p, q)
+
+
+def one_of_two(term: Expr) -> tuple[Expr | None, bool]:
+    """The variable of a comparison with a literal that tells its two values 0 and 1 apart; whether it holds for 1."""
+    if term.op not in COMPARISONS or term.args[0].is_bool:
+        return None, False
+    x, y = term.args
+    variable = x if x.op == "var" else y
+    if variable.op != "var" or {x.op, y.op} != {"var", "const"} or (variable.vmin, variable.vmax) != (0, 1):
+        return None, False
+    at_zero, at_one = (make(term.op, *replaced([x, y], {variable: const(n)})) for n in (0, 1))
+    return (variable, bool(at_one.vmin)) if at_zero.vmin != at_one.vmin else (None, False)
 
 
 def buffer_key(array: Expr) -> str:

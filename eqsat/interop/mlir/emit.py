@@ -12,9 +12,9 @@ from eqsat.extract.cost import CostModel, is_power_of_two
 from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, is_tensor, least_type, shape_of, typed
 from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits, limits
 from eqsat.interop.mlir.text import Statement, Value
-from eqsat.interop.parts import one_of_two
 from eqsat.lang.expr import TRUE, Expr, const, make
 from eqsat.lang.ops import COMPARISONS, FLOORS
+from eqsat.lang.terms import one_of_two
 from eqsat.lang.traversal import variables
 
 #: The operations that read the operands of a term as they are: of integers, and of conditions.
