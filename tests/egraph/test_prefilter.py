@@ -96,6 +96,9 @@ ASKED = [
     ("x // d", "gcd(x, d) == d", "x*y // 5", True),
     ("x // d", "modulus(x) == 3 and d == 5", "(x*y)//5", False),
     ("x // d", "d % (d - 5) == 0", "(x*y)//5", False),
+    # every number divides 0, but its factor is 1
+    ("where(p, x, y)", "4 % factor(y) == 0", "where(x < 3, x, 0)", True),
+    ("where(p, x, y)", "4 % factor(y) == 1", "where(x < 3, x, 0)", False),
 ]
 
 

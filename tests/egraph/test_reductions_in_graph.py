@@ -104,9 +104,25 @@ def test_a_rule_that_brings_a_letter_into_a_reduction_asks_that_it_is_free():
 
 
 @pytest.mark.parametrize("theory", [True, False])
-def test_a_guard_asks_that_a_letter_is_free_though_it_stays_in_its_reduction(theory):
-    shorter = Rule("shorter", "max_over(x, r, 0, 4)", "max_over(x, r, 0, 2)", "free(x)")
-    result = optimize("max_over(r*y%3, r, 0, 4)", y=(-3, 3), rules=[shorter], theory=theory)
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Rule("shorter", "max_over(x, r, 0, 4)", "max_over(x, r, 0, 2)", "free(x)"), "max_over(r*y%3, r, 0, 4)"),
+        # the index alone is the index plus 0, which says nothing of the other letter
+        (
+            Rule(
+                "last",
+                "max_over(min(i + x, y), i, 0, v)",
+                "max_over(min(v - 1 + x, y), i, 0, v)",
+                "free(x) and free(y)",
+            ),
+            "max_over(min(r, n - r), r, 0, n)",
+        ),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_guard_asks_that_a_letter_is_free_though_it_stays_in_its_reduction(rule, text, theory):
+    result = optimize(text, y=(-3, 3), n=(1, 9), rules=[rule], theory=theory)
     assert result.check().equal
 
 

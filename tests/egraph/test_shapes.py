@@ -11,6 +11,7 @@ import pytest
 from corpora import GATES, HAND, TESTS, cases
 
 from eqsat import Budget, Rule, optimize
+from eqsat.egraph.program import CONDITION, FAILS, HOLDS
 from eqsat.egraph.shapes import Shapes, shapes_of
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.variants import needed_by, written_for
@@ -58,16 +59,30 @@ def test_pairs_are_found_whichever_comes_first():
         assert ("Div1", "Mod") not in found.found
 
 
-def test_united_classes_stand_where_either_did():
+@pytest.mark.parametrize("pairs", [[(1, 3), (3, 4)], [(3, 1), (4, 3)]])
+def test_united_classes_stand_where_either_did(pairs: list[tuple[int, int]]):
     found = Shapes()
     found.add_node(0, "floordiv", (1, 2))
-    found.unite(1, 3)
-    found.unite(3, 4)
+    for pair in pairs:
+        found.unite(*pair)
     assert ("Div0", "Min") not in found.found
     found.add_node(4, "min", (5, 6))
     assert ("Div0", "Min") in found.found
     found.add_node(7, "where", (8, 4, 9))
     assert ("Where1", "Min") in found.found
+
+
+def test_conditions_that_hold_or_fail_are_told_apart():
+    found = Shapes()
+    found.add(HOLDS, 1)
+    found.add_node(0, "where", (1, 2, 3))
+    assert {kind for place, kind in found.found if place == "Where0"} == {"true"}
+    found.add(FAILS, 4)
+    found.add_node(0, "where", (4, 2, 3))
+    assert {kind for place, kind in found.found if place == "Where0"} == {"true", "false"}
+    found.add(CONDITION, 5)
+    found.add_node(0, "not", (5,))
+    assert not {kind for place, kind in found.found if place == "Not0"}
 
 
 @contextmanager
