@@ -139,6 +139,7 @@ def test_a_rule_may_ask_for_a_term_beside_its_left_side():
     ("left", "beside", "message"),
     [
         ("x // c", "y", "'y' stands beside every term: give it an operator"),
+        ("x // c", "p", "'p' stands beside every term: give it an operator"),
         ("sum(x, i, u, v)", "x // d", "'x // d' beside a reduction cannot be matched"),
         ("x // c", "x // (", "an operand is missing"),
         ("x // c", "A[x]", "'A[x]' has an array"),
@@ -160,6 +161,23 @@ def test_a_guard_may_divide_before_a_sum_is_made():
     result = optimize("(i*3 + j*2 + k*4)//6", rules=[rule], **RANGES)
     assert result.check().equal
     assert result.rules["halved"]
+
+
+def test_a_right_side_is_multiplied_by_what_is_measured():
+    guard = "d == 10 and factor(y) == 5 and modulus(y) == 10 and remainder(y) == 5"
+    rule = Rule("odd", "(x*y) % d", "(x*factor(y)*3) % d", guard)
+    result = optimize("(j*(i*10 + 5)) % 10", rules=[rule], theory=False, **RANGES)
+    assert result.check().equal
+    assert result.rules["odd"]
+
+
+@pytest.mark.parametrize("end", ["vmin", "vmax"])
+def test_a_right_side_has_bounds_that_are_finite(end):
+    rule = Rule("moved", "min(x, y*y)", f"min(x - {end}(x), y*y - {end}(x)) + {end}(x)")
+    for ends in ((2, 9), (2, None), (None, 9)):
+        result = optimize("min(i, j*j)", rules=[rule], i=ends, j=(-3, 9))
+        assert (result.rules.get("moved", 0) > 0) == (ends[end == "vmax"] is not None)
+        assert str(result.expr) == "min(i, j*j)"
 
 
 def test_without_the_theory_a_factor_of_a_product_takes_the_coefficient():
