@@ -9,6 +9,7 @@ import pytest
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.compilation import MOST_WAYS, compiled
+from eqsat.egraph.joins import Joins
 from eqsat.egraph.variants import by_representation, matched_patterns
 from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
@@ -533,3 +534,12 @@ def test_a_stage_that_may_match_longer_than_there_is_time_is_not_begun(names, se
     products = " + ".join(f"{one}*{other}" for one in names[:half] for other in names[half:])
     result = optimize(products, **dict.fromkeys(names, (0, 9)), rules=[*DEFAULT, rule], budget=Budget(seconds=seconds))
     assert (result.stop, "thrice" in result.rules) == (stop, stop == "saturated")
+
+
+def test_a_run_that_leaves_out_a_stage_is_not_saturated(monkeypatch):
+    options = {"rules": [SQUARES], "budget": Budget(seconds=60), **RANGES}
+    whole = optimize("i*i - j*j", **options)
+    assert (whole.stop, "squares" in whole.rules) == ("saturated", True)
+    monkeypatch.setattr(Joins, "in_time", lambda joins, rulesets, is_late: rulesets[:-1])
+    cut = optimize("i*i - j*j", **options)
+    assert (cut.stop, cut.check().equal) == ("time", True)

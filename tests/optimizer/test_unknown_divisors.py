@@ -71,6 +71,8 @@ KNOWN_IN_A_BRANCH = [
         "where(j == m*2, k//j, 7) + where(j == m*2, 0, k//(m*2)) + 9//j",
         "9//j + where(j == m*2, k//(m*2), k//(m*2) + 7)",
     ),
+    # the input divides where m is positive, a minimum always
+    ("0 < m and 0 < k//j", "1 <= min(m, k//max(j, 1))"),
 ]
 
 
@@ -78,6 +80,14 @@ KNOWN_IN_A_BRANCH = [
 def test_divisors_that_a_branch_knows_are_kept_from_zero_outside_of_it(text, wanted):
     result = optimize(text, unknown_divisors="keep", **DIGIT)
     assert str(result.expr) == wanted
+    assert result.check()
+
+
+@pytest.mark.parametrize("treatment", ["keep", "assume"])
+def test_a_division_under_a_gate_is_not_evaluated_always(treatment):
+    roots, gates = ["k//j*j + k%j", "0 < m and 0 < k//j"], ["0 < m", None]
+    result = optimize(roots, gates=gates, unknown_divisors=treatment, **DIGIT)
+    assert [str(expr) for expr in result.exprs] == ["k%j + k//max(j, 1)*j", "1 <= min(m, k//max(j, 1))"]
     assert result.check()
 
 
