@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eqsat import Budget, Rule, optimize, var
+from eqsat import Budget, Rule, buffer, optimize, var
 from eqsat.alternatives.providers import PROVIDERS
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import (
@@ -23,6 +23,8 @@ from eqsat.egraph.trace import (
     RuleUse,
     Trace,
 )
+from eqsat.lang.text import parse
+from eqsat.optimizer.limits import LIMITS
 from eqsat.rules import DEFAULT
 
 X, Y = var("x", 0, 63), var("y", 0, 31)
@@ -131,6 +133,34 @@ def test_rounds_say_what_the_e_graph_is():
     assert (last.nodes, last.classes) == (trace.rounds[last.number - 1].nodes, trace.rounds[last.number - 1].classes)
     # x%4 + x//4*4 is x
     assert last.classes < last.nodes
+
+
+SQUARES = Rule("squares", "x*x - y*y", "(x + y)*(x - y)")
+WIDE = " + ".join(["i*i - k*k", *[f"x{n}" for n in range(70)]])
+LOOPS = "sum(sum(A[r*n + s], s, 0, n), r, 0, n)"
+#: A limit of a module, what it is lowered or raised to, an input that reaches it, and why the run ends then.
+REACHED = [
+    ("saturation", "reindexed_nodes", 0, LOOPS, {}, "nodes"),
+    ("reductions", "moved_terms", 0, LOOPS, {}, "nodes"),
+    ("saturation", "containers", 0, "min(max(i, n)*k, i*n*k)", {}, "nodes"),
+    (
+        "insertion",
+        "seconds_per_pair",
+        1e9,
+        WIDE,
+        {"rules": [SQUARES]},
+        "time",
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "limit", "value", "text", "options", "stop"), REACHED)
+def test_a_run_that_leaves_out_matches_is_not_saturated(module, limit, value, text, options, stop, monkeypatch):
+    names = {"A": buffer("A"), **{name: var(name, 0, 9) for name in ("i", "k", "n", *[f"x{n}" for n in range(70)])}}
+    options = {"budget": Budget(seconds=60), **options}
+    assert optimize(parse(text, names), **options).stop == "saturated"
+    monkeypatch.setattr(f"eqsat.optimizer.{module}.LIMITS", replace(LIMITS, **{limit: value}))
+    assert optimize(parse(text, names), **options).stop == stop
 
 
 def test_greedy_rules_have_no_time_of_their_own():
