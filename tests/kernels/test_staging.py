@@ -324,15 +324,16 @@ def test_an_intermediate_is_kept_where_that_costs_less(consumer, producer, kerne
     assert np.array_equal(found.reference({"X": x})[name], want)
 
 
-def test_an_inlined_reduction_captures_no_index():
-    """The producer sums over an index of its own where the consumer's sum has one of the same name."""
-    rows, total, y = buffer("R", "i64", (4,)), buffer("Z", "i64", (1,)), buffer("Y", "i32", (4, 64))
-    i = var("i", 0, 3)
-    producer = Store(rows[i], sum_over(y[i, K] % 9, K, 0, 64), [i])
+@pytest.mark.parametrize("columns", [4, 64])
+def test_an_inlined_reduction_captures_no_index(columns):
+    """The producer sums over an index of its own where the consumer's sum has one of the same name, or even range."""
+    rows, total, y = buffer("R", "i64", (4,)), buffer("Z", "i64", (1,)), buffer("Y", "i32", (4, columns))
+    i, k = var("i", 0, 3), var("k", 0, columns - 1)
+    producer = Store(rows[i], sum_over(y[i, k] % 9, k, 0, columns), [i])
     kernel = Kernel("total", [Store(total[0], sum_over(rows[i] * (i + 1) % 8, i, 0, 4))])
     one = inlined(kernel, producer)
     assert sum(t.op in REDUCTIONS for t in topological([one.stores[0].value])) == 2
-    arrays = {"Y": np.random.default_rng(2).integers(-50, 50, (4, 64)).astype(np.int32)}
+    arrays = {"Y": np.random.default_rng(2).integers(-50, 50, (4, columns)).astype(np.int32)}
     both = Pipeline([Kernel("rows", [producer]), kernel]).reference(arrays)
     assert np.array_equal(Pipeline([one]).reference(arrays)["Z"], both["Z"])
 
