@@ -34,8 +34,6 @@ from eqsat.egraph.program import (
     CONTAINERS,
     COUNTED,
     EQUAL,
-    FAILS,
-    HOLDS,
     KNOWN,
     NORMAL,
     NUMBER,
@@ -67,9 +65,8 @@ class Given:
         self.nodes: dict[tuple[int | None, str], list[Any]] = defaultdict(list)
         #: The terms of the normal form of a class.
         self.normal: dict[int, list[Term]] = {}
-        #: The classes that are a number, or a condition that is decided.
+        #: The classes that are a number.
         self.numbers: dict[int, int] = {}
-        self.truths: dict[int, bool] = {}
         #: What a guard may ask of a class.
         self.measures: dict[int, dict[str, int]] = defaultdict(dict)
         #: Whether no two classes are one: egglog unites those that have a node in common.
@@ -92,8 +89,6 @@ class Given:
             self.numbers[c] = number
             self.measures[c].update(vmin=number, vmax=number, factor=max(1, abs(number)))
             self._add_node(c, SUM, (number, []))
-        elif kind in (HOLDS, FAILS):
-            self.truths[c] = kind == HOLDS
 
     def _add_plain(self, op: str, c: int, operands: tuple[int, ...]) -> None:
         inner = negated(op, operands)
@@ -227,11 +222,6 @@ def _letter(name: str, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
 def _literal(number: Expr, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
     if c in given.numbers:
         yield from _as_number(number, given.numbers[c], given, bound)
-
-
-def _truth(value: bool, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
-    if given.truths.get(c) is value:
-        yield bound
 
 
 def _nodes(
@@ -414,9 +404,7 @@ def _part(term: Expr) -> _Part:
     letter = letter_of(term)
     if letter is not None:
         return partial(_letter, letter)
-    if is_number(term):
-        return partial(_literal, term)
-    return partial(_truth, bool(term.value)) if term.op == "bool" else _whole(term)
+    return partial(_literal, term) if is_number(term) else _whole(term)
 
 
 def _whole(term: Expr, top: bool = False) -> _Part:

@@ -451,6 +451,7 @@ BAD = [
     ({"kind": "structural", "before": "END(x"}, "')' is missing"),
     ({"kind": "range-split", "body": "r % 4"}, "give the extents of 'ranges', or the 'end' of r"),
     ({"kind": "range-split", "end": True, "body": "r % 4"}, "must be positive integers, not [True]"),
+    ({"kind": "range-split", "end": 0, "body": "r % 4"}, "must be positive integers, not [0]"),
     ({"kind": "range-split", "end": 4, "body": "s"}, """unknown variable 's': give its range, "vars": {"s": [0, N]}"""),
     ({"kind": "constraints", "vars": {}, "before": ["s < 3"]}, """give its range, "vars": {"s": [0, N]}"""),
     ({"kind": "dtype-lowering", "vars": {}, "exprs": ["s"]}, """give its range, "vars": {"s": [0, N]}"""),
