@@ -243,6 +243,19 @@ def test_every_package_is_installed():
     assert set(configured) == found | {"eqsat.rules", "eqsat.extract"}
 
 
+def test_text_in_files_is_utf_8_in_every_locale():
+    calls = [
+        (path, ast.unparse(call))
+        for package in ("eqsat", "rules", "extract")
+        for path, tree in modules(package)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        if call.func.attr in ("read_text", "write_text")
+    ]
+    assert calls
+    assert [call for call in calls if "utf-8" not in call[1]] == []
+
+
 def test_tests_mirror_the_rooms():
     folders = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))}
     assert folders == {*LAYERS, "benchmarks"}

@@ -216,5 +216,6 @@ def machine() -> dict[str, str]:
 
 def processor() -> str:
     information = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*: *(.+)", information.read_text() if information.exists() else "", re.MULTILINE)
+    text = information.read_text("utf-8") if information.exists() else ""
+    found = re.search(r"^model name\s*: *(.+)", text, re.MULTILINE)
     return found[1].strip() if found else platform.processor() or platform.machine()

@@ -6,6 +6,7 @@ faster than text; what is read out are the rows of its tables, by names of class
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import time
@@ -40,6 +41,9 @@ from eqsat.egraph.variants import needed_by, written_for
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 1_000_000
+
+#: Where the open files of a process have names, by which egglog reads them.
+DESCRIPTORS = "/dev/fd"
 
 _ZEROS = (0,) * (2 + 2 * MOST_COLUMNS)
 #: The tables that say which classes are one, and which conditions are true or false.
@@ -181,6 +185,8 @@ class Tables:
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
+        if not self._files and not os.path.isdir(DESCRIPTORS):
+            raise OSError(errno.ENOENT, "open files have no names there: mount /proc", DESCRIPTORS)
         left = memoryview("\n".join(["\t".join(map(str, row)) for row in rows]).encode())
         try:
             if (file := self._files.get(table)) is None:
@@ -195,7 +201,7 @@ class Tables:
         except OSError as error:
             remedy = f"{error.strerror}: make room, or set TMPDIR to another directory"
             raise OSError(error.errno, remedy, tempfile.tempdir or "temporary files") from None
-        return f"/dev/fd/{file.fileno()}"
+        return f"{DESCRIPTORS}/{file.fileno()}"
 
     @property
     def has_broad(self) -> bool:

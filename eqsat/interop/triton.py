@@ -189,7 +189,7 @@ def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
     """The module of a text, read and verified by Triton's own parser."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ttir")
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         module = read(str(path), context)
     module.context = context
     return module

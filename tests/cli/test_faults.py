@@ -117,6 +117,15 @@ def test_without_a_directory_for_temporary_files_the_error_says_how_to_name_one(
         tables.insert()
 
 
+def test_without_names_for_open_files_the_error_says_what_to_mount(monkeypatch, tmp_path):
+    monkeypatch.setattr("eqsat.egraph.tables.DESCRIPTORS", str(tmp_path / "fd"))
+    tables = Tables(())
+    tables.begin()
+    tables.add(ATOM, 0, 0, 9, 1)
+    with pytest.raises(OSError, match=r"open files have no names there: mount /proc: '.*/fd'"):
+        tables.insert()
+
+
 @pytest.mark.parametrize("before", [None, "as it was"])
 @pytest.mark.parametrize("words", [["mlir", "IN", "-o"], ["discover", "IN", "-o"], ["optimize", "3", "--html"]])
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, words, before):
