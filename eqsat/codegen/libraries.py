@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -113,8 +114,8 @@ def _run(command: Sequence[str], scratch: str | None = None) -> str:
         raise CompileError(f"cannot run the C compiler {command[0]!r} ({error.strerror}): {remedy}") from None
     if process.returncode:
         lines = complaints.splitlines() or [f"it ended with status {process.returncode}"]
-        # collect2 only says that the linker failed, which has said why
-        errors = [line for line in lines if "error" in line and not line.startswith("collect2")]
+        # gcc's collect2 and clang only say that the linker failed, which has said why
+        errors = [line for line in lines if "error" in line and not re.match("collect2|.*linker command failed", line)]
         reason = (errors or lines)[0].strip()
         raise CompileError(f"the C compiler {command[0]!r} failed: {reason}: check CC and the flags")
     return printed

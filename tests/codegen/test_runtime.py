@@ -578,6 +578,10 @@ def test_a_compiler_that_fails_is_one_line() -> None:
         ("exit 1", "failed: it ended with status 1: check CC and the flags"),
         ("exit 0", "made no library: check CC and the flags"),
         ("echo no space left >&2; echo collect2: error: ld failed >&2; exit 1", "failed: no space left: check CC"),
+        (
+            "echo ld: cannot find -lomp >&2; echo clang: error: linker command failed >&2; exit 1",
+            "failed: ld: cannot find -lomp: check CC",
+        ),
         (r"printf '\377 error' >&2; exit 1", "failed: \ufffd error: check CC and the flags"),
         ('while [ "$2" ]; do [ "$1" != -o ] || echo text > "$2"; shift; done', "file too short: delete it, and if"),
     ],
