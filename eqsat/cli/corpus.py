@@ -38,7 +38,7 @@ from eqsat.prove.verify import refuse_wrong
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from distributed import Future
+    from distributed import Client, Future
 
     from eqsat.optimizer.result import Result
     from eqsat.prove.verify import Check
@@ -348,22 +348,27 @@ def run_on_cluster(lines: Sequence[str | bytes], settings: Settings, address: st
     """
     try:
         from distributed import Client
-        from distributed.scheduler import KilledWorker
     except ImportError:
         raise ValueError("--scheduler needs Dask distributed: pip install 'eqsat[cluster]'") from None
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError):
         raise ValueError(f"no scheduler answers at {address}: start one by dask scheduler") from None
-    waiting = numbered_lines(lines)[skip:]
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        client.close()
+        message = f"the scheduler at {address} has no worker: start some by dask worker {address} --nthreads 1"
+        raise ValueError(message) from None
+    return _rows_of(client, numbered_lines(lines)[skip:], settings)
+
+
+def _rows_of(client: Client, waiting: Sequence[tuple[int, str | bytes]], settings: Settings) -> Generator[Row]:
+    from distributed.scheduler import KilledWorker
+
     given: deque[tuple[int, str | bytes, Future]] = deque()
+    queue = iter(waiting)
     with client:
-        try:
-            client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError:
-            message = f"the scheduler at {address} has no worker: start some by dask worker {address} --nthreads 1"
-            raise ValueError(message) from None
-        queue = iter(waiting)
         for _ in waiting:
             if len(given) < AHEAD:
                 # workers may come and go meanwhile

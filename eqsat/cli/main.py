@@ -406,12 +406,14 @@ def corpus(
     errors = sum("error" in row for row in kept)
     comparison = None if baseline is None else Comparison(baseline, kept)
     written = len(kept)
+    # a cluster that does not answer leaves the output as it is
+    answers = started(settings=settings, skip=written)
     total = None if incoming else len(numbered_lines(lines)) - written
     with (
         opened(output, "a" if resume else "w") as stream,
         progress(total) as advance,
         said_if_ended(lambda: f"after {written} rows"),
-        closing(started(settings=settings, skip=written)) as rows,
+        closing(answers) as rows,
     ):
         for row in rows:
             text = json.dumps(row) + "\n"

@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from corpora import HAND, SAMPLE, SEEDS, cases
 
 from eqsat.cli import corpus
 from eqsat.cli.cases import numbered_lines, read_case
 from eqsat.cli.corpus import run, run_line
 from eqsat.cli.files import Incoming
+from eqsat.cli.main import app
 from eqsat.cli.settings import Settings
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
@@ -169,6 +171,16 @@ def test_standard_input_that_comes_fast_is_read_as_it_is_answered(tmp_path, monk
         while cases.is_open:
             cases.read()
     assert {number: line.decode() for number, line in cases.waiting.items()} == dict(numbered_lines(lines))
+
+
+def test_without_a_scheduler_the_output_is_left_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr("eqsat.cli.corpus.PATIENCE", 1)
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"vars": {"x": [0, 9]}, "exprs": ["x%3"]}')
+    output.write_text("as it was")
+    done = CliRunner().invoke(app, ["corpus", str(source), "-o", str(output), "--scheduler", "tcp://127.0.0.1:1"])
+    assert isinstance(done.exception, ValueError)
+    assert output.read_text() == "as it was"
 
 
 def test_no_lines_no_rows():
