@@ -726,9 +726,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.unraisablehook = lambda _: None
         _fail(str(ended), 128 + ended.number)
     except BrokenPipeError:
-        # the reader has left, as head does: nothing more to say, and nothing to flush at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        # the reader has left, as head does: nothing more to say
+        _leave(1)
     except Exception as error:
         _fail(_said(error))
 
@@ -757,4 +756,14 @@ def _fail(message: str, code: int = 2) -> NoReturn:
     # where nothing can be said, the code is all
     with suppress(OSError):
         click.echo(f"eqsat: {one_line(message)}", err=True)
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End with this code. What cannot be written is dropped: Python tries again at its end, and would end with 120."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)

@@ -90,7 +90,7 @@ REFUSED = [
     ("def half_numpy(B): return [[1], [2, 3]]", ":half", "NumPy function of kernel 'half' returns no array for 'Y'"),
     ("import numpy\ndef half_numpy(B): return numpy.array([None] * 64)", ":half", "elements of type object"),
     ("raise SystemExit(3)", "", "SystemExit: 3"),
-    ("1 // 0", "", "ZeroDivisionError: integer division or modulo by zero"),
+    ("1 // 0", "", "stated.py fails: ZeroDivisionError: "),
     ("del ramp, half", "", "no kernel among its global names"),
 ]
 
