@@ -41,3 +41,6 @@ if is_starting():
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
+
+if os.name != "posix":
+    raise ImportError("eqsat runs on Linux and other POSIX systems; on Windows, in WSL")

@@ -202,6 +202,12 @@ def test_what_cannot_be_imported_is_one_line(tmp_path, raised, said):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"eqsat: cannot start: {said}\n")
 
 
+def test_another_kind_of_system_is_refused_in_one_line():
+    started = [sys.executable, "-c", "import os; os.name = 'nt'; import eqsat"]
+    done = subprocess.run(started, capture_output=True, text=True)
+    assert done.stderr.endswith("ImportError: eqsat runs on Linux and other POSIX systems; on Windows, in WSL\n")
+
+
 def test_remarks_that_nobody_can_read_lose_no_row(corpus):
     source, output = corpus
     words = command("corpus", str(source), "-o", str(output))
