@@ -24,6 +24,9 @@ from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import var
 from eqsat.optimizer.front import optimize
 
+#: For a process that can write no long file: of a module that it compiles it would keep a part, which later ones read.
+CACHELESS = {"PYTHONDONTWRITEBYTECODE": "1"}
+
 #: Enough for two workers to be busy for a second or two.
 COUNT = 40
 LINES = [
@@ -60,6 +63,7 @@ def test_a_full_disk_is_one_line_and_the_rest_can_be_done_later(corpus):
         command("corpus", str(source), "-o", str(output)),
         capture_output=True,
         text=True,
+        env=os.environ | CACHELESS,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500)),
     )
     assert done.returncode == 2
@@ -74,6 +78,7 @@ def test_a_full_disk_is_said_of_the_file_that_is_written(corpus):
         command("experiment", str(source), "-o", str(output), "--limit", "3", "--repeats", "0"),
         capture_output=True,
         text=True,
+        env=os.environ | CACHELESS,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)),
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -86,7 +91,7 @@ def test_a_full_directory_of_temporary_files_is_named_and_left_empty(tmp_path):
         command("optimize", "where(x < 5, where(y < 3, x, 2), 2) // 4", "--range", "x=40", "--range", "y=20"),
         capture_output=True,
         text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | CACHELESS | {"TMPDIR": str(tmp_path)},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)),
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
@@ -139,6 +144,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, words, before):
         command(*[word.replace("IN", str(source)) for word in words], str(output)),
         capture_output=True,
         text=True,
+        env=os.environ | CACHELESS,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (90, 90)),
     )
     assert done.returncode == 2
