@@ -109,8 +109,8 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     """The graph and the prices that a JSON object of egraph-serialize holds, as extraction-gym has them.
 
     Classes are numbered in the order of their first nodes, or keep their names where all of these are numbers. A leaf
-    is a literal, a variable or, with brackets, a buffer. What :func:`to_egraph_serialize` has written is read as it
-    was.
+    is a literal, a variable or, with brackets, a buffer. A node that does not say so has no children, and costs 1.
+    What :func:`to_egraph_serialize` has written is read as it was.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
         If nodes or roots are missing; if a node is incomplete, has a child that is no node, a name that is no text, or
         a cost that is no whole number of 0 or more; or if a root is no class. The message names it.
 
-    >>> node = {"op": "x", "children": [], "eclass": "a", "cost": 0}
+    >>> node = {"op": "x", "eclass": "a", "cost": 0}
     >>> read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
     >>> read.graph.classes, read.prices, read.graph.roots
     ({0: [('var', 'x', ())]}, {0: [0]}, [0])
@@ -142,8 +142,8 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     costs: dict[int, dict[Node, int]] = {c: {} for c in number.values()}
     for node in written.values():
         own = costs[number[node["eclass"]]]
-        read = _node(node["op"], tuple([number[written[child]["eclass"]] for child in node["children"]]))
-        own[read] = min(cost := int(node["cost"]), own.get(read, cost))
+        read = _node(node["op"], tuple([number[written[child]["eclass"]] for child in node.get("children", ())]))
+        own[read] = min(cost := int(node.get("cost", 1)), own.get(read, cost))
     if unknown := [name for name in record["root_eclasses"] if name not in number]:
         raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
     data = record.get("class_data", {})
@@ -155,13 +155,13 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
 
 
 def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
-    if missing := [key for key in ("op", "children", "eclass", "cost") if key not in node]:
-        raise ValueError(f"node {name!r} has no {missing[0]!r}: give op, children, eclass and cost")
-    if unknown := [child for child in node["children"] if child not in nodes]:
+    if missing := [key for key in ("op", "eclass") if key not in node]:
+        raise ValueError(f"node {name!r} has no {missing[0]!r}: give op and eclass")
+    if unknown := [child for child in node.get("children", ()) if child not in nodes]:
         raise ValueError(f"node {name!r} has the child {unknown[0]!r}, which is no node")
     if others := [key for key in ("op", "eclass") if not isinstance(node[key], str)]:
         raise ValueError(f"the {others[0]} of node {name!r} is {node[others[0]]!r}: give text")
-    cost = node["cost"]
+    cost = node.get("cost", 1)
     if not isinstance(cost, int | float) or not 0 <= cost < inf or cost != int(cost):
         raise ValueError(f"node {name!r} costs {cost!r}: give whole numbers of 0 or more")
 

@@ -38,6 +38,13 @@ def test_classes_are_told_apart_by_their_names():
     assert len(from_egraph_serialize({"nodes": nodes, "root_eclasses": ["7"]}).graph.classes) == 2
 
 
+def test_a_node_without_children_is_a_leaf_and_one_without_a_cost_costs_1_as_the_format_has_it():
+    nodes = {"x": {"op": "x", "eclass": "x"}, "neg": {"op": "neg", "children": ["x"], "eclass": "root", "cost": 2}}
+    read = from_egraph_serialize({"nodes": nodes, "root_eclasses": ["root"]})
+    assert read.graph.classes == {0: [("var", "x", ())], 1: [("neg", None, (0,))]}
+    assert read.prices == {0: [1], 1: [2]}
+
+
 def test_a_leaf_called_like_a_sum_is_a_variable():
     node = {"op": "sum total", "children": [], "eclass": "a", "cost": 0}
     read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
