@@ -22,7 +22,7 @@ from eqsat.lang.expr import Expr, bounds_of, buffer, is_name, shortened, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of, topological
-from eqsat.lang.validation import did_you_mean, list_of, shown
+from eqsat.lang.validation import counted, did_you_mean, list_of, shown
 
 Record = Mapping[str, Any]
 Gates = list[Expr | None]
@@ -405,7 +405,9 @@ def _gates(record: Record, exprs: list[Expr]) -> Gates:
             raise ValueError(f"the gate {index} is root {str(gate)[:60]!r}, which is not a condition")
         gates.append(gate)
     if gates and len(gates) != len(exprs):
-        raise ValueError(f"{len(gates)} gates for {len(exprs)} roots: give one, or null, for each")
+        raise ValueError(
+            f"{counted(len(gates), 'gate')} for {counted(len(exprs), 'root')}: give one, or null, for each"
+        )
     return gates
 
 

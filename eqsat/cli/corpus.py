@@ -32,6 +32,7 @@ from eqsat.cli.files import Incoming
 from eqsat.cli.settings import Row, Settings
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import to_program
+from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import refuse_wrong
 
@@ -142,7 +143,8 @@ class Comparison:
             click.echo(f"# worse: {line}", err=True)
         count, (old, new) = len(self.worse), self.costs
         click.echo(
-            f"# beside {self.path}: {self.compared} rows, {count} worse, {self.less} better, cost {old} -> {new}",
+            f"# beside {self.path}: {counted(self.compared, 'row')}, {count} worse, {self.less} better, "
+            f"cost {old} -> {new}",
             err=True,
         )
 

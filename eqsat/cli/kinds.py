@@ -43,6 +43,7 @@ from eqsat.lang.expr import FALSE, Expr, substitute, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, parse_program, to_text
 from eqsat.lang.traversal import topological
+from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal, refuse_wrong
 
@@ -194,7 +195,8 @@ def _flipped(axes: list[Any], sizes: Sequence[int]) -> list[Any]:
         return axes
     if len(axes) != len(sizes):
         raise ValueError(
-            f"{len(axes)} flags for {len(sizes)} dimensions: give one for each, or the numbers of the axes"
+            f"{counted(len(axes), 'flag')} for {counted(len(sizes), 'dimension')}: "
+            "give one for each, or the numbers of the axes"
         )
     return [n for n, flips in enumerate(axes) if flips]
 

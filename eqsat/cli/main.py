@@ -72,6 +72,7 @@ from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.text import parse, to_program, to_text
 from eqsat.lang.traversal import extent
+from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize as optimise
 from eqsat.optimizer.pareto import SIZES
 from eqsat.optimizer.result import SHORT
@@ -238,7 +239,7 @@ def optimize(
     texts = lines_of(standard_input()) if expressions == ("-",) else expressions
     if len(gates) not in (0, len(texts)):
         raise click.UsageError(
-            f"--gate is given {len(gates)} times for {len(texts)} expressions: once for each, - for none"
+            f"{counted(len(gates), '--gate')} for {counted(len(texts), 'expression')}: give one for each, - for none"
         )
     roots = [parse(text, names, _REMEDY) for text in texts]
     known = [parse(text, names, _REMEDY) for text in constraints]
@@ -347,7 +348,9 @@ def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, deri
 
 
 def _remark(result: Result, check: Check, size: str | None) -> str:
-    checked = f"{check.kind} check at {check.points} points" if check.kind in ("exhaustive", "sampled") else check.kind
+    checked = check.kind
+    if check.kind in ("exhaustive", "sampled"):
+        checked += f" check at {counted(check.points, 'point')}"
     if result.exprs == result.before:
         checked = "unchanged"
     if check.proof:
@@ -355,7 +358,7 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
     bound = "" if result.bound is None else f" (at least {result.bound})"
     sizes = "" if size is None else f", {SIZES[size](result.exprs)} {size}"
     return (
-        f"# cost {result.cost_before} -> {result.cost}{bound}{sizes}, {result.stop}, {result.nodes} nodes, "
+        f"# cost {result.cost_before} -> {result.cost}{bound}{sizes}, {result.stop}, {counted(result.nodes, 'node')}, "
         f"{result.milliseconds:.1f} ms, {checked}"
     )
 
@@ -412,7 +415,7 @@ def corpus(
     with (
         opened(output, "a" if resume else "w") as stream,
         progress(total) as advance,
-        said_if_ended(lambda: f"after {written} rows"),
+        said_if_ended(lambda: f"after {counted(written, 'row')}"),
         closing(answers) as rows,
     ):
         for row in rows:
@@ -425,7 +428,7 @@ def corpus(
             if comparison:
                 comparison.add(row)
             advance()
-    click.echo(f"# {written} cases, {errors} errors", err=True)
+    click.echo(f"# {counted(written, 'case')}, {counted(errors, 'error')}", err=True)
     if comparison:
         comparison.say()
 
@@ -455,11 +458,10 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_sec
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
     found = rewriting(text, cost=cost, budget=Budget(seconds=seconds), total=total_seconds)
     write_whole(output, found.text)
-    click.echo(f"# {found.changed} operations replaced, {found.removed} left out", err=True)
+    click.echo(f"# {counted(found.changed, 'operation')} replaced, {found.removed} left out", err=True)
     if found.untried:
-        click.echo(
-            f"# the time was up for {found.untried} blocks and affine operations: give more --total-seconds", err=True
-        )
+        untried = counted(found.untried, "block or affine operation", "blocks and affine operations")
+        click.echo(f"# the time was up for {untried}: give more --total-seconds", err=True)
 
 
 def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) -> int:
@@ -578,7 +580,7 @@ def experiment(
     output.mkdir(parents=True, exist_ok=True)
     rows: list[experiments.Row] = []
     try:
-        with said_if_ended(lambda: f"after {len({row.case for row in rows})} cases"):
+        with said_if_ended(lambda: f"after {counted(len({row.case for row in rows}), 'case')}"):
             with progress(len(cases)) as advance:
                 rows += experiments.answers(
                     cases, models, extracts, advance, say_left_out, rules=chosen, lower=bool(repeats)
@@ -596,7 +598,8 @@ def experiment(
         say("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
     click.echo(
-        f"# optimised once a case: {optimising:.2f} s; chosen from that {count} times: {choosing:.2f} s", err=True
+        f"# optimised once a case: {optimising:.2f} s; chosen from that {counted(count, 'time')}: {choosing:.2f} s",
+        err=True,
     )
     if find_spec("matplotlib") is None:
         click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
@@ -645,7 +648,7 @@ def discover(
     kept: list[FoundRule] = []
     refuse_unwritable(output)
     try:
-        with said_if_ended(lambda: f"after {len(kept)} rules"), progress(None, "fragments") as advance:
+        with said_if_ended(lambda: f"after {counted(len(kept), 'rule')}"), progress(None, "fragments") as advance:
             found = search(
                 cases, rules, cost=cost, theory=not no_theory, seconds=search_seconds, advance=advance, keep=kept.append
             )
@@ -655,7 +658,8 @@ def discover(
     for line in found.left_out:
         say_left_out(line)
     click.echo(
-        f"# {found.fragments} fragments, {found.pairs} with a cheaper term, {len(found.rules)} rules: "
+        f"# {counted(found.fragments, 'fragment')}, {found.pairs} with a cheaper term, "
+        f"{counted(len(found.rules), 'rule')}: "
         f"cost {found.before} -> {found.after}",
         err=True,
     )
@@ -706,7 +710,8 @@ def rules(
         say(json.dumps(rows, indent=1))
     elif prove:
         kinds = Counter(" and ".join(row["proof"]) or "not proved" for row in rows)
-        click.echo(f"# {len(rows)} rules: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}", err=True)
+        proved = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        click.echo(f"# {counted(len(rows), 'rule')}: {proved}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,6 +12,7 @@ from eqsat.cli.files import progress, say_left_out
 from eqsat.cli.rulesets import LISTED
 from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
+from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize
 
 #: The number of cases that are named in which a rule matches.
@@ -104,7 +105,7 @@ def _fires_line(row: Row) -> str:
     often = sorted(row["fires"].items(), key=lambda place: -place[1])
     shown = ", ".join(f"{case} ({count})" for case, count in often[:_MOST_PLACES])
     more = f", and {len(often) - _MOST_PLACES} more" if len(often) > _MOST_PLACES else ""
-    return f"in {len(often)} cases: {shown}{more}" if often else "in no case"
+    return f"in {counted(len(often), 'case')}: {shown}{more}" if often else "in no case"
 
 
 def _rewrite(row: Row) -> str:

@@ -24,7 +24,7 @@ from eqsat.codegen.libraries import build, load
 from eqsat.lang.dtypes import width_of
 from eqsat.lang.expr import Expr, digits, shortened
 from eqsat.lang.traversal import domain_size, extent
-from eqsat.lang.validation import integer_of, list_of, require, shown
+from eqsat.lang.validation import counted, integer_of, list_of, require, shown
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")
@@ -222,7 +222,8 @@ def compile_many(
     given = variables if variables is not None else [None] * len(programs)
     require(given, Sequence, "the arguments of the kernels")
     if len(given) != len(programs):
-        raise ValueError(f"{len(programs)} kernels have arguments for {len(given)}: give a list, or None, for each")
+        number = counted(len(programs), "kernel")
+        raise ValueError(f"arguments are given for {len(given)} of {number}: give a list, or None, for each")
     orders = [arguments(roots, order) for roots, order in zip(programs, given, strict=True)]
     numbered = list(enumerate(zip(programs, orders, strict=True)))
     functions = [function(roots, f"kernel{n}", order, storage="static ") for n, (roots, order) in numbered]

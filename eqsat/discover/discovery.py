@@ -23,7 +23,7 @@ from eqsat.lang.costs import LATENCY, cost_of, model_of
 from eqsat.lang.expr import Expr
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import topological
-from eqsat.lang.validation import list_of, refuse_seconds
+from eqsat.lang.validation import counted, list_of, refuse_seconds
 from eqsat.optimizer.front import optimize
 from eqsat.prove.proof import RULE_SECONDS
 from eqsat.rules import DEFAULT
@@ -312,11 +312,12 @@ def to_file(found: Discovery | Sequence[FoundRule]) -> str:
     if isinstance(found, Discovery):
         said = (
             f"The corpus costs {found.before} without these rules, {found.after} with them; "
-            f"{found.fragments} fragments, {found.pairs} with a cheaper term."
+            f"{counted(found.fragments, 'fragment')}, {found.pairs} with a cheaper term."
         )
         remarks = [
-            (each, f"{each.proof}; saves {each.alone} alone, in {each.cases} cases, {each.needed} beside the others")
+            (each, f"{each.proof}; saves {each.alone} alone, in {cases}, {each.needed} beside the others")
             for each in found.rules
+            for cases in [counted(each.cases, "case")]
         ]
     else:
         said = "The search did not end: what these rules save is not known."

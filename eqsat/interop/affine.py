@@ -14,6 +14,7 @@ from eqsat.interop.limits import refuse_long_text
 from eqsat.lang.expr import Expr, shortened
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
+from eqsat.lang.validation import counted
 from eqsat.theory.linear import LinearArithmetic
 
 _SYMBOLS = {"floordiv": "//", "mod": "%", "/": "//"}
@@ -52,7 +53,8 @@ class AffineFunction:
     def applied(self, dims: Sequence[Expr], symbols: Sequence[Expr]) -> list[Expr]:
         """The results at these operands, of which there is one for each dim and symbol."""
         if (len(dims), len(symbols)) != (len(self.dims), len(self.symbols)):
-            raise ValueError(f"{len(dims)} dims and {len(symbols)} symbols for a function of {self}: give one for each")
+            given = f"{counted(len(dims), 'dim')} and {counted(len(symbols), 'symbol')}"
+            raise ValueError(f"{given} for a function of {self}: give one for each")
         names = dict(zip((*self.dims, *self.symbols), (*dims, *symbols), strict=True))
         return [affine_term(result, names) for result in self.results]
 

@@ -99,7 +99,7 @@ class Shape:
             )
         layout = tuple(reversed(range(len(sizes)))) if found[3] is None else integers(order)
         if sorted(layout) != list(range(len(sizes))):
-            raise ValueError(f"the layout of {text!r} must name each of its {len(sizes)} dimensions once")
+            raise ValueError(f"the layout of {text!r} must name each dimension once")
         tiles = _TILES.search(placement)
         return cls(found[1], sizes, layout, tiles[1] if tiles else "")
 

@@ -52,7 +52,7 @@ from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
 from eqsat.lang.traversal import chain_members, divides_by_zero, divisors, topological, topological_until, variables
-from eqsat.lang.validation import list_of, require, shown
+from eqsat.lang.validation import counted, list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.arithmetic import OverdueError, Work
@@ -276,9 +276,8 @@ class IndexingMap(Displayed):
         """
         _refuse_other_map(following)
         if len(following.dims) != len(self.results):
-            raise ValueError(
-                f"the maps do not compose: one has {len(self.results)} results, the next takes {len(following.dims)}"
-            )
+            results = counted(len(self.results), "result")
+            raise ValueError(f"the maps do not compose: one has {results}, the next takes {len(following.dims)}")
         taken = {str(d.value) for d in self.dims}
         theirs, mine = [_renamed(m, taken) for m in (following, self)]
         here = self if all(v is image for v, image in mine.items()) else self.substituted(mine)

@@ -28,6 +28,7 @@ from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
 from eqsat.lang.traversal import reached
+from eqsat.lang.validation import counted
 from eqsat.theory.forms import ZERO
 from eqsat.theory.linear import LinearArithmetic
 
@@ -319,7 +320,7 @@ def related(instruction: Instruction, output: int) -> list[Relation | None]:
     count = OPERATIONS[opcode][0] if opcode in OPERATIONS else OF_OUTPUT[opcode][0]
     if (len(operands) != count) if count >= 0 else (len(operands) < -count):
         least = "at least " if count < 0 else ""
-        raise ValueError(f"{instruction!r} has {len(operands)} operands: give {least}{abs(count)}")
+        raise ValueError(f"{instruction!r} has {counted(len(operands), 'operand')}: give {least}{abs(count)}")
     try:
         if opcode in OPERATIONS:
             found: list[Relation | None] = [*OPERATIONS[opcode][1](instruction)]
@@ -485,7 +486,9 @@ def _scatter(i: Instruction) -> list[Relation]:
     """Operands, indices and updates; those of one output are not told apart from those of another."""
     count, rest = divmod(len(i.operands), 2)
     if not rest:
-        raise ValueError(f"of {len(i.operands)} operands one must be the indices, and half of the others updates")
+        raise ValueError(
+            f"of {counted(len(i.operands), 'operand')} one must be the indices, and half of the others updates"
+        )
     sizes = _operand_sizes(i)
     same, rows, updates = relations.scattered(
         sizes[0],
@@ -547,7 +550,9 @@ def _own(i: Instruction, output: int, relation: Callable[[Sizes], Relation]) -> 
 
 def _refuse_other_count(i: Instruction) -> None:
     if len(i.operands) != len(i.shapes):
-        raise ValueError(f"{len(i.operands)} operands for {len(i.shapes)} outputs: give one for each")
+        raise ValueError(
+            f"{counted(len(i.operands), 'operand')} for {counted(len(i.shapes), 'output')}: give one for each"
+        )
 
 
 def _barrier(i: Instruction, output: int) -> list[Relation | None]:
@@ -560,8 +565,8 @@ def _conditional(i: Instruction, output: int) -> list[Relation | None]:
     """What all elements read; what its branches read is found as for calls."""
     if not i.branches or len(i.operands) != len(i.branches) + 1:
         raise ValueError(
-            f"{len(i.operands)} operands for {len(i.branches)} branches: give what decides, then one for each branch, "
-            "and the branches as branch_computations={one, two}"
+            f"{counted(len(i.operands), 'operand')} for {counted(len(i.branches), 'branch', 'branches')}: "
+            "give what decides, then one for each branch, and the branches as branch_computations={one, two}"
         )
     return [*_scalars(i, [i.operands[0].shapes[0].sizes], output), *[None] * len(i.branches)]
 
@@ -571,7 +576,9 @@ def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]
     sizes = _operand_sizes(i)
     inputs, initial = sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
     if len(inputs) != len(initial):
-        raise ValueError(f"of {len(sizes)} operands no half is initial values: give as many of these as inputs")
+        raise ValueError(
+            f"of {counted(len(sizes), 'operand')} no half is initial values: give as many of these as inputs"
+        )
     if len(set(inputs)) > 1:
         raise ValueError(f"the inputs have different sizes: {', '.join(str(list(own)) for own in inputs)}")
     return inputs, initial

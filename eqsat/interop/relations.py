@@ -21,6 +21,7 @@ from eqsat.interop.views import row_major
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.expr import Expr, substitute, var
 from eqsat.lang.traversal import variables
+from eqsat.lang.validation import counted
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 
 Sizes = Sequence[int]
@@ -80,7 +81,7 @@ def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
     """Dimension ``k`` of the output is dimension ``dimensions[k]`` of the operand."""
     _check_dimensions(dimensions, len(sizes))
     if len(dimensions) != len(sizes):
-        raise ValueError(f"{len(dimensions)} dimensions for an operand of {len(sizes)}: give each once")
+        raise ValueError(f"{counted(len(dimensions), 'dimension')} for an operand of {len(sizes)}: give each once")
     loops = _loops(sizes)
     return _related([loops[d] for d in dimensions], loops)
 
@@ -311,7 +312,8 @@ def gathered(
     _check_dimensions([index_vector_dim, *start_indices_batching_dims], len(indices) + 1)
     if (rows.pop(index_vector_dim) if index_vector_dim < len(rows) else 1) != count:
         raise ValueError(
-            f"start_index_map has {count} entries, which is not size {index_vector_dim} of {list(indices)}"
+            f"start_index_map has {counted(count, 'entry', 'entries')}, "
+            f"which is not size {index_vector_dim} of {list(indices)}"
         )
     kept = [d for d in range(len(sizes)) if d not in collapsed_slice_dims]
     if len(kept) != len(offset_dims) or any(slice_sizes[d] != 1 for d in collapsed_slice_dims):
@@ -468,4 +470,6 @@ def _check_dimensions(dimensions: Sizes, rank: int) -> None:
 def _check_ranks(sizes: Sizes, *attributes: Sequence[object]) -> None:
     for given in attributes:
         if len(given) != len(sizes):
-            raise ValueError(f"{len(given)} entries for {len(sizes)} dimensions: give one for each")
+            raise ValueError(
+                f"{counted(len(given), 'entry', 'entries')} for {counted(len(sizes), 'dimension')}: give one for each"
+            )

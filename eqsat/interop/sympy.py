@@ -43,7 +43,7 @@ from eqsat.lang.ops import SUMS, Bounds
 from eqsat.lang.terms import buffer_key, written_product
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import facts_on, is_index, reached, use_counts
-from eqsat.lang.validation import require
+from eqsat.lang.validation import counted, require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
 
@@ -384,7 +384,7 @@ class _Reader:
                 raise self.fail(e, f"{kind} is none of the classes that are read: {remedy}")
             return self._unknown(e, e.func)
         if kind in _OPERANDS and len(e.args) != _OPERANDS[kind]:
-            raise self.fail(e, f"{kind} takes {_OPERANDS[kind]} operands, not {len(e.args)}")
+            raise self.fail(e, f"{kind} takes {counted(_OPERANDS[kind], 'operand')}, not {len(e.args)}")
         if kind == "Piecewise" and not e.args:
             raise self.fail(e, "it has no branch")
         if kind in _DERIVED and not type(e).__module__.startswith("sympy."):

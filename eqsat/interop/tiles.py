@@ -24,7 +24,7 @@ from eqsat.lang.infinity import INFINITY
 from eqsat.lang.sampling import grid
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import domain_size, extent, topological, variables
-from eqsat.lang.validation import integers_of, require
+from eqsat.lang.validation import counted, integers_of, require
 from eqsat.prove.verify import MOST_POINTS
 from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
 from eqsat.theory.linear import LinearArithmetic
@@ -99,7 +99,9 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     require(tile, Tile, "a tile")
     require(of, IndexingMap, "a map")
     if len(tile.sizes) != len(of.dims):
-        raise ValueError(f"a tile of {len(tile.sizes)} dimensions for a map from {len(of.dims)}: give one for each")
+        raise ValueError(
+            f"a tile of {counted(len(tile.sizes), 'dimension')} for a map from {len(of.dims)}: give one for each"
+        )
     offsets = [as_expr(offset) for offset in tile.offsets]
     given = variables(offsets)
     names = numbered("t", {str(v.value) for v in given})

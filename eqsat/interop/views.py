@@ -19,7 +19,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, 
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import all_of, both, chosen
 from eqsat.lang.traversal import topological
-from eqsat.lang.validation import list_of, require, shown
+from eqsat.lang.validation import counted, list_of, require, shown
 from eqsat.optimizer.front import optimize
 
 #: The index of an access that does not happen; it stands for no number.
@@ -92,8 +92,9 @@ class View:
             raise ValueError(f"the mask of a view is a (low, high) per dimension, not {mask!r}")
         if not len(self.shape) == len(self.strides) == len(mask):
             raise ValueError(
-                f"a view has as many strides and mask ranges as dimensions: {len(self.shape)} dimensions, "
-                f"{len(self.strides)} strides, {len(mask)} mask ranges"
+                "a view has as many strides and mask ranges as dimensions: "
+                f"{counted(len(self.shape), 'dimension')}, {counted(len(self.strides), 'stride')}, "
+                f"{counted(len(mask), 'mask range')}"
             )
         if any(as_expr(size).vmax < 1 for size in self.shape):
             sizes = ", ".join(map(str, self.shape))
@@ -133,7 +134,8 @@ class View:
         if isinstance(indices, str) or not isinstance(indices, Sequence):
             raise TypeError(f"the indices of a view are given as {shown(indices)}: give one per dimension")
         if len(indices) != len(self.shape):
-            raise ValueError(f"{len(indices)} indices for a view of {len(self.shape)} dimensions: give one for each")
+            given = counted(len(indices), "index", "indices")
+            raise ValueError(f"{given} for a view of {counted(len(self.shape), 'dimension')}: give one for each")
         given = as_expr(valid)
         if not given.is_bool:
             raise TypeError(f"where an access is valid is a condition, not {brief(given)!r}")

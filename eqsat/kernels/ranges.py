@@ -36,7 +36,7 @@ from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import division_count, extent, index_level, indices_around, topological, variables, with_users
-from eqsat.lang.validation import integer_of, list_of, refuse_below, refuse_seconds, require
+from eqsat.lang.validation import counted, integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
@@ -152,7 +152,8 @@ class Nest:
         set_fields(self, roots=list_of(Expr, roots, "the roots of a nest"))
         set_fields(self, gates=tuple(gates) or (None,) * len(self.roots))
         if len(self.gates) != len(self.roots):
-            raise ValueError(f"there are {len(self.roots)} roots and {len(self.gates)} gates: give one for each")
+            given = f"{counted(len(self.gates), 'gate')} for {counted(len(self.roots), 'root')}"
+            raise ValueError(f"{given}: give one, or None, for each")
         loops = [axis.variable.value for axis in self.axes]
         for name in loops:
             if loops.count(name) > 1:

@@ -28,7 +28,7 @@ from eqsat.lang.expr import TRUE, Expr, any_var, as_free, brief, buffer, free_na
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import REDUCTIONS, Buffer
 from eqsat.lang.traversal import array_of, extent, indices_around, is_index, topological, variables
-from eqsat.lang.validation import integers_of, list_of, require
+from eqsat.lang.validation import counted, integers_of, list_of, require
 
 
 @dataclass(frozen=True)
@@ -409,7 +409,8 @@ class Pipeline:
         found: Arrays = {}
         programs = tuple(programs)
         if len(programs) != len(self.kernels):
-            raise ValueError(f"{len(self.kernels)} kernels are given {len(programs)} programs: compile each kernel")
+            given = f"{counted(len(programs), 'program')} for {counted(len(self.kernels), 'kernel')}"
+            raise ValueError(f"{given}: compile each kernel")
         for kernel, program in zip(self.kernels, programs, strict=True):
             known: dict[str, Any] = {**arrays, **found, **parameters}
             # the kernel itself names what it lacks

@@ -16,7 +16,7 @@ from eqsat.lang.expr import VALUES, Expr, as_float, brief, refuse_array
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, rounded_to_odd
 from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
-from eqsat.lang.validation import list_of, require
+from eqsat.lang.validation import counted, list_of, require
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -260,9 +260,8 @@ class _Evaluation:
         if array.name in self.contents:
             content = self.contents[array.name]
             if content.ndim != len(indices):
-                raise ValueError(
-                    f"array {array.name!r} has {len(indices)} indices, but its contents have {content.ndim} axes"
-                )
+                given, axes = counted(len(indices), "index", "indices"), counted(content.ndim, "axis", "axes")
+                raise ValueError(f"array {array.name!r} has {given}, but its contents have {axes}")
             if not content.size:
                 raise ValueError(f"the contents of array {array.name!r} are empty")
             places = [np.asarray(np.clip(i, 0, n - 1), np.intp) for i, n in zip(indices, content.shape, strict=True)]

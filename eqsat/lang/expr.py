@@ -45,7 +45,7 @@ from eqsat.lang.ops import (
 from eqsat.lang.slots import Slot
 from eqsat.lang.traversal import Term, buffers, divides_by_zero, index_level, indices_around, variables
 from eqsat.lang.traversal import topological as topological
-from eqsat.lang.validation import list_of, require, shown
+from eqsat.lang.validation import counted, list_of, require, shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -623,8 +623,8 @@ def _load(array: Expr, *indices: Expr) -> Expr:
         raise TypeError(f"{brief(array)!r} is not an array: only buffers are subscripted")
     value = cast(Buffer, array.value)
     if not indices or (value.shape is not None and len(indices) != len(value.shape)):
-        wanted = "at least 1" if value.shape is None else len(value.shape)
-        raise TypeError(f"buffer {value.name!r} takes {wanted} indices, not {len(indices)}")
+        wanted = "at least 1 index" if value.shape is None else counted(len(value.shape), "index", "indices")
+        raise TypeError(f"buffer {value.name!r} takes {wanted}, not {len(indices)}")
     for index in indices:
         _require_integer("load", index)
     args = (array, *indices)
@@ -677,7 +677,7 @@ def _float(name: str, *args: Expr) -> Expr:
     if op is None:
         raise ValueError(f"unknown operator {name!r}: one of your own is made by eqsat.operator, once in each process")
     if len(op.takes) != len(args):
-        raise TypeError(f"{name} takes {len(op.takes)} operands, not {len(args)}")
+        raise TypeError(f"{name} takes {counted(len(op.takes), 'operand')}, not {len(args)}")
     for sort, arg in zip(op.takes, args, strict=True):
         if arg.op == "buffer" or arg.is_bool is not (sort == "b") or (sort == "i" and arg.element):
             wanted = {"b": "a condition", "i": "an integer", "f": "a number"}[sort]
@@ -802,7 +802,7 @@ def refuse_capture(body: Expr, images: Mapping[Expr, Expr]) -> None:
 def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -> bool:
     """Whether the result is a bool; refuse operands of another number or sort, and shift amounts out of range."""
     if len(takes) != len(args):
-        raise TypeError(f"{name} takes {len(takes)} operands, not {len(args)}")
+        raise TypeError(f"{name} takes {counted(len(takes), 'operand')}, not {len(args)}")
     shared: bool | None = None
     for sort, arg in zip(takes, args, strict=True):
         if sort == "s":

@@ -46,7 +46,7 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
 from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, topological, tree_size, use_counts
-from eqsat.lang.validation import list_of, require
+from eqsat.lang.validation import counted, list_of, require
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"
@@ -424,7 +424,7 @@ class _Parser:
         arity, variadic = _CALLS[name]
         given = len(self.values) - height
         if given != arity and not (variadic and given > arity):
-            raise self.fail(f"{name} takes {arity} arguments, not {given},")
+            raise self.fail(f"{name} takes {counted(arity, 'argument')}, not {given},")
         while len(self.values) - height > arity:
             self.apply(name, len(self.values) - 2)
         self.apply(name, height)

@@ -56,6 +56,15 @@ def shown(given: object) -> str:
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things in words: the noun is ``one`` for one of them, else ``many``, or ``one`` with an s.
+
+    >>> counted(1, "case"), counted(2, "case"), counted(0, "index", "indices")
+    ('1 case', '2 cases', '0 indices')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, or nothing if none is near.
 

@@ -16,6 +16,7 @@ from eqsat.extract.select import Choice, Priced
 from eqsat.lang.display import Displayed, formula, html_table
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.slots import Slot
+from eqsat.lang.validation import counted
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import Answer
 from eqsat.optimizer.snapshot import Built, Snapshot
@@ -107,11 +108,11 @@ class Result(Displayed):
     snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
-        costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {self.nodes} e-nodes"
+        costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {counted(self.nodes, 'e-node')}"
         answer = [brief(expr, SHORT) for expr in self.exprs[: LIMITS.shown_roots]]
         if len(self.exprs) > LIMITS.shown_roots:
-            answer.append(f"and {len(self.exprs) - LIMITS.shown_roots} more roots")
-        return "\n".join([*answer, f"{costs}, {self.rounds} rounds, {self.milliseconds:.1f} ms"])
+            answer.append(f"and {counted(len(self.exprs) - LIMITS.shown_roots, 'more root')}")
+        return "\n".join([*answer, f"{costs}, {counted(self.rounds, 'round')}, {self.milliseconds:.1f} ms"])
 
     def __repr__(self) -> str:
         return f"Result({str(self).replace(chr(10), '; ')})"

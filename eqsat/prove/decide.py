@@ -18,6 +18,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import OWN
 from eqsat.lang.traversal import term_count, value_of_range, variables
+from eqsat.lang.validation import counted
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
 from eqsat.prove.presburger import find_by_isl
 from eqsat.prove.smt import Z3_LARGEST, limited, to_z3
@@ -139,7 +140,7 @@ def _said(reasons: Mapping[int, Mapping[str, str]], asked: int) -> str:
         return ""
     why = "; ".join(dict.fromkeys(next(iter(reasons.values())).values())) or "no time was left"
     remedy = ": pip install 'eqsat[check]'" if "is not installed" in why else ""
-    return f"{len(reasons)} of {asked} questions open: {why}{remedy}"
+    return f"{len(reasons)} of {counted(asked, 'question')} open: {why}{remedy}"
 
 
 def _in_full(conditions: Sequence[Expr], point: Point) -> Point:

@@ -24,7 +24,7 @@ from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, 
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets, buffers, extent, variables
-from eqsat.lang.validation import list_of, refuse_below, refuse_seconds, require
+from eqsat.lang.validation import counted, list_of, refuse_below, refuse_seconds, require
 from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide, refuse_unknown
 from eqsat.prove.defined import has_value, holds
@@ -299,7 +299,8 @@ def differences(before: Sequence[Expr], after: Sequence[Expr], gates: Sequence[E
     require(gates, Sequence, "the list of gates")
     gates = gates or [None] * len(before)
     if not len(before) == len(after) == len(gates):
-        raise ValueError(f"{len(before)} roots before, {len(after)} after and {len(gates)} gates: give as many of each")
+        roots, conditions = counted(len(before), "root"), counted(len(gates), "gate")
+        raise ValueError(f"{roots} before, {len(after)} after and {conditions}: give as many of each")
     found: dict[Expr, None] = {}
     for old, new, gate in zip(before, after, gates, strict=True):
         if old is not new:

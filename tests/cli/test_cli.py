@@ -250,7 +250,7 @@ def test_mlir_is_rewritten(eqsat, tmp_path):
     wanted = text.replace(" mod 8", "")
     assert eqsat("mlir", str(source))[:2] == (0, wanted)
     code, out, err = eqsat("mlir", str(source), "-o", str(target))
-    assert (code, out, err) == (0, "", "# 1 operations replaced, 0 left out\n")
+    assert (code, out, err) == (0, "", "# 1 operation replaced, 0 left out\n")
     assert target.read_text() == wanted
     code, out, err = eqsat("mlir", str(source), "--total-seconds", "1e-9")
     assert (code, out) == (0, text)
@@ -377,14 +377,14 @@ def test_a_wrong_result_is_an_error_that_names_a_point(eqsat, monkeypatch):
 def test_a_corpus_of_errors_ends_with_0(eqsat, tmp_path):
     source = tmp_path / "in.jsonl"
     source.write_text("[]")
-    assert eqsat("corpus", str(source))[::2] == (0, "# 1 cases, 1 errors\n")
+    assert eqsat("corpus", str(source))[::2] == (0, "# 1 case, 1 error\n")
 
 
 def test_a_corpus(eqsat, tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(GOOD + '{"id": "half\n\n' + GOOD)
     code, out, err = eqsat("corpus", str(source), "-o", str(target), "--jobs", "2")
-    assert (code, out, err) == (0, "", "# 3 cases, 1 errors\n")
+    assert (code, out, err) == (0, "", "# 3 cases, 1 error\n")
     rows = [json.loads(line) for line in target.read_text().splitlines()]
     assert [row["id"] for row in rows] == ["good", "line 2", "good"]
     assert eqsat("corpus", str(source))[1].count("\n") == 3
@@ -565,7 +565,7 @@ def test_a_row_that_is_written_when_the_signal_comes_is_counted(method, tmp_path
     with pytest.raises(SystemExit) as ended:
         cli.main(["corpus", str(source), "-o", str(target)])
     assert ended.value.code == 143
-    assert capsys.readouterr().err == "eqsat: terminated after 1 rows\n"
+    assert capsys.readouterr().err == "eqsat: terminated after 1 row\n"
     assert target.read_text().count("\n") == 1
 
 
@@ -664,7 +664,7 @@ def test_an_interrupted_search_writes_the_rules_that_it_has(eqsat, tmp_path, mon
     source.write_text('{"vars": {"x": [0, 999]}, "exprs": ["x // 3 // 5"]}\n')
     monkeypatch.setattr("eqsat.discover.discovery._Search.ranked", lambda *_: signal.raise_signal(signal.SIGTERM))
     asked = [str(source), "-o", str(target), "--no-theory", "--without", "division", "--search-seconds", "10"]
-    assert eqsat("discover", *asked) == (143, "", "eqsat: terminated after 1 rules\n")
+    assert eqsat("discover", *asked) == (143, "", "eqsat: terminated after 1 rule\n")
     found = eqsat("rules", "found-1", "--rules", str(target), "--json")[1]
     assert [(rule["left"], rule["right"]) for rule in json.loads(found)] == [("x//c//d", "x//(c*d)")]
 
@@ -760,7 +760,7 @@ def test_discover_prints_rules_that_a_corpus_needs(eqsat, tmp_path):
     assert code == 0
     assert "# left out: line 2: the key 'exprs' is missing" in err
     assert "# left out: nowhere: the constraints contradict each other: 1000 < i" in err
-    assert re.search(r"^# \d+ fragments, \d+ with a cheaper term, 1 rules: cost 10 -> 5$", err, re.MULTILINE)
+    assert re.search(r"^# \d+ fragments, \d+ with a cheaper term, 1 rule: cost 10 -> 5$", err, re.MULTILINE)
     assert 'Rule("found-1", "x//c//d", "x//(c*d)", "0 <= d"),' in output.read_text()
     found = eqsat(
         "optimize", "i//3//5", "--range", "i=99", "--without", "division", "--no-theory", "--rules", str(output)

@@ -43,7 +43,7 @@ def test_the_command_line_gives_a_corpus_to_a_cluster(cluster, tmp_path):
     source.write_text("\n".join([*LINES[:5], "half"]))
     options = ["corpus", str(source), "-o", str(output), "--scheduler", cluster.scheduler_address]
     done = CliRunner().invoke(app, options)
-    assert (done.exit_code, done.stderr) == (0, "# 6 cases, 1 errors\n")
+    assert (done.exit_code, done.stderr) == (0, "# 6 cases, 1 error\n")
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [row["id"] for row in rows] == [0, 1, 2, 3, 4, "line 6"]
 

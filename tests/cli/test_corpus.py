@@ -59,7 +59,7 @@ BAD = [
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "the gate 1 is not the index"),
     ('{"id": "a", "exprs": ["i", "i < 2"], "vars": {"i": [0, 3]}, "gates": [-1, null]}', "a", "the gate -1 is not the"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "gates": [0]}', "a", "not a condition"),
-    ('{"id": "a", "exprs": ["i", "i < 2"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "1 gates for 2 roots"),
+    ('{"id": "a", "exprs": ["i", "i < 2"], "vars": {"i": [0, 3]}, "gates": [1]}', "a", "1 gate for 2 roots"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "lets": [["t0"]]}', "a", "a name and a text"),
     ('{"id": "a", "exprs": ["i"], "vars": {"i": [0, 3]}, "constraints": ["i + 1"]}', "a", "not a condition"),
     ('{"id": "a", "kind": "knitting", "vars": {}}', "a", "docs/corpora.md lists the kinds"),

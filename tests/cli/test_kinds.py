@@ -388,8 +388,8 @@ BAD = [
     ({"kind": "gate", "vars": {"r": [0, 9]}, "before": "where(r < 5, r, NOTHING)"}, "unknown variable 'NOTHING'"),
     ({"vars": {}, "exprs": ["j"]}, """unknown variable 'j': give its range, "vars": {"j": [0, N]}, at column 1"""),
     ({"vars": [], "exprs": ["j"]}, "'vars' must be an object, not a list"),
-    ({"kind": "shapetracker", "vars": {"i": [0, 7]}, "shape": [8, 2], "strides": [2, 1]}, "1 indices for a view of 2"),
-    ({"kind": "shapetracker", "vars": {"i": [0, 7]}, "shape": [8], "strides": []}, "1 dimensions, 0 strides"),
+    ({"kind": "shapetracker", "vars": {"i": [0, 7]}, "shape": [8, 2], "strides": [2, 1]}, "1 index for a view of 2"),
+    ({"kind": "shapetracker", "vars": {"i": [0, 7]}, "shape": [8], "strides": []}, "1 dimension, 0 strides"),
     ({"kind": "shapetracker", "vars": {}, "shape": [8], "strides": [1], "mask": [3]}, "must be a low and a high index"),
     (
         {"kind": "shapetracker", "vars": {}, "shape": [8], "strides": [1], "mask": 5},
@@ -421,7 +421,7 @@ BAD = [
     ({"kind": "indexing", "chain": [["flip", [4], 0]]}, "'axes' must be a list"),
     ({"kind": "indexing", "chain": [["pad", [4], ["a"], [0]]]}, "'begin' must be a list of integers"),
     ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [5]}}, "must be different ones of 0 to 1"),
-    ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [True]}}, "1 flags for 2 dimensions"),
+    ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [True]}}, "1 flag for 2 dimensions"),
     ({"kind": "indexing", "op": "flip", "attrs": {"in": [8, 12], "axes": [1, True]}}, "must be a list of integers"),
     ({"kind": "indexing", "op": "permute", "attrs": {"in": [8, 12], "axes": [True, False]}}, "a list of integers"),
     (

@@ -237,7 +237,11 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: compile_exprs([J], flags=[2]), TypeError, r"the C compiler are given as \[2\]: give a list of str"),
     (lambda: compile_exprs([J]).measure(1.5), TypeError, "is repeated is given as 1.5: give an integer"),
     (lambda: compile_many(None), TypeError, "the list of what to compile must be an Iterable, not None"),
-    (lambda: compile_many([[J], [J]], [[J]]), ValueError, "2 kernels have arguments for 1: give a list, or None"),
+    (
+        lambda: compile_many([[J], [J]], [[J]]),
+        ValueError,
+        "arguments are given for 1 of 2 kernels: give a list, or None",
+    ),
     (lambda: compile_exprs([sum_over(J * J, J, 0, 9).args[0]]), ValueError, r"'r1\*r1' has 'r1', the index of no"),
 ]
 

@@ -245,7 +245,7 @@ REFUSED = [
     ("ENTRY e {\n a = f32[] parameter(0)\n b = f32[] parameter(0)\n}", "the parameters of 'e' must be numbered from 0"),
     (
         "ENTRY e {\n a = f32[4]{1} parameter(0)\n}",
-        r"the layout of 'f32\[4\]\{1\}' must name each of its 1 dimensions once",
+        r"the layout of 'f32\[4\]\{1\}' must name each dimension once",
     ),
     ("ENTRY e {\n a = f32[4]{0:T(8} parameter(0)\n}", "cannot parse"),
     ("ENTRY e {\n a = f32[4]{0:tiled} parameter(0)\n}", "cannot parse the layout of 'f32.*': write tiles and memory"),

@@ -281,7 +281,7 @@ def test_a_composition_is_defined_where_both_are() -> None:
         "(d0)[s0, s1] -> ((d0 + s1) * 2 + s0), domain: d0 in [0, 9], s0 in [0, 1], s1 in [0, 3], d0 + s1 in [4, 6]"
     )
     assert both.check(both.simplify()).equal
-    with pytest.raises(ValueError, match="one has 1 results, the next takes 2"):
+    with pytest.raises(ValueError, match="one has 1 result, the next takes 2"):
         shift.then(IndexingMap.parse("(d0, d1) -> (d0)"))
 
 

@@ -251,7 +251,7 @@ REFUSED = [
     (lambda: Axis(var("u", 0, None)), "the loop over 'u' has no end: give the variable bounds"),
     (lambda: Nest((Axis(I), Axis(I)), (I,)), "two axes have the variable 'i'"),
     (lambda: Nest((Axis(I), Axis(var("i", 0, 9))), (I,)), "two axes have the variable 'i'"),
-    (lambda: Nest((Axis(I),), (I,), (None, None)), "1 roots and 2 gates"),
+    (lambda: Nest((Axis(I),), (I,), (None, None)), "2 gates for 1 root: give one"),
     (lambda: Nest((Axis(I),), (I,)).split({J: 2}), "'j' is no axis"),
     (lambda: Nest((Axis(I),), (I,)).split({I: 3}), r"the loop over 'i', \[0, 3\], does not split by 3"),
     (lambda: Nest((Axis(var("i", 1, 4)),), (I,)).split({var("i", 1, 4): 2}), "must start at 0"),

@@ -214,7 +214,7 @@ def test_parameters_of_a_pipeline_are_those_of_its_kernels():
         pipeline.run(programs, given)
     with pytest.raises(TypeError, match="no kernel of the pipeline has a parameter 'm'"):
         pipeline.run(programs, given, n=3, m=1)
-    with pytest.raises(ValueError, match="2 kernels are given 1 programs: compile each kernel"):
+    with pytest.raises(ValueError, match="1 program for 2 kernels: compile each kernel"):
         pipeline.run(programs[:1], given, n=3)
 
 

@@ -369,6 +369,7 @@ REFUSED = [
     (lambda: where(X, 1, 2), TypeError, "needs a condition"),
     (lambda: where(X < Y, 1, TRUE), TypeError, "condition"),
     (lambda: make("add", X), TypeError, "takes 2 operands, not 1"),
+    (lambda: make("neg", X, Y), TypeError, "neg takes 1 operand, not 2"),
     (lambda: make("sum_over", X, Y), TypeError, r"takes 4 operands \(body, index, low, high\), not 2"),
     (lambda: make("fdiv", D), TypeError, "fdiv takes 2 operands, not 1"),
     (lambda: make("fdiv", D, X < Y), TypeError, "fdiv needs a number where 'x < y' stands"),
@@ -416,7 +417,7 @@ REFUSED = [
     (lambda: F > 1e39, ValueError, r"the literal 1e\+39 is too large for f32"),
     (lambda: as_expr(1e39).evaluate({}), ValueError, r"the literal 1e\+39 is too large for f32"),
     (lambda: D.args[0].evaluate({}), ValueError, r"'D' is an array, not a value: index it"),
-    (lambda: D.evaluate({"y": 0}, {"D": [[0.5]]}), ValueError, "array 'D' has 1 indices, but its contents have 2 axes"),
+    (lambda: D.evaluate({"y": 0}, {"D": [[0.5]]}), ValueError, "array 'D' has 1 index, but its contents have 2 axes"),
     (lambda: D.evaluate({"y": 0}, {"D": []}), ValueError, "the contents of array 'D' are empty"),
 ]
 

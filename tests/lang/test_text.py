@@ -154,7 +154,7 @@ REFUSED = [
     ("(i if i < j)", "unexpected ')'"),
     ("i else j", "unexpected 'else'"),
     ("i if j if k < 0 else i else k", "unexpected 'else'"),
-    ("abs(i, j)", "abs takes 1 arguments, not 2"),
+    ("abs(i, j)", "abs takes 1 argument, not 2"),
     ("ceildiv(i, 0)", "division by zero"),
     ("i if i + 1 else j", "needs a condition"),
     ("2inf()", "an operator is missing before 'inf()'"),

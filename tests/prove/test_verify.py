@@ -195,7 +195,7 @@ def test_identical_roots_need_no_points():
 
 def test_the_numbers_of_roots_must_agree():
     x = var("x", 0, 9)
-    with pytest.raises(ValueError, match="1 roots before, 2 after"):
+    with pytest.raises(ValueError, match="1 root before, 2 after"):
         check_equal([x], [x, x])
 
 
@@ -225,7 +225,7 @@ def test_what_is_not_decided_in_time_is_not_proved(seconds):
     started = monotonic()
     found = prove_equal([THREE_CUBES], [FALSE], seconds=seconds)
     assert (found.kind, found.counterexample) == ("sampled", None)
-    assert found.proof.startswith(f"undecided within {seconds} s: 1 of 1 questions open: ")
+    assert found.proof.startswith(f"undecided within {seconds} s: 1 of 1 question open: ")
     assert monotonic() - started < 2
 
 
