@@ -180,7 +180,7 @@ def main(given: argparse.Namespace) -> bool:
     if given.report:
         write(run, given.report, given.report.with_suffix(""))
     if given.headline:
-        table = f"{headline(run)}\n\n    {run.command}"
+        table = f"{headline(run, short=True)}\n\n    {run.command}"
         given.headline.write_text(insert(given.headline.read_text(encoding="utf-8"), table), encoding="utf-8")
     print(headline(run))
     print(f"\n{given.output / 'report.html'}")

@@ -42,6 +42,24 @@ def test_what_docs_and_examples_import_is_listed(path):
             assert name in PUBLIC.get(module, []) or f"{module}.{name}" in PUBLIC, (module, name)
 
 
+ANSWERS = re.findall(
+    r"^\| [^`|]*(?:`\w+`)? \| `([^`]+)`, (.+) \| `([^`]+)` \| (\d+) → (\d+) \|$", PAGES[0].read_text(), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(("given", "where", "found", "before", "after"), ANSWERS, ids=[answer[0] for answer in ANSWERS])
+def test_the_readme_shows_what_is_found(given, where, found, before, after):
+    ranges = {name: (int(low), int(high)) for name, low, high in re.findall(r"(\w+) in \[(\d+), (\d+)\]", where)}
+    facts = [] if ranges else where.split(", ")
+    open_ended = dict.fromkeys(re.findall(r"\b[a-z]\b", given if facts else ""), (None, None))
+    result = eqsat.optimize(given, constraints=facts, **open_ended | ranges)
+    assert (str(result.expr), result.cost_before, result.cost) == (found, int(before), int(after))
+
+
+def test_the_readme_shows_some_answers():
+    assert len(ANSWERS) >= 3
+
+
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda value: value)
 def test_a_public_name_is_documented(module, name):
     found = getattr(importlib.import_module(module), name)

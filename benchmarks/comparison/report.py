@@ -17,7 +17,7 @@ from comparison import orders
 from comparison.greedy_steps import ORDERS as TRIED
 from comparison.greedy_steps import Attempt, Walkthrough
 from comparison.run import INPUT
-from comparison.solvers import ABOUT, EQSAT
+from comparison.solvers import ABOUT, EQSAT, OURS
 from comparison.summary import (
     BEST,
     LEAST_NS,
@@ -39,6 +39,9 @@ from eqsat.lang.expr import Expr
 
 #: Lines of a list before it is cut short, characters of a term in it, families, cases that make one, and slow cases.
 MOST_LINES, MOST_TEXT, MOST_FAMILIES, LEAST_MEMBERS, MOST_SLOW = 10, 70, 12, 5, 8
+
+#: The columns that the headline leaves out in another file.
+LONG = ("p95", "over eqsat")
 
 #: What surrounds the headline in another file.
 OPENING, CLOSING = "<!-- comparison -->", "<!-- /comparison -->"
@@ -202,10 +205,10 @@ def insert(text: str, headline: str) -> str:
     return f"{before}{opening}\n{headline}\n{closing}{after}"
 
 
-def headline(run: Run) -> str:
-    """The table of all solvers."""
+def headline(run: Run, short: bool = False) -> str:
+    """The table of all solvers; if ``short``, without the variants of eqsat, the 95th percentile and the last ratio."""
     rows = [with_best(row) for row in run.rows]
-    names = list(rows[0]["answers"])
+    names = [name for name in rows[0]["answers"] if not short or name not in OURS or name in (EQSAT, orders.GREEDY)]
     before = [row["before"] for row in rows]
     lines: list[list[object]] = [
         [INPUT, sum(b["divmod"] for b in before), sum(b["cost"] for b in before), *[""] * 6, *_inputs(rows), "", ""]
@@ -219,7 +222,9 @@ def headline(run: Run) -> str:
         trouble = [line.wrong or "", line.failed or ""]
         lines.append([title, line.divisions, line.cost, *outcome, *times, *compiled, *trouble])
     head = ["", "div+mod", "cost", "eqsat wins", "ties", "loses", "median", "p95", "total", "compiled", "over eqsat"]
-    return table([*head, "wrong", "unfinished"], lines)
+    head += ["wrong", "unfinished"]
+    shown = [place for place, title in enumerate(head) if not short or title not in LONG]
+    return table([head[place] for place in shown], [[line[place] for place in shown] for line in lines])
 
 
 def _inputs(rows: Sequence[Row]) -> list[str]:

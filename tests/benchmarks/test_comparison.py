@@ -290,6 +290,15 @@ def test_the_headline_has_a_line_for_each_solver_and_the_best():
     assert lines[0][9:11] == ["1.000", "25.000"]
 
 
+def test_a_short_headline_has_no_variants_of_eqsat_and_fewer_columns():
+    rows = [row(name, {EQSAT: 3, "eqsat tree": 3, "greedy": 4, "isl": 5}) for name in ("one", "two")]
+    whole, short = headline(run_of(rows)).splitlines(), headline(run_of(rows), short=True).splitlines()
+    assert [len(line.split(" | ")) for line in whole] == [13, 1, *[13] * 6]
+    assert [len(line.split(" | ")) for line in short] == [11, 1, *[11] * 5]
+    rows = ["| input", "| **eqsat**", "| greedy", "| isl 1.0", f"| {BEST}"]
+    assert [line.split(" | ")[0] for line in short[2:]] == rows
+
+
 SECTIONS = [
     ("## Result", 0),
     ("Not compared: c cannot be installed: no wheel", 0),
