@@ -32,7 +32,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from math import gcd, inf, lcm
 from typing import Any, cast
@@ -51,7 +50,7 @@ from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
-from eqsat.lang.traversal import chain_members, divides_by_zero, divisors, topological, topological_until, variables
+from eqsat.lang.traversal import chain_members, divides_by_zero, divisors, reached, topological, variables
 from eqsat.lang.validation import counted, list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
@@ -290,15 +289,10 @@ class IndexingMap(Displayed):
             (*here.constraints, *boxes, *there.constraints),
             (*there.runtime, *here.runtime),
         )
-        if here._divides_by_zero or _divides_by_zero([*boxes, *there.constraints, *there.terms], here.terms):
-            return found._settled()
-        # known now, so that the next composition need not look through the terms of this one again
-        object.__setattr__(found, "_divides_by_zero", False)
-        return found
-
-    @cached_property
-    def _divides_by_zero(self) -> bool:
-        return _divides_by_zero([*self.constraints, *self.terms])
+        # only what is new may divide by zero: a long chain of maps shares its terms
+        own = set(here.terms)
+        new = reached({*boxes, *there.constraints, *there.terms} - own, lambda term: set(term.args) - own)
+        return found._settled() if any(map(divides_by_zero, new)) else found
 
     def _settled(self) -> IndexingMap:
         """The map with 0 in place of divisions by zero that are never evaluated, by its domain or by a selection."""
@@ -311,14 +305,14 @@ class IndexingMap(Displayed):
             return self._emptied()
         return self._with(settled(self.terms, theory), constraints)
 
-    def _emptied(self) -> IndexingMap:
-        """The map with an empty domain."""
-        return self._with([const(0)] * len(self.terms), [FALSE])
-
     @property
     def terms(self) -> list[Expr]:
         """The results, and where the runtime variables are read."""
         return [*self.results, *(i for r in self.runtime for i in r.indices)]
+
+    def _emptied(self) -> IndexingMap:
+        """The map with an empty domain."""
+        return self._with([const(0)] * len(self.terms), [FALSE])
 
     def _with(self, terms: Iterable[Expr], constraints: Sequence[Expr]) -> IndexingMap:
         """The map with other terms in the place of its own, in their order, and other constraints."""
@@ -329,17 +323,13 @@ class IndexingMap(Displayed):
 
     def substituted(self, image: Mapping[Expr, Expr]) -> IndexingMap:
         """The map with other terms for its variables: variables for symbols and runtime variables; such dims go."""
-        runtime = [
-            RuntimeVariable(image.get(r.variable, r.variable), r.hlo, tuple(replaced(r.indices, image)))
-            for r in self.runtime
-        ]
-        return IndexingMap(
+        found = self._with(replaced(self.terms, image), replaced(self.constraints, image))
+        return replace(
+            found,
             # the new variables may have the names of those that go
-            tuple(d for d in self.dims if d not in image),
-            tuple(image.get(s, s) for s in self.symbols),
-            tuple(replaced(self.results, image)),
-            tuple(replaced(self.constraints, image)),
-            tuple(runtime),
+            dims=tuple(d for d in self.dims if d not in image),
+            symbols=tuple(image.get(s, s) for s in self.symbols),
+            runtime=tuple(replace(r, variable=image.get(r.variable, r.variable)) for r in found.runtime),
         )
 
     def simplify(self, **options: Any) -> IndexingMap:
@@ -639,16 +629,6 @@ def narrowed(given: Iterable[Expr], constraints: Sequence[Expr], until: float = 
             break
         image = narrower
     return image
-
-
-def _divides_by_zero(terms: Iterable[Expr], known: Iterable[Expr] = ()) -> bool:
-    """Whether a part of ``terms`` divides by what is always zero; those that ``known`` terms have are not looked at."""
-    seen = set(known)
-    for term in topological_until(terms, seen.__contains__):
-        if divides_by_zero(term):
-            return True
-        seen.add(term)
-    return False
 
 
 def _conditions(given: Iterable[Expr]) -> list[Expr]:
