@@ -50,7 +50,7 @@ from eqsat.lang.infinity import INFINITY
 from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
-from eqsat.lang.traversal import chain_members, divides_by_zero, divisors, reached, topological, variables
+from eqsat.lang.traversal import chain_members, divides_by_zero, reached, topological, variables
 from eqsat.lang.validation import counted, list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
@@ -360,7 +360,8 @@ class IndexingMap(Displayed):
                 constraints = replaced(constraints, ranges)
                 if constraints == before or time.perf_counter() > until:
                     break
-            found = _settled_terms(replaced(self.terms, narrow), constraints, options, until) if self.terms else []
+            terms = replaced(self.terms, narrow)
+            found = optimize(terms, constraints=constraints, **_in_time(options, until)).exprs if terms else ()
         except ContradictionError:
             # the time was up before the constraints showed it
             return self._emptied()
@@ -499,17 +500,6 @@ def _in_time(options: Mapping[str, Any], until: float) -> dict[str, Any]:
     return {**options, "budget": _budget(options).until(until)}
 
 
-def _settled_terms(
-    terms: Sequence[Expr], constraints: Sequence[Expr], options: Mapping[str, Any], until: float
-) -> Sequence[Expr]:
-    """The terms optimised; if they still divide again, as their answers may lead to cheaper ones."""
-    for _ in range(INTEROP_LIMITS.rounds):
-        before, terms = terms, optimize(terms, constraints=constraints, **_in_time(options, until)).exprs
-        if list(terms) == list(before) or not divisors(terms) or time.perf_counter() > until:
-            break
-    return terms
-
-
 def simplify_constraints(constraints: Iterable[Expr], **options: Any) -> list[Expr]:
     """Fewer and simpler conditions that hold together exactly where ``constraints`` do; ``[False]`` if nowhere.
 
@@ -551,26 +541,11 @@ def _simpler(constraints: Iterable[Expr], options: Mapping[str, Any], until: flo
         for some in _in_order(given):
             found += _simplified(some, found, options, until)
         narrowed(variables(found), found, until)
-        return _without_implied(found, until)
+        return found
     except ContradictionError:
         return [FALSE]
     except OverdueError:
         return given
-
-
-def _without_implied(conditions: list[Expr], until: float) -> list[Expr]:
-    """The conditions without those that two or more of the others imply together, as ``x <= y`` and ``y <= 4`` do."""
-    kept = list(conditions)
-    if len(kept) > INTEROP_LIMITS.implying or suspects(topological(kept)):
-        # a condition that keeps a divisor from zero may be implied by the quotient alone, which is defined only by it
-        return kept
-    for condition in reversed(conditions):
-        others = [c for c in kept if c is not condition]
-        if time.perf_counter() > until:
-            break
-        if len(others) > 1 and LinearArithmetic(others, work=Work.ending(until)).condition(condition) is TRUE:
-            kept = others
-    return kept
 
 
 def _in_order(constraints: Iterable[Expr]) -> Iterator[list[Expr]]:

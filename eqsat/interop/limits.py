@@ -27,10 +27,8 @@ class InteropLimits:
     #: Operations of an applied map of MLIR that is seen through; with more, what reads it takes it for any value.
     composed: int = 64
     #: Rounds in which constraints narrow variables, and narrower variables simplify constraints. After the last round
-    #: the ranges may be wider than need be. So often terms that still divide are optimised again, too.
+    #: the ranges may be wider than need be.
     rounds: int = 8
-    #: Conditions of one map; of more, those that others imply together are not looked for, and stay.
-    implying: int = 8
 
     # kernels of other compilers
     #: Kernels whose answers are kept. Beyond, those of the kernel that was asked for longest ago are forgotten.
