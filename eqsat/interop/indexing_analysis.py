@@ -29,8 +29,6 @@ from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
 from eqsat.lang.traversal import reached
 from eqsat.lang.validation import counted
-from eqsat.theory.forms import ZERO
-from eqsat.theory.linear import LinearArithmetic
 
 Direction = Literal["output_to_input", "input_to_output"]
 DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")
@@ -213,7 +211,7 @@ class _Analysis:
                 simplest = self.simplified(given).trimmed()
                 self.simplest |= {given: simplest, simplest: simplest}
             simplest = self.simplest[given]
-            if not simplest.is_empty and not any(_are_one(simplest, other) for other in found):
+            if not simplest.is_empty and simplest not in found:
                 found.append(simplest)
             if len(found) > INTEROP_LIMITS.maps:
                 raise ValueError(
@@ -285,16 +283,6 @@ def _held(constant: Instruction, indices: Sequence[Expr]) -> int | None:
         return None
     place = sum(i.vmin * stride for i, stride in zip(indices, row_major(sizes), strict=True)) if sizes else 0
     return int(entries[0 if len(entries) == 1 else place])
-
-
-def _are_one(one: IndexingMap, other: IndexingMap) -> bool:
-    """Whether two maps of one instruction are known to be equal, even if their results are written differently."""
-    if one.variables != other.variables or set(one.constraints) != set(other.constraints):
-        return False
-    if [r.hlo for r in one.runtime] != [r.hlo for r in other.runtime]:
-        return False
-    theory = LinearArithmetic(one.constraints)
-    return all(x is y or theory.form(x - y) == ZERO for x, y in zip(one.terms, other.terms, strict=True))
 
 
 def related(instruction: Instruction, output: int) -> list[Relation | None]:
