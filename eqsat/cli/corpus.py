@@ -188,7 +188,7 @@ def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int =
     # over these a worker has died: each is tried once more, alone
     suspects: list[int] = []
     try:
-        while cases.order or cases.is_open:
+        while cases.order or cases.descriptors:
             if cases.order and cases.order[0] in done:
                 number = cases.order.popleft()
                 del waiting[number]
@@ -232,13 +232,8 @@ class _Cases:
         self.queue = deque(self.waiting.items())
 
     @property
-    def is_open(self) -> bool:
-        """Whether more may come."""
-        return bool(self.descriptors)
-
-    @property
     def descriptors(self) -> list[int]:
-        """What to wait on for more."""
+        """What to wait on for more; none if no more can come."""
         return [] if self._incoming is None or self._incoming.is_over else [self._incoming.fileno()]
 
     def read(self) -> None:

@@ -13,11 +13,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import click
 
 
-def standard_input() -> bytes:
-    return _standard_input().read()
-
-
-def _standard_input() -> BinaryIO:
+def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise click.UsageError("standard input is closed: give it a file, or name one")
     return sys.stdin.buffer
@@ -27,7 +23,7 @@ class Incoming:
     """The lines of standard input, as far as they have come."""
 
     def __init__(self) -> None:
-        self._stream = _standard_input()
+        self._stream = standard_input()
         #: What has come of a line that has not ended.
         self._begun: list[bytes] = []
         self.is_over = False
@@ -55,7 +51,7 @@ class Incoming:
 
 def content(source: Path) -> bytes:
     """All of a file, or of standard input if it is called ``-``."""
-    return standard_input() if str(source) == "-" else source.read_bytes()
+    return standard_input().read() if str(source) == "-" else source.read_bytes()
 
 
 def lines_of(data: bytes) -> list[str]:

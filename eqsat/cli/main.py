@@ -236,7 +236,7 @@ def optimize(
     names = _names(ranges, variables, buffers)
     if "-" in expressions and len(expressions) > 1:
         raise click.UsageError("- reads all expressions from standard input: give it alone")
-    texts = lines_of(standard_input()) if expressions == ("-",) else expressions
+    texts = lines_of(standard_input().read()) if expressions == ("-",) else expressions
     if len(gates) not in (0, len(texts)):
         raise click.UsageError(
             f"{counted(len(gates), '--gate')} for {counted(len(texts), 'expression')}: give one for each, - for none"

@@ -495,15 +495,10 @@ def _scatter(i: Instruction) -> list[Relation]:
     return [*[same] * count, rows, *[updates] * count]
 
 
-def _fft(i: Instruction) -> list[Relation]:
+def _mixed(i: Instruction, count: int) -> list[Relation]:
+    """Each element reads all of the last ``count`` dimensions."""
     (sizes,), rank = _operand_sizes(i), len(i.shapes[0].sizes)
-    transformed = len(i.dimensions("fft_length"))
-    return [relations.mixed(sizes, i.shapes[0].sizes, range(rank - transformed, rank))]
-
-
-def _topk(i: Instruction) -> list[Relation]:
-    (sizes,) = _operand_sizes(i)
-    return [relations.mixed(sizes, i.shapes[0].sizes, [len(sizes) - 1])]
+    return [relations.mixed(sizes, i.shapes[0].sizes, range(rank - count, rank))]
 
 
 def _sort(i: Instruction, output: int) -> list[Relation | None]:
@@ -613,8 +608,8 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
     "gather": (2, _gather),
     "scatter": (-3, _scatter),
     "select-and-scatter": (3, _select_and_scatter),
-    "fft": (1, _fft),
-    "topk": (1, _topk),
+    "fft": (1, lambda i: _mixed(i, len(i.dimensions("fft_length")))),
+    "topk": (1, lambda i: _mixed(i, 1)),
 }
 #: The same for operations of which each output reads other operands than the next.
 OF_OUTPUT: Mapping[str, tuple[int, Callable[[Instruction, int], list[Relation | None]]]] = {

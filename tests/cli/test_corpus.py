@@ -168,7 +168,7 @@ def test_standard_input_that_comes_fast_is_read_as_it_is_answered(tmp_path, monk
         rows.close()
         assert 0 < stream.buffer.raw.tell() < path.stat().st_size
         stream.buffer.raw.seek(0)
-        while cases.is_open:
+        while cases.descriptors:
             cases.read()
     assert {number: line.decode() for number, line in cases.waiting.items()} == dict(numbered_lines(lines))
 

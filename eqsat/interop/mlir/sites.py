@@ -50,8 +50,6 @@ class Sites:
         self.composed = _Composed(program.module, program.terms, lambda value: not _is_apply(value), self._is_atom)
         self.composed.read(program.module.statements)
         self.own = KnownTerms(program.module, program.terms, lambda value: True)
-        #: Of statements, the values that they or what they see through read as symbols; by terms.
-        self._symbols: dict[KnownTerms, dict[Statement, set[Value]]] = {self.composed: {}, self.own: {}}
 
     def _is_atom(self, term: Expr) -> bool:
         """Whether the term of an applied map is not seen through: one that is kept together, or that has grown long."""
@@ -108,14 +106,9 @@ class Sites:
 
     def _read_symbols(self, statement: Statement, terms: KnownTerms) -> set[Value]:
         """The values that a statement, or what it sees through, reads as symbols."""
-        found = self._symbols[terms]
-        new = reached([statement], lambda s: [v.statement for v in _seen_through(s, terms) if v.statement not in found])
-        # what is read is above what reads it
-        for seen in sorted(new, key=lambda s: s.number):
-            inner = [found[value.statement] for value in _seen_through(seen, terms)]
-            read = [variables([terms.of(value, "index")]) for value in _read_as_symbols(seen)]
-            found[seen] = {terms.values[x] for some in read for x in some}.union(*inner)
-        return found[statement]
+        seen = reached([statement], lambda s: [value.statement for value in _seen_through(s, terms)])
+        read = [terms.of(value, "index") for s in seen for value in _read_as_symbols(s)]
+        return {terms.values[x] for x in variables(read)}
 
     def _priced(
         self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
