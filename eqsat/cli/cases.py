@@ -303,8 +303,6 @@ def id_of(record: Record, name: str) -> Id:
         raise ValueError(f"'id' must be a text or a number, not {_json_name(type(given))}")
     if isinstance(given, float) and not isfinite(given):
         raise ValueError(f"'id' must be a text or a number, not {given}")
-    if isinstance(given, str) and given.encode(errors="ignore").decode() != given:
-        raise ValueError(f"'id' has half of a surrogate pair, which no file holds: {given!r}")
     return given
 
 

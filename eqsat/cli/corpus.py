@@ -1,11 +1,7 @@
 """Corpora: many cases in a file, one JSON object a line, optimised one by one into one row of output each.
 
-:mod:`eqsat.cli.cases` says what a case holds. A row is ``{"id", "out", "cost_before", "cost", "ms", "stop",
-"nodes", "checked"}``, with ``"lets"`` where subterms are shared, ``"bound"`` from exact extraction and ``"proof"``
-where one was asked for and points were too many (what decided, or why nothing did), or ``{"id", "error"}``; kinds that
-are no list of expressions have rows of their own (:mod:`eqsat.cli.kinds`). Whatever is wrong with one case becomes its
-row; the others go on. Rows that were written before are those of an earlier release, with which new ones are compared,
-or those of a run that was ended, which goes on behind them.
+:mod:`eqsat.cli.cases` says what a case holds, ``docs/corpora.md`` what a row does; kinds that are no list of
+expressions are answered by :mod:`eqsat.cli.kinds`. Whatever is wrong with one case becomes its row; the others go on.
 
 Rows come from processes of this machine, or from the workers of a Dask scheduler. A case is a task of its own, and one
 whose worker dies is tried again: here once, alone; on a cluster by other workers, up to as often as the scheduler
