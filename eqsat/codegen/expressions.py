@@ -24,9 +24,10 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier, is_power_of_two
 from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
 from eqsat.lang.expr import Expr, brief, free_name, rebuild, refuse_array, refuse_escaped
-from eqsat.lang.ops import FLOATS, LETTERS, OWN, REDUCTIONS, Buffer, Op, for_each_own
+from eqsat.lang.ops import FLOATS, LETTERS, OWN, REDUCTIONS, Buffer, Op, for_each_own, linear_bounds
 from eqsat.lang.traversal import array_of, may_divide_by_zero, topological, tree_size, use_counts, variables
 from eqsat.lang.validation import list_of, require
+from eqsat.theory.forms import read
 
 #: C's name of each element type.
 C_TYPES = {"bool": "bool", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
@@ -235,11 +236,6 @@ def by_products(roots: Sequence[Expr]) -> list[Expr]:
 
     Compilers do not know that it is 0 or 1. They compile a selection to a test, a move and loads of the literals, but a
     product to one instruction. Its result comes a cycle later, which other instructions hide.
-
-    >>> from eqsat import var, where
-    >>> i = var("i", 0, 1)
-    >>> by_products([where(i < 1, 0, 840), where(i < 1, 7, 5)])
-    [Expr('i*840'), Expr('i*-2 + 7')]
     """
 
     def product(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
@@ -265,10 +261,6 @@ def expression(root: Expr, order: Sequence[Expr] = (), taken: str = "") -> str:
 
     Raises ``ValueError`` if that makes more than ``CODE_LIMITS.repeated_terms`` operators and leaves, or ``root`` needs
     arrays, loops or floating-point values.
-
-    >>> from eqsat.lang.expr import var
-    >>> expression(var("n", 0, 99) * 4 // 8 + 1)
-    '((n * 4) >> 3) + 1'
     """
     most = CODE_LIMITS.repeated_terms
     if tree_size(root) > most:
@@ -337,26 +329,13 @@ def points_function(roots: Sequence[Expr], name: str, order: Sequence[Expr]) -> 
 
 
 def _is_unsigned(term: Expr) -> bool:
-    """Whether a term is an integer of 32 bits that is known to be never negative."""
-    return not term.is_bool and select_width(term) == 32 and (term.vmin >= 0 or _least_of_sum(term) >= 0)
-
-
-def _least_of_sum(term: Expr) -> int:
-    """A lower bound of a sum, in which each of its summands is counted once: of ``x*8 - x`` it is that of ``x*7``."""
-    scales = {term: 1}
-    least = 0
-    for part in reversed(topological([term])):
-        scale = scales.get(part, 0)
-        if part.op in ("add", "sub"):
-            addends = [(part.args[0], scale), (part.args[1], scale if part.op == "add" else -scale)]
-        elif part.op == "mul" and part.args[1].op == "const":
-            addends = [(part.args[0], scale * part.args[1].vmin)]
-        else:
-            addends = []
-            least += scale * (part.vmin if scale > 0 else part.vmax) if scale else 0
-        for addend, by in addends:
-            scales[addend] = scales.get(addend, 0) + by
-    return least
+    """Whether a term is an integer of 32 bits that is known to be never negative, as ``x*8 - y - x`` may be."""
+    if term.is_bool or select_width(term) != 32:
+        return False
+    if term.vmin >= 0 or tree_size(term) > CODE_LIMITS.repeated_terms:
+        return term.vmin >= 0
+    form = read(term)
+    return linear_bounds(form.constant, [((a.vmin, a.vmax), k) for a, k in form.terms.items()])[0] >= 0
 
 
 def c_type(term: Expr) -> str:
@@ -377,11 +356,7 @@ def _is_taken(name: str, of: str) -> bool:
 
 
 def internal_name(name: str, taken: Collection[str] = (), of: str = "function") -> str:
-    """A name that neither C nor ``taken`` has, made of any text, for what only the same C file refers to.
-
-    >>> internal_name("softmax"), internal_name("exp"), internal_name("3x3 pool")
-    ('softmax', 'v_exp_', 'v_3x3u20pool_')
-    """
+    """A name that neither C nor ``taken`` has, made of any text, for what only the same C file refers to."""
     name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"u{ord(c):x}" for c in name)
     while not name.isidentifier() or _is_taken(name, of) or name in taken:
         name = f"v_{name}_"
@@ -473,15 +448,13 @@ class Writer:
         """A call of helper ``name`` on the operands of ``term``; C converts the arguments."""
         return self.call(name, self.widths[term], *[self.code[a].text for a in term.args])
 
-    def own(self, term: Expr) -> Code:
-        """An operator of a user's own."""
+    def written(self, term: Expr) -> Code:
+        """A term over the code of its operands."""
+        if term.op not in OWN:
+            return WRITE[term.op](self, term)
         if not OWN[term.op].c:
             raise ValueError(f"operator {term.op!r} has no C: define it with c=, its value in C")
         return self.helper(term, f"eqsat_{term.op}")
-
-    def written(self, term: Expr) -> Code:
-        """A term over the code of its operands."""
-        return self.own(term) if term.op in OWN else WRITE[term.op](self, term)
 
     def literal(self, term: Expr) -> Code:
         number = cast(int, term.value)
@@ -546,16 +519,13 @@ class Writer:
             return self.divide(term, symbol)
         return self.divide_by_helper(term, f"{helper}_by_positive" if y.vmin >= 0 else helper)
 
-    def trunc_div(self, term: Expr) -> Code:
-        by_literal = self.divide_by_literal(term, "quotient") if term.args[0].vmin >= 0 else None
-        return by_literal or self.divide(term, "/")
-
-    def trunc_mod(self, term: Expr) -> Code:
+    def truncated(self, term: Expr, by_literal: str, symbol: str) -> Code:
+        """A division that rounds toward zero, as C's do; the least integer % -1 overflows, though its value is 0."""
         x, y = term.args
-        if x.vmin == LIMITS[self.widths[term]][0] and y.vmin <= -1 <= y.vmax:
+        if symbol == "%" and x.vmin == LIMITS[self.widths[term]][0] and y.vmin <= -1 <= y.vmax:
             return self.divide_by_helper(term, "trunc_mod")
-        by_literal = self.divide_by_literal(term, "remainder") if x.vmin >= 0 else None
-        return by_literal or self.divide(term, "%")
+        product = self.divide_by_literal(term, by_literal) if x.vmin >= 0 else None
+        return product or self.divide(term, symbol)
 
     def divide_by_literal(self, term: Expr, helper: str) -> Code | None:
         """Floor division by a positive literal, ``"quotient"`` or ``"remainder"``; None where plain C is as good.
@@ -692,8 +662,8 @@ WRITE: dict[str, Callable[[Writer, Expr], Code]] = {
     "neg": Writer.negate,
     "floordiv": Writer.floor_div,
     "mod": Writer.floor_mod,
-    "tdiv": Writer.trunc_div,
-    "tmod": Writer.trunc_mod,
+    "tdiv": lambda writer, term: writer.truncated(term, "quotient", "/"),
+    "tmod": lambda writer, term: writer.truncated(term, "remainder", "%"),
     "bitor": lambda writer, term: writer.bits(term, "|", BIT_OR),
     "bitxor": lambda writer, term: writer.bits(term, "^", BIT_XOR),
     "bitand": lambda writer, term: writer.bits(term, "&", MASK),

@@ -41,14 +41,7 @@ class Interior:
 
 
 def interior_of(store: Store) -> Interior | None:
-    """The interior of the innermost loop of ``store``; ``None`` if no condition holds in one long part of the loop.
-
-    >>> from eqsat.lang.expr import buffer, var
-    >>> a, b, i = buffer("A", "f32", (30,)), buffer("B", "f32", (32,)), var("i", 0, 31)
-    >>> found = interior_of(Store(b[i], where((i >= 1) & (i < 31), a[i - 1], 0.0), [i]))
-    >>> found.start, found.stop, found.store
-    (Expr('1'), Expr('31'), Store('B[i] = A[i - 1] for i'))
-    """
+    """The interior of the innermost loop of ``store``; ``None`` if no condition holds in one long part of the loop."""
     if not store.over or extent(store.over[-1]) < CODE_LIMITS.interior_row:
         return None
     row = store.over[-1]

@@ -112,21 +112,13 @@ def with_selected_loads(stores: Sequence[Store]) -> list[Store]:
     """The same stores with every load at a selected one of two neighbours as a selection between two loads.
 
     What is left of selections are products where :func:`eqsat.codegen.expressions.by_products` makes them so.
-
-    >>> from eqsat import buffer, var, where
-    >>> x, y, m = buffer("X", "f32", (2,)), buffer("Y", "f32", (4,)), var("m", 0, 3)
-    >>> with_selected_loads([Store(y[m], x[where(m < 3, 0, 1)], [m])])
-    [Store('Y[m] = where(m < 3, X[0], X[1]) for m')]
     """
     parts = [part for s in stores for part in s.parts]
     if not any(t.op == "where" for t in topological(parts)):
         return [*stores]
     theory = LinearArithmetic()
-
-    def among_loads(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return _among_loads(theory, *args) if term.op == "load" else None
-
-    images = iter(by_products(rebuild(parts, among_loads)))
+    selected = rebuild(parts, lambda term, args: _among_loads(theory, *args) if term.op == "load" else None)
+    images = iter(by_products(selected))
     return [equal_store(s, [next(images) for _ in s.parts], s.over) for s in stores]
 
 

@@ -29,10 +29,6 @@ def loop_variable(name: str, end: int) -> Expr:
     """The variable of a loop over ``[0, end)``.
 
     Raises ``ValueError`` if the loop never runs; ``TypeError`` if ``end`` is no integer.
-
-    >>> r = loop_variable("r", 3)
-    >>> r.vmin, r.vmax
-    (0, 2)
     """
     return var(name, 0, integer_of(end, f"the end of the loop over {name!r}") - 1)
 

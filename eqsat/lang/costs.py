@@ -89,21 +89,13 @@ def prices(terms: Sequence[Expr], model: CostModel) -> list[int]:
     found = [model.price(t.op, [(a.vmin, a.vmax) for a in t.args], (t.vmin, t.vmax)) if t.args else 0 for t in terms]
     if not REDUCTIONS.keys().isdisjoint([t.op for t in terms]):
         sets = VariableSets()
-        for place, term in enumerate(terms):
-            indices = sets.of(term)
-            found[place] *= sets.times(indices)
+        found = [price * sets.times(sets.of(term)) for price, term in zip(found, terms, strict=True)]
     return found
 
 
 @dataclass
 class StrengthReduced:
-    """A model's prices, where a node costs what its cheapest form does.
-
-    >>> from eqsat.extract import OpCount
-    >>> model = OpCount(weights={"floordiv": 40, "mul": 4}, other=2)
-    >>> StrengthReduced(model).price("floordiv", [(0, 99), (7, 7)], (0, 14))
-    6
-    """
+    """A model's prices, where a node costs what its cheapest form does."""
 
     model: CostModel
     _best: dict[tuple[str, Bounds, int], tuple[int, Expr | None]] = field(default_factory=dict, repr=False)
@@ -119,18 +111,14 @@ class StrengthReduced:
     def best(self, op: str, of: Bounds, by: int) -> tuple[int, Expr | None]:
         """What the cheapest form costs, and that form of a variable ``x``; ``None`` if that is the node as it is."""
         key = (op, of, by)
-        found = self._best.get(key)
-        if found is None:
-            found = self._best[key] = self._cheapest(op, var("x", *of), by)
-        return found
-
-    def _cheapest(self, op: str, x: Expr, by: int) -> tuple[int, Expr | None]:
-        least = cost_of([make(op, x, const(by))], self.model)
-        form, is_known = _form(op, x, by)
-        if form is None or misfits([form]):
-            return least, None
-        price = cost_of([form], self.model)
-        return (price, form) if price * (KNOWN_TO_COMPILERS if is_known else 1) < least else (least, None)
+        if key not in self._best:
+            x = var("x", *of)
+            least = cost_of([make(op, x, const(by))], self.model)
+            form, is_known = _form(op, x, by)
+            price = least if form is None or misfits([form]) else cost_of([form], self.model)
+            is_cheaper = price * (KNOWN_TO_COMPILERS if is_known else 1) < least
+            self._best[key] = (price, form) if is_cheaper else (least, None)
+        return self._best[key]
 
 
 def strength_reduced(model: CostModel) -> CostModel:

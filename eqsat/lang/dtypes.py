@@ -25,25 +25,14 @@ LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
 
 
 def width_of(low: int, high: int) -> int | None:
-    """The narrowest width that holds ``[low, high]``, or None if 64 bits do not.
-
-    >>> width_of(0, 2**31 - 1), width_of(0, 2**31), width_of(0, 2**63)
-    (32, 64, None)
-    """
-    for width, (least, most) in LIMITS.items():
-        if least <= low and high <= most:
-            return width
-    return None
+    """The narrowest width that holds ``[low, high]``, or None if 64 bits do not."""
+    return next((width for width, (least, most) in LIMITS.items() if least <= low and high <= most), None)
 
 
 def select_width(term: Expr) -> int:
     """The width of the value of ``term``: 32 if its bounds fit ``[-2**31, 2**31 - 1]``, else 64; 32 for a condition.
 
     Raises ``ValueError`` if the bounds do not fit 64 bits; the message names the term, its range and the remedy.
-
-    >>> from eqsat.lang.expr import var
-    >>> select_width(var("i", 0, 2**31 - 1)), select_width(var("i", 0, 2**31 - 1) + 1)
-    (32, 64)
     """
     width = width_of(term.vmin, term.vmax)
     if width is None:
@@ -65,13 +54,7 @@ def exceeds_64_bits(term: Expr) -> bool:
 
 
 def misfits(roots: Iterable[Expr]) -> set[Expr]:
-    """The terms below ``roots``, themselves among them, that may exceed 64 bits or have a subterm that may.
-
-    >>> from eqsat.lang.expr import var
-    >>> i = var("i", 0, 2**62)
-    >>> sorted(map(str, misfits([i + i // 2, i * 3 // 6])))
-    ['i*3', 'i*3//6']
-    """
+    """The terms below ``roots``, themselves among them, that may exceed 64 bits or have a subterm that may."""
     order = topological(roots)
     wide = {t for t in order if exceeds_64_bits(t)}
     return with_users(wide, order) if wide else wide
@@ -101,16 +84,9 @@ def _first_names(names: Iterable[object]) -> str:
 
 
 def common_width(*terms: Expr) -> int:
-    """The least upper width: the narrowest that holds the value of each of ``terms``.
-
-    What must share one type has it: the lanes of a vector, a variable and the value it is bound to, the counter of a
-    loop and its end.
+    """The narrowest width that holds the value of each of ``terms``, as of the counter of a loop and its end.
 
     Raises ``ValueError`` if some term does not fit 64 bits; see :func:`select_width`.
-
-    >>> from eqsat.lang.expr import const
-    >>> common_width(const(0), const(8)), common_width(const(0), const(2**33))
-    (32, 64)
     """
     return max(map(select_width, terms))
 

@@ -45,11 +45,7 @@ def number_type(*terms: Expr) -> Any:
 
 
 def integers(first: int, beyond: int) -> NDArray[Any]:
-    """The integers of ``[first, beyond)``: of dtype int64, or of dtype object where that does not hold them.
-
-    >>> integers(2**63 - 2, 2**63), integers(2**63 - 1, 2**63 + 1)
-    (array([9223372036854775806, 9223372036854775807]), array([9223372036854775807, 9223372036854775808], dtype=object))
-    """
+    """The integers of ``[first, beyond)``: of dtype int64, or of dtype object where that does not hold them."""
     # no range from `first`: NumPy makes floats of ends that do not fit int64
     kind = _type("int64" if first >= -(2**63) and beyond <= 2**63 else "object")
     return np.arange(max(0, beyond - first)).astype(kind) + first
@@ -121,8 +117,7 @@ def evaluate(
     """
     roots = list_of(Expr, roots, "the roots to evaluate")
     require(values, Mapping, "the values of the variables")
-    known = {name: np.asarray(value) for name, value in values.items()}
-    evaluation = _Evaluation(known, {name: np.asarray(a) for name, a in (contents or {}).items()}, total)
+    evaluation = _Evaluation(values, contents or {}, total)
     results = evaluation.run(roots)
     for root in roots:
         if root in evaluation.undefined:
@@ -147,7 +142,7 @@ class _Undefined:
 
 def undefined_somewhere(roots: Iterable[Expr], values: Mapping[str, ArrayLike]) -> set[Expr]:
     """The terms below ``roots``, but not in bodies of reductions, that need a quotient by zero at some point."""
-    evaluation = _Evaluation({name: np.asarray(value) for name, value in values.items()}, {}, total=False)
+    evaluation = _Evaluation(values, {}, total=False)
     evaluation.run(list(roots))
     return set(evaluation.undefined)
 
@@ -160,12 +155,8 @@ def loaded_elements(roots: Iterable[Expr], point: Mapping[str, int]) -> dict[str
     """The first :data:`NAMED_ELEMENTS` elements of buffers that ``roots`` read at a point, as evaluation has them.
 
     Branches that are not chosen are evaluated, too.
-
-    >>> from eqsat import buffer, var
-    >>> loaded_elements([buffer("A", "bool")[var("i", 0, 9) + 1]], {"i": 3})
-    {'A[4]': 0}
     """
-    evaluation = _Evaluation({name: np.asarray(value) for name, value in point.items()}, {}, total=True)
+    evaluation = _Evaluation(point, {}, total=True)
     evaluation.read = {}
     evaluation.run(list(roots))
     return evaluation.read
@@ -174,9 +165,9 @@ def loaded_elements(roots: Iterable[Expr], point: Mapping[str, int]) -> dict[str
 class _Evaluation:
     """One evaluation: the values of the variables in scope, and what the buffers hold."""
 
-    def __init__(self, values: dict[str, NDArray[Any]], contents: dict[str, NDArray[Any]], total: bool) -> None:
-        self.values = values
-        self.contents = contents
+    def __init__(self, values: Mapping[str, ArrayLike], contents: Mapping[str, ArrayLike], total: bool) -> None:
+        self.values = {name: np.asarray(value) for name, value in values.items()}
+        self.contents = {name: np.asarray(content) for name, content in contents.items()}
         self.total = total
         #: The terms that need a quotient by zero somewhere, unless such quotients are numbers.
         self.undefined: dict[Expr, _Undefined] = {}
@@ -335,13 +326,7 @@ def _outside_bodies(roots: Sequence[Expr]) -> dict[Expr, tuple[Expr, ...]]:
 
 
 def most_steps(roots: Iterable[Expr]) -> int:
-    """How often the innermost body of nested reductions is evaluated at one point, at most; 1 without any.
-
-    >>> from eqsat import sum_over, var
-    >>> i, n = var("i", 0, 9), var("n", 0, 50)
-    >>> most_steps([sum_over(sum_over(i*n, i, 0, 4), n, 0, n)])
-    200
-    """
+    """How often the innermost body of nested reductions is evaluated at one point, at most; 1 without any."""
     steps: dict[Expr, int] = {}
     for term in topological(roots):
         steps[term] = max([steps[a] for a in term.args], default=1)
@@ -353,13 +338,12 @@ def most_steps(roots: Iterable[Expr]) -> int:
 
 def apply_operator(term: Expr, args: list[Any]) -> Any:
     """The operator of ``term`` on arrays, in a type that holds its operands and its result."""
-    if term.op in FLOATS:
-        kind = number_type(*[t for t in (term, *term.args) if t.element])
-        args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
+    is_float = term.op in FLOATS
+    kind = number_type(*[t for t in (term, *term.args) if t.element or not is_float])
+    args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
+    if is_float:
         with np.errstate(all="ignore"):
             return FLOATS[term.op].evaluate(*args)
-    kind = number_type(term, *term.args)
-    args = [x if a.is_bool else _in_type(x, kind) for x, a in zip(args, term.args, strict=True)]
     if term.op in DIVISIONS and not np.all(args[1]):
         # any divisor of the range will do there: the result counts for nothing, but its bounds hold
         other = next((end for end in (term.args[1].vmin, term.args[1].vmax) if end and is_finite(end)), 1)

@@ -16,13 +16,7 @@ from eqsat.lang.traversal import topological, use_counts
 
 
 def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
-    """How deep the innermost loop is that each of ``terms``, operands first, depends on; 0 is outside all loops.
-
-    >>> from eqsat.lang.expr import var
-    >>> i, n = var("i", 0, 9), var("n", 0, 9)
-    >>> [levels(topological([t]), LoopAware({"i": 10}))[t] for t in (n*3, n*3 + i)]
-    [0, 1]
-    """
+    """How deep the innermost loop is that each of ``terms``, operands first, depends on; 0 is outside all loops."""
     found: dict[Expr, int] = {}
     for term in terms:
         if term.op == "var":

@@ -37,8 +37,9 @@ class Infinity(int):
     def __format__(self, spec: str) -> str:
         return format(float(self), spec.rstrip("dxX,"))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return infinite, (self.sign,)
+    def __reduce__(self) -> str:
+        # the name of the only number of this sign
+        return "INFINITY" if self.sign > 0 else "_BELOW"
 
     def __float__(self) -> float:
         return self.sign * inf
@@ -127,17 +128,8 @@ INFINITY = int.__new__(Infinity, 1 << _BITS)
 _BELOW = int.__new__(Infinity, -(1 << _BITS))
 
 
-def infinite(sign: int) -> Infinity:
-    """The infinity of a sign."""
-    return INFINITY if sign > 0 else _BELOW
-
-
 def is_finite(*numbers: int) -> bool:
-    """Whether all numbers are integers.
-
-    >>> is_finite(3, -4), is_finite(3, -INFINITY)
-    (True, False)
-    """
+    """Whether none of the numbers is an infinity."""
     return Infinity not in map(type, numbers)
 
 

@@ -308,13 +308,7 @@ MOST_BITS = 10_000
 def apply_to_numbers(op: str, numbers: Sequence[int]) -> int:
     """What an operator makes of numbers: its bounds, where each operand has one value.
 
-    Raises
-    ------
-    ArithmeticError
-        If a divisor is zero, a shift goes too far, or the result has more bits than a literal may have.
-
-    >>> apply_to_numbers("mod", (-7, 4))
-    1
+    Raises ``ArithmeticError`` if a divisor is zero, a shift goes too far, or no literal may have as many bits.
     """
     if op in DIVISIONS and not numbers[1]:
         raise ZeroDivisionError(f"{numbers[0]} is divided by zero")
@@ -340,11 +334,7 @@ def trip_bounds(low: Bounds, high: Bounds) -> Bounds:
 
 
 def reduction_bounds(name: str, body: Bounds, trips: Bounds) -> Bounds | None:
-    """The bounds of a reduction; ``None`` for a product of more than :data:`MOST_BITS` bits.
-
-    >>> reduction_bounds("sum_over", (-1, 3), (0, 10)), reduction_bounds("prod_over", (1, 2), (3, 5))
-    ((-10, 30), (1, 32))
-    """
+    """The bounds of a reduction; ``None`` for a product of more than :data:`MOST_BITS` bits."""
     least, most = trips
     if not most:
         return REDUCTIONS[name].identity, REDUCTIONS[name].identity

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate, integers
-from eqsat.lang.expr import Expr, const
+from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.infinity import finite_part, is_finite
 from eqsat.lang.traversal import topological
@@ -144,13 +144,7 @@ def _moves(
 
 
 def violation(condition: Expr) -> Expr:
-    """An integer term that is 0 where ``condition`` holds, else how far it is from holding.
-
-    >>> from eqsat import var
-    >>> x = var("x", 0, 9)
-    >>> violation(x < 5).evaluate({"x": [3, 5, 9]})
-    array([0, 1, 5])
-    """
+    """An integer term that is 0 where ``condition`` holds, else how far it is from holding."""
     # per condition: how far it is from holding, and how far from failing
     far: dict[Expr, tuple[Expr, Expr]] = {}
     for term in topological([condition]):
@@ -169,18 +163,10 @@ def violation(condition: Expr) -> Expr:
     return far[condition][0]
 
 
-def _gap(x: Expr, y: Expr) -> Expr:
-    """By how much ``x`` exceeds ``y``."""
-    return maximum(x - y, const(0))
-
-
-def _distance(x: Expr, y: Expr) -> Expr:
-    return maximum(x - y, y - x)
-
-
+#: By comparison, how far two integers are from its holding, and how far from its failing.
 _MEASURES: dict[str, Callable[[Expr, Expr], tuple[Expr, Expr]]] = {
-    "lt": lambda x, y: (_gap(x + 1, y), _gap(y, x)),
-    "le": lambda x, y: (_gap(x, y), _gap(y + 1, x)),
-    "eq": lambda x, y: (_distance(x, y), where(x.eq(y), 1, 0)),
-    "ne": lambda x, y: (where(x.eq(y), 1, 0), _distance(x, y)),
+    "lt": lambda x, y: (maximum(x + 1 - y, 0), maximum(y - x, 0)),
+    "le": lambda x, y: (maximum(x - y, 0), maximum(y + 1 - x, 0)),
+    "eq": lambda x, y: (abs(x - y), where(x.eq(y), 1, 0)),
+    "ne": lambda x, y: (where(x.eq(y), 1, 0), abs(x - y)),
 }

@@ -663,11 +663,7 @@ def _open_terms(order: Sequence[Expr]) -> set[Expr]:
 
 
 def split_list(text: str) -> list[str]:
-    """The parts between commas that are outside of brackets; empty ones are left out.
-
-    >>> split_list("d0, (d1 + min(d0, 3)), ")
-    ['d0', '(d1 + min(d0, 3))']
-    """
+    """The parts between commas that are outside of brackets; empty ones are left out."""
     cuts, depth = [-1], 0
     for found in re.finditer(r"[][(){},]", text):
         depth += (found[0] in "([{") - (found[0] in ")]}")
@@ -678,11 +674,7 @@ def split_list(text: str) -> list[str]:
 
 
 def array_names(texts: Iterable[str]) -> list[str]:
-    """The words of ``texts`` that are called or subscripted and are no function of the language, sorted.
-
-    >>> array_names(["sum(f(r) + A[r], r, 0, 4)"])
-    ['A', 'f']
-    """
+    """The words of ``texts`` that are called or subscripted and are no function of the language, sorted."""
     found = {word for text in texts for word in re.findall(r"([^\W\d]\w*)\s*[(\[]", text)}
     return sorted(found - {*_CALLS, *_REDUCTIONS, "and", "or", "not", "if", "else"})
 

@@ -8,12 +8,7 @@ from typing import SupportsIndex, cast
 
 
 def refuse_below(least: int, given: float, what: str, of: str = "") -> None:
-    """Raise ``TypeError`` unless ``given`` is a number, and ``ValueError`` if it is NaN or below ``least``.
-
-    >>> refuse_below(0, -1.5, "seconds")
-    Traceback (most recent call last):
-    ValueError: -1.5 seconds: give 0 or more
-    """
+    """Raise ``TypeError`` unless ``given`` is a number, and ``ValueError`` if it is NaN or below ``least``."""
     if not isinstance(given, Real):
         raise TypeError(f"{of}{given!r} {what}: give a number")
     # not ``given < least``, which is false of NaN
@@ -31,12 +26,7 @@ def refuse_seconds(seconds: float) -> None:
 
 
 def require(given: object, kind: type, what: str) -> None:
-    """Raise ``TypeError`` unless ``given`` is an instance of ``kind``.
-
-    >>> require(3, str, "a shape")
-    Traceback (most recent call last):
-    TypeError: a shape must be a str, not 3
-    """
+    """Raise ``TypeError`` unless ``given`` is an instance of ``kind``."""
     if not isinstance(given, kind):
         article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
         raise TypeError(f"{what} must be {article} {kind.__name__}, not {shown(given)}")
@@ -66,21 +56,12 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, or nothing if none is near.
-
-    >>> did_you_mean("floor_div", ["floordiv", "mod"]), did_you_mean("size", ["floordiv", "mod"])
-    ("; did you mean 'floordiv'?", '')
-    """
+    """The end of a message about an unknown name: the nearest known one, or nothing if none is near."""
     return "".join(f"; did you mean {near!r}?" for near in get_close_matches(str(name), [*known], 1))
 
 
 def integer_of(given: object, what: str) -> int:
-    """``given`` as Python's integer, which does not wrap around; raise ``TypeError`` unless it is an integer.
-
-    >>> integer_of(1.5, "the size of a loop")
-    Traceback (most recent call last):
-    TypeError: the size of a loop is given as 1.5: give an integer
-    """
+    """``given`` as Python's integer, which does not wrap around; raise ``TypeError`` unless it is an integer."""
     try:
         return index(cast(SupportsIndex, given))
     except TypeError:
@@ -88,12 +69,7 @@ def integer_of(given: object, what: str) -> int:
 
 
 def integers_of(given: object, what: str) -> tuple[int, ...]:
-    """``given`` as Python's integers, which do not wrap around; raise ``TypeError`` unless it is a list of integers.
-
-    >>> integers_of([2, None], "the sizes")
-    Traceback (most recent call last):
-    TypeError: the sizes are given as [2, None]: give a list of integers
-    """
+    """``given`` as Python's integers, which do not wrap around; raise ``TypeError`` unless it is a list of integers."""
     try:
         return tuple([index(number) for number in cast(Iterable[SupportsIndex], given)])
     except TypeError:
