@@ -41,7 +41,7 @@ from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import suspects, unsafe_divisions
-from eqsat.theory.forms import Value, atom_form
+from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
 
 
@@ -290,10 +290,6 @@ def split_at_modulo(nest: Nest) -> Nest:
 
     Of several such divisors of one range the largest is taken first, then those that divide it. A range that is taken
     modulo nothing that divides its extent stays as it is.
-
-    >>> r = var("r", 0, 11)
-    >>> [len(split_at_modulo(Nest((Axis(r),), (r % c,))).axes) for c in (4, 5)]
-    [2, 1]
     """
     require(nest, Nest, "a nest")
     given = nest
@@ -328,10 +324,6 @@ def consider_merge(nest: Nest, place: int, **options: Any) -> Merge:
     They are counted when the roots are simplified. Takes the options of :func:`eqsat.optimize`.
 
     Raises ``ValueError`` if there are no two such ranges.
-
-    >>> i, j = var("i", 0, 3), var("j", 0, 7)
-    >>> [consider_merge(Nest((Axis(i), Axis(j)), (i*n + j,)), 0).accepted for n in (8, 9)]
-    [True, False]
     """
     require(nest, Nest, "a nest")
     outer, inner = nest.neighbours(place)
@@ -357,12 +349,6 @@ def body_and_axes(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
     """The body of nested reductions by one operator, and their ranges, outermost first.
 
     Ranges that are no literals, or depend on an outer index, end the chain.
-
-    >>> i, j = var("i", 0, 3), var("j", 0, 7)
-    >>> from eqsat import buffer, sum_over
-    >>> body, axes = body_and_axes(sum_over(sum_over(buffer("A")[i, j], j, 0, 8), i, 0, 4))
-    >>> body, [(a.variable, a.extent) for a in axes]
-    (Expr('A[r2, r1]'), [(Expr('r2'), 4), (Expr('r1'), 8)])
     """
     require(term, Expr, "a reduction")
     axes: list[Axis] = []
@@ -486,10 +472,7 @@ def cheapest(
 
 
 def _descend(nest: Nest, space: _Space, most: Fraction) -> Nest:
-    """The last of a row of nests from ``nest`` on, each of which costs less than ``most`` times the one before.
-
-    Each is the cheapest that one split or merge makes of the one before.
-    """
+    """The last nest of steps to the cheapest by one split or merge, each of which costs less than ``most`` of it."""
     try:
         space.add(nest)
         space.unite()
@@ -534,7 +517,11 @@ class _Space:
         builder = self.builder
         builder.leaves |= named_leaves(topological(nest.terms))
         self.loops |= {str(a.variable.value) for a in nest.axes}
-        values = [self._value(root, gate) for root, gate in zip(nest.roots, nest.gates, strict=True)]
+        values = []
+        for root, gate in zip(nest.roots, nest.gates, strict=True):
+            theory = self.theory if gate is None else self.theory.assuming(self.theory.condition(gate))
+            # where the gate never holds any value will do
+            values.append((theory or self.theory).value(root))
         builder.input.add(topological(nest.roots))
         classes = [builder.add_class(value) for value in values]
         # roots with a gate are equal only where it holds, so they are no one class
@@ -551,12 +538,6 @@ class _Space:
             self.unions.append([*map(self.builder.add_class, (atom_form(variable), self.theory.form(image)))])
         self.builder.grow()
         return other
-
-    def _value(self, root: Expr, gate: Expr | None) -> Value:
-        """The normal form of a root where its gate holds."""
-        theory = self.theory if gate is None else self.theory.assuming(self.theory.condition(gate))
-        # where the gate never holds any value will do
-        return (theory or self.theory).value(root)
 
     def cost(self, nest: Nest) -> int:
         """What the cheapest terms in the variables of a nest cost, and its loops."""

@@ -79,12 +79,6 @@ def sharing_loops(stores: Iterable[Store]) -> list[list[Store]]:
 
     Stores of a group range over the same variables. Two that store to one array either store to the same element in
     every iteration, or never to the same element.
-
-    >>> from eqsat.lang.expr import buffer, var
-    >>> b, i = buffer("B", "i32", (8,)), var("i", 0, 3)
-    >>> stores = [Store(b[i*2], 0, [i]), Store(b[i*2 + 1], 1, [i]), Store(b[i], 2, [i])]
-    >>> [len(together) for together in sharing_loops(stores)]
-    [2, 1]
     """
     nests: list[list[Store]] = []
     # those of the last nest, by the names of their arrays
@@ -145,11 +139,9 @@ def _substituted(store: Store, over: Sequence[Expr], replacement: dict[Expr, Exp
 
 def _readdressed(parts: Sequence[Expr], rewrite: Callable[[Expr], Expr]) -> list[Expr]:
     """The parts of a store with every address, that of the store and those of loads, rewritten."""
-
-    def with_address(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return make("load", args[0], rewrite(args[1])) if term.op == "load" else None
-
-    place, value, when = rebuild(parts, with_address)
+    place, value, when = rebuild(
+        parts, lambda term, args: make("load", args[0], rewrite(args[1])) if term.op == "load" else None
+    )
     return [rewrite(place), value, when]
 
 
@@ -177,11 +169,7 @@ def _steps(variable: Expr, terms: Iterable[Expr]) -> set[int]:
 
 
 def _digits(variable: Expr, steps: Iterable[int], stem: str, taken: set[str]) -> list[tuple[Expr, int]]:
-    """The digits of a variable and their weights, the most significant first, named after ``stem``.
-
-    The weights are those of ``steps`` that divide one another and the extent; if none does, the only digit is the
-    variable itself.
-    """
+    """The digits of a variable and their weights, the most significant first: ``steps`` that divide one another."""
     if variable.vmin != 0:
         return [(variable, 1)]
     weights = [1]
@@ -201,12 +189,6 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
     That is done for the indices of floating-point sums and products from 0 to a literal, whose values are still taken
     in the same order, unless integers are reduced over the same index; other reductions may nest instead
     (:func:`eqsat.kernels.ranges.in_cheapest_ranges`).
-
-    >>> from eqsat import buffer, sum_over, var
-    >>> a, b, r = buffer("A", "f32", (24,)), buffer("B", "f32", (1,)), var("r", 0, 23)
-    >>> (store,), loops = in_digits([Store(b[0], sum_over(a[r % 4 * 6 + r // 4], r, 0, 24))])
-    >>> [[str(digit.value) for digit in digits] for digits in loops.values()]
-    [['$r1_1', '$r1_0']]
     """
     reductions: dict[Expr, list[Expr]] = {}
     for term in topological([part for s in stores for part in s.parts]):
@@ -259,11 +241,9 @@ def _addresses(store: Store) -> tuple[list[LinearForm], set[Expr]]:
 
 
 def _in_output_order(store: Store) -> Store:
-    """The store with its loops in the order of their strides in the output, the largest outermost.
-
-    With a reduction they stay: it might run more often in another order.
-    """
+    """The store with its loops in the order of their strides in the output, the largest outermost."""
     if has_reductions([store.value, store.when]):
+        # one might run more often in another order
         return store
     form = LinearArithmetic().form(store.target.args[1])
     over = sorted(store.over, key=lambda v: -abs(form.terms.get(v, 0)))
@@ -301,10 +281,7 @@ def _name_of_both(outer: str, inner: str) -> str:
 
 
 def _tiled(store: Store, taken: set[str]) -> list[Store]:
-    """The store in square tiles if it goes along the rows of its output but the columns of an input, else as it is.
-
-    What the tiles do not cover is stored separately.
-    """
+    """The store in square tiles if it goes along the rows of its output but the columns of an input, and the rest."""
     if not (tiled := _column_and_row(store)):
         return [store]
     rest = []

@@ -166,10 +166,7 @@ def _naming_zero_divisors(kernel: Kernel) -> Iterator[None]:
 
 
 def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], budget: Budget) -> list[Store]:
-    """Stores of one loop nest in the nest that is cheapest for their addresses and conditions.
-
-    New loops get names that are not ``taken``, which gains these. No nest is chosen that runs a reduction more often.
-    """
+    """Stores of one loop nest in the cheapest nest; new loops get names that are not ``taken``, which gains these."""
     if not budget.seconds:
         return stores
     pieces = _Pieces(stores)
@@ -181,6 +178,7 @@ def _in_cheapest_loops(stores: list[Store], model: CostModel, taken: set[str], b
     inside = {name: trips for name, trips in pieces.loops().items() if name not in {str(v.value) for v in over}}
     nest = cheapest(given, model, inside=inside, gain=LIMITS.least_gain, seconds=budget.seconds, taken=taken)
     if any(_repeats(nest, variables) > _repeats(given, variables) for variables in free):
+        # a reduction would run more often
         return stores
     loops = tuple([axis.variable for axis in nest.axes])
     taken |= {str(v.value) for v in loops}

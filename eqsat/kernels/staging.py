@@ -186,14 +186,9 @@ class _Parts:
             if (found := self._last_stage(term, store)) is not None:
                 last[term] = found
                 inside.update(topological([term]))
-
-        def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-            if term.op == "var" and is_index(term):
-                # free until its reduction is made again, so that the last stage does not capture it
-                return as_free(term)
-            return last.get(term)
-
-        return replace(store, value=rebuild([store.value], replaced)[0]) if last else store
+        if not last:
+            return store
+        return replace(store, value=_without_capture([store.value], lambda term, args: last.get(term))[0])
 
     def _last_stage(self, term: Expr, store: Store) -> Expr | None:
         """The reduction of the partial results of ``term``, whose store is added; None if ``term`` stays as it is."""
@@ -283,15 +278,7 @@ class Intermediate:
 
     @classmethod
     def of(cls, kernel: Kernel, producer: Store, limit: int = 31, partial_level: int = 0) -> Intermediate:
-        """What is to be seen of what ``producer`` stores for ``kernel``.
-
-        >>> from eqsat import sum_over, var
-        >>> x, t, out = buffer("X", "f32", (64,)), buffer("T", "f32", (64,)), buffer("OUT", "f32", (1,))
-        >>> i = var("i", 0, 63)
-        >>> total = Kernel("total", [Store(out[0], sum_over(t[i], i, 0, 64))])
-        >>> Intermediate.of(total, Store(t[i], x[i] * x[63 - i], [i]))
-        Intermediate(op='fmul', unary=False, reduce_in_scope=True, buffers=2, limit=31, partial_level=0, ratio=1.0)
-        """
+        """What is to be seen of what ``producer`` stores for ``kernel``."""
         require(kernel, Kernel, "a kernel")
         require(producer, Store, "a producer")
         alone = Kernel("producer", [producer])
@@ -303,20 +290,12 @@ class Intermediate:
 
 
 def output_ratio(output: int, inputs: Iterable[int]) -> float:
-    """Elements of an output per element of its inputs, each counted with one more.
-
-    >>> output_ratio(1023, [127]), output_ratio(0, [])
-    (8.0, 1.0)
-    """
+    """Elements of an output per element of its inputs, each counted with one more."""
     return (output + 1) / (sum(inputs) + 1)
 
 
 def decide(given: Intermediate) -> Decision:
-    """The published decision tree for an intermediate result; its first question that has an answer decides.
-
-    >>> decide(Intermediate("ADD")), decide(Intermediate("ADD", reduce_in_scope=True)), decide(Intermediate("COPY"))
-    (<Decision.INLINE: 'inline'>, <Decision.KEEP: 'keep'>, <Decision.KEEP: 'keep'>)
-    """
+    """The published decision tree for an intermediate result; its first question that has an answer decides."""
     require(given, Intermediate, "an intermediate")
     if given.op in ALWAYS_KEPT or given.buffers > given.limit:
         return Decision.KEEP
@@ -423,13 +402,7 @@ class Pipeline:
 
 
 def nest_cost(store: Store, model: CostModel = LATENCY) -> int:
-    """What the loops of one store cost.
-
-    >>> from eqsat.lang.expr import var
-    >>> a, b, i = buffer("A", "i32", (8,)), buffer("B", "i32", (8,)), var("i", 0, 7)
-    >>> nest_cost(Store(b[i], a[i] // 2, [i]))
-    48
-    """
+    """What the loops of one store cost."""
     require(store, Store, "a store")
     loops = LoopAware({str(v.value): extent(v) for v in store.over}, model)
     order = topological([*store.target.args[1:], store.value, store.when])
@@ -454,11 +427,6 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
     Raises ``ValueError`` if ``producer`` does not store one element for each of its variables, everywhere; if one of
     its parameters is a variable of a loop of ``kernel``; if its floating-point values are converted when they are
     stored; or if the new kernel has a value that does not fit its elements, or divides by what is always zero.
-
-    >>> from eqsat.lang.expr import var
-    >>> a, t, out, i = buffer("A", "i32", (8,)), buffer("T", "i64", (8,)), buffer("OUT", "i64", (8,)), var("i", 0, 7)
-    >>> inlined(Kernel("k", [Store(out[i], t[7 - i], [i])]), Store(t[i], a[i] + 1, [i])).stores
-    (Store('OUT[i] = A[7 - i] + 1 for i'),)
     """
     require(kernel, Kernel, "a kernel")
     require(producer, Store, "a producer")
@@ -466,19 +434,21 @@ def inlined(kernel: Kernel, producer: Store) -> Kernel:
         raise ValueError(f"{brief(producer.target)!r} cannot be inlined: {obstacle}")
     array = producer.target.args[0]
 
-    def replaced(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op == "var" and is_index(term):
-            # free until its reduction is made again, so that no reduction of the producer captures it
-            return as_free(term)
+    def computed(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term.op != "load" or args[0] is not array:
             return None
         return substitute([producer.value], dict(zip(producer.over, args[1:], strict=True)))[0]
 
     stores = []
     for store in kernel.stores:
-        target, value, when = rebuild([store.target, store.value, store.when], replaced)
+        target, value, when = _without_capture([store.target, store.value, store.when], computed)
         stores.append(replace(store, target=target, value=value, when=when))
-    return Kernel(kernel.name, tuple(stores))
+    return Kernel(kernel.name, stores)
+
+
+def _without_capture(roots: Sequence[Expr], image: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:
+    """``roots`` with images, whose reductions capture no index: indices are free until their reductions are made."""
+    return rebuild(roots, lambda t, args: as_free(t) if t.op == "var" and is_index(t) else image(t, args))
 
 
 def _obstacle(kernel: Kernel, producer: Store) -> str:
@@ -543,26 +513,8 @@ def by_policy(kernel: Kernel, producer: Store, limit: int = 31, partial_level: i
     """The intermediate that ``producer`` stores, kept for ``kernel`` or inlined in it, as :func:`decide` says.
 
     An intermediate that is inlined in part keeps the axes that a reduction goes along. A kernel has no arrays of its
-    own to keep them in, so it is kept as a whole if there are any.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        What loads the intermediate.
-    producer : Store
-        What stores it. One that :func:`inlined` refuses is kept.
-    limit : int
-        How many buffers a kernel may use.
-    partial_level : int
-        How much effort goes into partial inlining.
-
-    >>> from eqsat import sum_over, var
-    >>> x, t, out = buffer("X", "f32", (64,)), buffer("T", "f32", (64,)), buffer("OUT", "f32", (64,))
-    >>> i, k = var("i", 0, 63), var("k", 0, 63)
-    >>> square = Store(t[k], x[k] * x[k], [k])
-    >>> plain, total = Store(out[i], t[63 - i], [i]), Store(out[i], sum_over(t[k], k, 0, 64), [i])
-    >>> [len(by_policy(Kernel("use", [store]), square).kernels) for store in (plain, total)]
-    [1, 2]
+    own to keep them in, so it is kept as a whole if there are any. A kernel may use up to ``limit`` buffers;
+    ``partial_level`` says how much effort goes into partial inlining.
     """
     decision = decide(Intermediate.of(kernel, producer, limit, partial_level))
     along = [load for load in _reduced_loads(kernel, producer.array) if indices_around(load)]

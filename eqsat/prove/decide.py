@@ -34,11 +34,6 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
     """A point at which all ``conditions`` hold, or None if there is none, by z3 (the extra ``check``).
 
     Raises ``UndecidedError`` if z3 is not installed or does not decide in ``seconds``.
-
-    >>> from eqsat import var
-    >>> x, n = var("x", 0, 2**40), var("n", 1, 2**40)
-    >>> find_by_z3([(x * n // n).ne(x)], 1) is None
-    True
     """
     try:
         import z3
@@ -105,11 +100,9 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
     Raises ``ValueError`` if a method is none of them.
 
     >>> from eqsat import var
-    >>> x, y = var("x", 0, 2**40), var("y", 0, 2**40)
+    >>> x = var("x", 0, 2**40)
     >>> decide([[(x // 7 * 7 + x % 7).ne(x)]], 5, ["boxes"])
     Decision(point=None, methods=('boxes',), undecided='')
-    >>> decide([[(x*y).eq(y*2 + 1), y > 1]], 0.1, ["boxes"]).undecided
-    '1 of 1 questions open: the domain has too many parts'
     """
     deadline = monotonic() + seconds
     refuse_unknown(methods)

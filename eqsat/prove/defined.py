@@ -31,15 +31,7 @@ def has_value(term: Expr) -> Expr:
 
 
 def holds(condition: Expr) -> Expr:
-    """Where a condition has a value, which is true.
-
-    Raises ``ValueError`` if it is no condition.
-
-    >>> from eqsat import var
-    >>> x, d = var("x", 0, 9), var("d", 0, 3)
-    >>> holds(x < 3), holds(x % d < 1)
-    (Expr('x < 3'), Expr('d != 0 and x%d < 1'))
-    """
+    """Where a condition has a value, which is true; raises ``ValueError`` if it is no condition."""
     if not condition.is_bool or condition.op == "buffer":
         raise ValueError(f"a constraint or gate must be a condition, not {brief(condition)!r}")
     return both(has_value(condition), condition)

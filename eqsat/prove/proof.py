@@ -233,10 +233,6 @@ def refuse_false(rules: Iterable[Rule]) -> None:
     """Check rules that a user brings, each once per process, by :func:`check_rule`: milliseconds.
 
     Raises ``ValueError`` if a rule that asks for its check is false; the message has the counterexample.
-
-    >>> refuse_false([Rule("wrong", "x % c", "x", "vmax(x) < c")])
-    Traceback (most recent call last):
-    ValueError: rule 'wrong' is false: with c = 1, vmax(x) = 0, x = -1 the left side is 0, the right side -1
     """
     for rule in rules:
         if rule.check and (counterexample := _checked(rule)):
