@@ -106,12 +106,6 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
     """The cheapest term found that equals ``root``, and costs no more than ``answer``, an equal one.
 
     The root must be one that :func:`within_reach` accepts.
-
-    >>> from eqsat import parse, var
-    >>> from eqsat.extract import Latency
-    >>> x = var("x", 0, 999)
-    >>> search(x % 8 + x//8*8 + x, x + x, Latency())
-    Found(term=Expr('x + x'), cost=1, least=True)
     """
     best, cost = answer, cost_of([answer], model)
     by_forms = strength_reduced(model)
@@ -165,11 +159,9 @@ def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
 
 
 def _bases(root: Expr, answer: Expr, cost: int, model: CostModel) -> list[Expr | None]:
-    """No base, and the subterms that cost less than the answer, the most expensive first.
-
-    Of a quotient the remainder is one too, and the other way round: their pass has what they compute for free.
-    """
+    """No base, and the subterms that cost less than the answer, the most expensive first."""
     terms = {t: cost_of([t], model) for t in topological([root, answer]) if t.args}
+    # of a quotient the remainder is one too, and the other way round: their pass has what they compute for free
     for t in [t for t in terms if t.op in DIVISIONS]:
         for partner in (make("floordiv", *t.args), make("mod", *t.args)):
             terms[partner] = cost_of([partner], model)
@@ -239,7 +231,8 @@ class Pools:
                 if size > self.effort.at_once or max(len(p.costs) for p in self.pools) > self.effort.terms:
                     return cost - 1
                 values = _applied(op, [self.pools[s].values[at] for s, at in zip(_sorts(op), operands, strict=True)])
-                fresh = np.flatnonzero((np.abs(values) < LARGEST).all(axis=1) & ~self.pools[sort].knows(values))
+                _, is_known = self.pools[sort].places(_hash(values))
+                fresh = np.flatnonzero((np.abs(values) < LARGEST).all(axis=1) & ~is_known)
                 parts[sort].append(values[fresh])
                 rows = np.full((len(fresh), 4), -1, np.int32)
                 rows[:, 0] = _CODES[op]
@@ -308,8 +301,9 @@ class Pools:
 
     def _last_steps(self) -> Priced:
         pool = self.pools[self.is_bool]
-        for at in pool.meeting(self.target):
-            yield pool.costs[at], pool.term(at, self.pools)
+        (at,), (is_known,) = pool.places(_hash(self.target[None]))
+        if is_known:
+            yield pool.costs[at], pool.term(int(at), self.pools)
         yield from self._last_condition() if self.is_bool else self._last_integer(self.target, self.budget)
 
     def _last_integer(self, target: Values, budget: int, nested: bool = False) -> Priced:
@@ -518,23 +512,15 @@ class Pool:
         rows = self._by_cost.get(cost, np.empty(0, np.int64))
         return rows if signed is None else rows[self.signed[rows] == signed]
 
-    def _places(self, hashes: Values) -> tuple[Rows, NDArray[np.bool_]]:
+    def places(self, hashes: Values) -> tuple[Rows, NDArray[np.bool_]]:
+        """A row for each hash, and whether that is its hash."""
         ordered = self.hashes[self._order]
         at = np.minimum(np.searchsorted(ordered, hashes), len(ordered) - 1)
         return self._order[at], ordered[at] == hashes
 
-    def knows(self, values: Values) -> NDArray[np.bool_]:
-        """Which rows of values some term has."""
-        return self._places(_hash(values))[1]
-
-    def meeting(self, target: Values) -> list[int]:
-        """The row that has these values, if there is one."""
-        at, known = self._places(_hash(target[None]))
-        return [int(at[0])] if known[0] else []
-
     def matching(self, wanted: Values, budget: int) -> list[tuple[int, int]]:
         """Pairs of a row and the row that has the hash wanted for it, within the budget, the cheapest first."""
-        at, known = self._places(wanted)
+        at, known = self.places(wanted)
         rows = np.flatnonzero(known)
         total = self.costs[rows] + self.costs[at[rows]]
         return [(int(rows[i]), int(at[rows[i]])) for i in _cheapest(total, budget, 8)]

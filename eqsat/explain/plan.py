@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -153,7 +154,10 @@ class Plan:
         result = task.result
         self.before = [result.before[i] for i in members]
         self.after = [result.exprs[i] for i in members]
-        base = _known(result.constraints, Work(until=task.until(1)))
+        # None where the constraints never hold together
+        base: LinearArithmetic | None = None
+        with suppress(ContradictionError):
+            base = LinearArithmetic(result.constraints, work=Work(until=task.until(1)))
         fact = () if gate is None or base is None else (base.condition(gate),)
         # None where nothing is evaluated: under a gate that never holds, or if a divisor that is always zero was kept
         self.theory = base.assuming(fact[0]) if base and fact else base
@@ -173,13 +177,10 @@ class Plan:
         self.links: list[Link] = []
         if base is not None and self.theory is not None:
             base.work.end = Work.ending(task.until(1)).end
-            try:
+            # late, one coarse step for each root is left
+            with suppress(OverdueError):
                 self.links = self._planned(base, self.theory)
-            except OverdueError:
-                # one coarse step for each root is left
-                pass
-            finally:
-                base.work.end = inf
+            base.work.end = inf
 
     def _planned(self, base: LinearArithmetic, theory: LinearArithmetic) -> list[Link]:
         """The links; raise :class:`OverdueError` if the time is up before all are found."""
@@ -340,18 +341,8 @@ class Plan:
 
     def _variable(self, operand: Expr) -> Expr:
         """The variable that stands for an uninterpreted operand."""
-        if operand not in self._variables:
-            name = f"{self.task.prefix}{len(self._variables)}"
-            self._variables[operand] = var(name, operand.vmin, operand.vmax)
-        return self._variables[operand]
-
-
-def _known(constraints: Sequence[Expr], work: Work) -> LinearArithmetic | None:
-    """What is known where the constraints hold; ``None`` if they never do."""
-    try:
-        return LinearArithmetic(constraints, work=work)
-    except ContradictionError:
-        return None
+        name = f"{self.task.prefix}{len(self._variables)}"
+        return self._variables.setdefault(operand, var(name, operand.vmin, operand.vmax))
 
 
 def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
