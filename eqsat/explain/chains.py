@@ -29,7 +29,6 @@ from eqsat.rules.arithmetic import ARITHMETIC
 from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.forms import LinearForm, read
 from eqsat.theory.linear import LinearArithmetic
-from eqsat.theory.periods import constant_remainder
 
 #: Lemmas of the theory that are patterns: some say more simply, for a reader, what a rule says for the e-graph.
 LEMMAS = (
@@ -111,7 +110,6 @@ WITHOUT_PATTERN = {
     "unroll": "the values of the index, one after the other",
     "solve": "a known equation replaces a variable",
     "decided": "what is known decides the condition",
-    "residues": "the remainder is the same whatever those of the variables are",
     "choice": "a condition is whether it holds",
     "junction": "the least of conditions is whether all hold, the largest whether any does",
     "dead-branch": "the condition of the other branch cannot hold",
@@ -263,7 +261,6 @@ class Laws(Matcher):
         yield from self.rewrites(term, self.only)
         if term in self._conjectures:
             yield "conjecture", self._conjectures[term]
-        yield from self._residues(term)
         if term in self.theory.solved:
             yield "solve", self.theory.simplify(term)
         for law in _BY_OPERATOR.get(term.op, ()):
@@ -288,19 +285,6 @@ class Laws(Matcher):
         if factor > 1:
             smaller = joined(term.op, [_sum(form.divided(factor)) for form in forms])
             yield "scale", canonical("mul", smaller, const(factor))
-
-    def _residues(self, term: Expr) -> Iterator[tuple[str, Expr]]:
-        """A remainder that is the same for all values as that literal; a multiple of its quotient without division."""
-        quotient, scale = term.args if term.op == "mul" else (term, const(1))
-        if quotient.op not in ("mod", "floordiv") or {scale.op, quotient.args[1].op} != {"const"}:
-            return
-        dividend, n = quotient.args[0], quotient.args[1].vmin
-        if quotient.op == "floordiv" and scale.vmin % n:
-            return
-        remainder = constant_remainder(self.theory.form(dividend), n) if n > 1 else None
-        if remainder is not None:
-            is_whole = quotient.op == "floordiv"
-            yield "residues", (dividend - remainder) * (scale // n) if is_whole else const(remainder) * scale
 
     def _dead_branches(self, term: Expr) -> Iterator[tuple[str, Expr]]:
         holds = self.theory.condition(term.args[0])

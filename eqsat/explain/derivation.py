@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.explain.chains import WITHOUT_PATTERN, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
-from eqsat.lang.expr import Expr, ExprLike, brief, make, rebuild, substitute
+from eqsat.lang.expr import Expr, ExprLike, brief, substitute
 from eqsat.lang.terms import all_of
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import refuse_seconds
@@ -80,7 +80,6 @@ class _Explainer:
         names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
         prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
         self.steps: list[Step] = []
-        self.cited: frozenset[str] = frozenset()
         self.minimal = False
         rules = laws_with(result.rule_set)
         # a process compiles them once, which is not within the time
@@ -97,7 +96,6 @@ class _Explainer:
         plans = [Plan(self.task, gate, indices) for gate, indices in members.items()]
         links = [link for plan in plans for link in plan.links]
         self._spare_laws(links)
-        self.cited = frozenset({law for link in links for law in link.cites()})
         for plan in plans:
             self._make(plan)
         cited = dict.fromkeys(step.law for step in self.steps)
@@ -120,16 +118,12 @@ class _Explainer:
     def _make(self, plan: Plan) -> None:
         """Make the steps of a plan on its roots, and one coarse step for each that they do not bring to its answer."""
         roots = _Roots(plan.before)
-        made: dict[Expr, Expr] = {}
         for link in plan.links:
             if self.task.is_late(1):
                 break
-            if link.before in roots or self._follow(link, made, roots):
-                self._take(link, plan, roots, made)
-        for before, after in zip(roots.terms, plan.after, strict=True):
             # an earlier step may have changed the term that a link begins with
-            if before is not after and (rest := plan.link(before, after)) and self._find_again(rest):
-                self._take(rest, plan, roots, made)
+            if link.before in roots:
+                self._take(link, plan, roots)
         for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
             if before is not after:
                 self._make_at_once(plan, index, before, after)
@@ -142,8 +136,8 @@ class _Explainer:
             law = "never"
         self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
 
-    def _take(self, link: Link, plan: Plan, roots: _Roots, made: dict[Expr, Expr]) -> None:
-        """Take the steps of a link on the roots, and remember them in ``made``."""
+    def _take(self, link: Link, plan: Plan, roots: _Roots) -> None:
+        """Take the steps of a link on the roots."""
         whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.uninterpreted.items()}
         for before, after, law, instance in link.steps():
             try:
@@ -153,30 +147,10 @@ class _Explainer:
                 # it would divide by what is always zero, so it is never evaluated
                 break
             if changed:
-                made[old] = new
                 check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
                 members = tuple([plan.members[i] for i in changed])
                 applied = (part[0], part[1]) if part else None
                 self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
-
-    def _follow(self, link: Link, made: Mapping[Expr, Expr], roots: _Roots) -> bool:
-        """Start ``link`` from what earlier steps have made of its left side; whether moves are found from there."""
-
-        def follow(term: Expr, args: tuple[Expr, ...]) -> Expr:
-            now = term if args == term.args else make(term.op, *args)
-            return made.get(now, now)
-
-        (link.before,) = rebuild([link.before], follow)
-        link.uninterpreted = {}
-        return link.before is not link.after and link.before in roots and self._find_again(link)
-
-    def _find_again(self, link: Link) -> bool:
-        """Find the moves of a link that was not planned, by the laws that are cited already if these do."""
-        for laws in (self.cited, self.task.only):
-            if link.find(laws, self.task.until(SPARING), ATTEMPTS):
-                self.minimal = self.minimal and laws is self.cited
-                return True
-        return False
 
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
         """Compare the two sides of a step, of which one of ``sides`` must be equal.

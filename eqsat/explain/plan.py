@@ -168,12 +168,8 @@ class Plan:
         # how many nodes a term has, written out
         self._size = Simplicity().size
         self._variables: dict[Expr, Expr] = {}
-        #: The terms of the answer by their values; apart, those that only conditions around them keep from dividing by
-        #: zero.
+        #: The terms of the answer by their values, without those that only conditions around them keep defined.
         self._answers: dict[Value, Expr] = {}
-        self._branches: dict[Value, Expr] = {}
-        #: For branches whose conditions say that sums are equal, the terms of the answer by their values there.
-        self._equated: dict[LinearArithmetic, dict[Value, Expr]] = {}
         self.links: list[Link] = []
         if base is not None and self.theory is not None:
             base.work.end = Work.ending(task.until(1)).end
@@ -189,12 +185,12 @@ class Plan:
             theory.assert_equal([(theory.simplify(before), after) for before, after in read])
         sets = base.variables
         # an index means nothing outside of its reduction
-        outside = [part for part in topological(self.after) if not sets.of(part) & sum(sets.index_extents)]
-        unsafe = undefined(topological(self.after), theory)
+        parts = topological(self.after)
+        unsafe = undefined(parts, theory)
+        outside = [part for part in parts if part not in unsafe and not sets.of(part) & sum(sets.index_extents)]
         for known in (base, theory):
             for part in outside:
-                forms = self._branches if part in unsafe else self._answers
-                forms.setdefault(known.value(part), part)
+                self._answers.setdefault(known.value(part), part)
         wanted = dict(zip(self.before, self.after, strict=True))
         return self._traverse(self.before, wanted, theory, ())[1]
 
@@ -249,17 +245,10 @@ class Plan:
     def _answer(self, term: Expr, theory: LinearArithmetic) -> Expr | None:
         """The form that the answer has for the value of ``term``, else the literal that it is equal to, if any."""
         value = theory.value(term)
-        found = self._answers.get(value)
-        equal = self._equated[theory].get(value) if theory in self._equated else None
-        if equal is not None and self._size(equal) < self._size(term):
-            found = equal
-        if found is None:
-            part = self._branches.get(value)
-            found = part if part is not None and not undefined(topological([part]), theory) else None
-        if found is None:
-            simple = theory.simplify(term)
-            return None if simple.args or simple.op == "var" else simple
-        return found
+        if value in self._answers:
+            return self._answers[value]
+        simple = theory.simplify(term)
+        return None if simple.args or simple.op == "var" else simple
 
     def _at_once(self, term: Expr, target: Expr, theory: LinearArithmetic, given: tuple[Expr, ...]) -> Link | None:
         """A link from ``term`` as it is, if it is small and few states lead there."""
@@ -277,21 +266,10 @@ class Plan:
         for at, (fact, shown) in enumerate(contexts):
             inside = theory.assuming(fact)
             if inside is not None and inside is not theory and len(given) < MAX_NESTED:
-                if inside.equations(self.theory) and inside not in self._equated:
-                    equal = self._equated[inside] = {}
-                    parts = topological(self.after)
-                    unsafe = undefined(parts, inside)
-                    for part in parts:
-                        if part not in unsafe:
-                            equal.setdefault(inside.value(part), part)
                 becomes, found = self._traverse([branches[at]], {}, inside, (*given, shown))
                 branches[at] = becomes[branches[at]]
                 links += found
         return make("where", condition, *branches)
-
-    def link(self, before: Expr, after: Expr) -> Link | None:
-        """The link between two roots, whose moves are still to be found; None if the gate never holds."""
-        return None if self.theory is None else Link(before, after, (), self._laws_of(self.theory), {})
 
     def _linked(
         self,
