@@ -158,7 +158,8 @@ def build(source: str, flags: tuple[str, ...]) -> Path:
     directory = cache_directory()
     library = directory / (blake2b(identity.encode(), digest_size=16).hexdigest() + ".so")
     try:
-        if _is_whole(library):
+        code = own_file(library)
+        if len(code) > DIGEST_SIZE and code.endswith(digest(code[:-DIGEST_SIZE])):
             return library
         _make_private(directory)
         _remove_abandoned(directory)
@@ -181,12 +182,6 @@ def build(source: str, flags: tuple[str, ...]) -> Path:
             f"cannot write the cache directory {str(directory)!r} ({error.strerror}): set EQSAT_CACHE_DIR to another"
         ) from None
     return library
-
-
-def _is_whole(library: Path) -> bool:
-    """Whether a library is there as this user built it."""
-    code = own_file(library)
-    return len(code) > DIGEST_SIZE and code.endswith(digest(code[:-DIGEST_SIZE]))
 
 
 def own_file(path: Path) -> bytes:

@@ -141,13 +141,7 @@ def plain(model: CostModel) -> CostModel:
 
 
 def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
-    """``roots`` with the cheapest forms under a model that :func:`strength_reduced` made; any other changes nothing.
-
-    >>> from eqsat.extract import OpCount
-    >>> model = StrengthReduced(OpCount(weights={"floordiv": 40, "mul": 4}, other=2))
-    >>> reduced([var("x", 0, 99) // 7, var("x", -9, 99) // 4], model)
-    [Expr('x*147 >> 10'), Expr('x >> 2')]
-    """
+    """``roots`` with the cheapest forms under a model that :func:`strength_reduced` made; any other changes nothing."""
     inner = model.model if isinstance(model, LoopAware) else model
     if not isinstance(inner, StrengthReduced):
         return [*roots]

@@ -788,14 +788,10 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
     """Whether the result is a bool; refuse operands of another number or sort, and shift amounts out of range."""
     if len(takes) != len(args):
         raise TypeError(f"{name} takes {counted(len(takes), 'operand')}, not {len(args)}")
-    shared: bool | None = None
+    # of operands that share a sort the first decides it
+    shared = "s" in takes and args[takes.index("s")].is_bool
     for sort, arg in zip(takes, args, strict=True):
-        if sort == "s":
-            if shared is None:
-                shared = arg.is_bool
-            wanted = shared
-        else:
-            wanted = sort == "b"
+        wanted = shared if sort == "s" else sort == "b"
         if arg.is_bool is not wanted or arg.op == "buffer" or arg.element:
             raise _misplaced(name, arg, "a condition" if wanted else "an integer")
     if name in SHIFTS and not (args[1].vmin >= 0 and args[1].vmax <= MAX_SHIFT):
@@ -803,7 +799,7 @@ def _check_operands(name: str, takes: str, gives: str, args: tuple[Expr, ...]) -
             f"the shift amount {brief(args[1])!r} has range [{args[1].vmin}, {args[1].vmax}]: "
             f"it must lie in [0, {MAX_SHIFT}]"
         )
-    return shared is True if gives == "s" else gives == "b"
+    return shared if gives == "s" else gives == "b"
 
 
 def refuse_array(term: Expr) -> None:
@@ -831,9 +827,6 @@ def power(base: Expr, exponent: Expr) -> Expr:
 
     Raises ``ValueError`` if the exponent is no literal, or more than :data:`MAX_POWER`, or the power can exceed 10,000
     bits.
-
-    >>> power(var("x", 0, 9), const(5))
-    Expr('x*(x*x*(x*x))')
     """
     if exponent.op != "const" or not 0 <= exponent.vmin <= MAX_POWER:
         raise ValueError(f"the exponent {brief(exponent, 40)!r} is not a number from 0 to {MAX_POWER}")

@@ -693,41 +693,31 @@ def parse_program(
     return [parse(text, known, remedy) for text in texts]
 
 
-Rows = list[tuple[str, Any, tuple[int, ...]]]
+#: Of each term its operator, the fields of a leaf, and the places of its operands.
+Rows = list[tuple[str, tuple[Any, ...], tuple[int, ...]]]
 
 
 def to_rows(root: Expr) -> Rows:
     """``root`` as a flat table, operands before users: for pickling terms of any depth."""
-    index: dict[Expr, int] = {}
-    rows: Rows = []
-    for term in topological([root]):
-        index[term] = len(rows)
-        value: Any = term.value
-        if term.op == "var":
-            value = (term.value, term.vmin, term.vmax)
-        elif term.op == "float":
-            value = (term.value, term.element)
-        elif term.op == "buffer":
-            value = astuple(cast(Buffer, term.value))
-        rows.append((term.op, value, tuple(index[a] for a in term.args)))
-    return rows
+    places = {term: place for place, term in enumerate(topological([root]))}
+    return [(t.op, _LEAVES[t.op][0](t) if t.op in _LEAVES else (), tuple([places[a] for a in t.args])) for t in places]
 
 
 def from_rows(rows: Rows) -> Expr:
     """The inverse of :func:`to_rows`."""
     terms: list[Expr] = []
-    for op, value, args in rows:
-        terms.append(_LEAVES[op](value) if op in _LEAVES else make(op, *[terms[a] for a in args]))
+    for op, fields, args in rows:
+        terms.append(_LEAVES[op][1](*fields) if op in _LEAVES else make(op, *[terms[a] for a in args]))
     return terms[-1]
 
 
-#: How leaves are made of what :func:`to_rows` has of them.
-_LEAVES: dict[str, Callable[[Any], Expr]] = {
-    "const": const,
-    "bool": as_expr,
-    "var": lambda value: any_var(*value),
-    "float": lambda value: any_float(*value),
-    "buffer": lambda value: buffer(*value),
+#: By leaf, what :func:`to_rows` has of it, and what makes it of that.
+_LEAVES: dict[str, tuple[Callable[[Expr], tuple[Any, ...]], Callable[..., Expr]]] = {
+    "const": (lambda term: (term.value,), const),
+    "bool": (lambda term: (term.value,), as_expr),
+    "var": (lambda term: (term.value, term.vmin, term.vmax), any_var),
+    "float": (lambda term: (term.value, term.element), any_float),
+    "buffer": (lambda term: astuple(cast(Buffer, term.value)), buffer),
 }
 
 

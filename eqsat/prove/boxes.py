@@ -75,7 +75,9 @@ def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]
             return _narrowed(term, ranges)
         if term.op in DIVISIONS and args[1].vmin == 0 == args[1].vmax:
             return _narrowed(var(f"unspecified_{abs(term.key):x}", term.vmin, term.vmax), ranges)
-        folded = _folded(term, args)
+        # in plainer operators where bounds and literals allow it
+        plainer = _FOLDS[term.op](term.op, *args) if term.op in _FOLDS else None
+        folded = plainer if plainer is not None else make(term.op, *args) if args else term
         if folded.vmin == folded.vmax and folded.args:
             return as_expr(bool(folded.vmin)) if folded.is_bool else const(folded.vmin)
         return folded
@@ -87,13 +89,6 @@ def restricted(conditions: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]
 def _narrowed(variable: Expr, ranges: Mapping[str, tuple[int, int]]) -> Expr:
     low, high = ranges.get(cast(str, variable.value), (variable.vmin, variable.vmax))
     return const(low) if low == high else var(cast(str, variable.value), low, high)
-
-
-def _folded(term: Expr, args: tuple[Expr, ...]) -> Expr:
-    """The operator of ``term`` on other operands, in plainer operators where bounds and literals allow it."""
-    folds = _FOLDS.get(term.op)
-    found = folds(term.op, *args) if folds else None
-    return found if found is not None else make(term.op, *args) if args else term
 
 
 def _selected(op: str, condition: Expr, x: Expr, y: Expr) -> Expr | None:

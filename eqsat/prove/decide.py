@@ -98,11 +98,6 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
     ``methods`` are names of :data:`METHODS` to try, in this order; by default all.
 
     Raises ``ValueError`` if a method is none of them.
-
-    >>> from eqsat import var
-    >>> x = var("x", 0, 2**40)
-    >>> decide([[(x // 7 * 7 + x % 7).ne(x)]], 5, ["boxes"])
-    Decision(point=None, methods=('boxes',), undecided='')
     """
     deadline = monotonic() + seconds
     refuse_unknown(methods)
@@ -118,7 +113,10 @@ def decide(questions: Iterable[Sequence[Expr]], seconds: float, methods: Sequenc
             try:
                 point = METHODS[method](folded[index], min(left_over, share * seconds))
                 if point is not None:
-                    return Decision(_in_full(asked[index], point), (method,))
+                    # what was folded away has any value, unless the conditions do not hold there
+                    inputs = {cast(str, v.value): value_of_range(v) for v in variables(asked[index])}
+                    inputs |= {name: value for name, value in point.items() if name in inputs}
+                    return Decision(confirmed(asked[index], inputs), (method,))
             except UndecidedError as error:
                 reasons[index][method] = str(error)
                 continue
@@ -134,9 +132,3 @@ def _said(reasons: Mapping[int, Mapping[str, str]], asked: int) -> str:
     why = "; ".join(dict.fromkeys(next(iter(reasons.values())).values())) or "no time was left"
     remedy = ": pip install 'eqsat[check]'" if "is not installed" in why else ""
     return f"{len(reasons)} of {counted(asked, 'question')} open: {why}{remedy}"
-
-
-def _in_full(conditions: Sequence[Expr], point: Point) -> Point:
-    """A point of the folded ``conditions`` with a value for each of their own variables, if they hold there."""
-    inputs = {cast(str, v.value): value_of_range(v) for v in variables(conditions)}
-    return confirmed(conditions, inputs | {name: value for name, value in point.items() if name in inputs})

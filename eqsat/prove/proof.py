@@ -160,8 +160,12 @@ def _by_lemmas(name: str, pattern: Pattern, until: float) -> str | Counterexampl
     """The first of the attempts by which z3 proves a claim, or what refutes the claim; ``None`` if none decides."""
     from z3 import Context
 
+    (conjuncts,) = alternatives(pattern.when)
+    # what the guard says of bits is no help to z3: the claim is stronger without
+    kept = [c for c in conjuncts if not any(t.op in BITWISE for t in topological(c[1:]))]
+    without_bits = Pattern(pattern.left, pattern.right, _guard(kept))
     for attempt, (steps, lemmas) in _ATTEMPTS.items():
-        claim = _Claim.of(_without_bits(pattern), Context(), {})
+        claim = _Claim.of(without_bits, Context(), {})
         instances = lemmas(claim.quotients)
         if not instances and attempt != "no lemma":
             continue
@@ -171,13 +175,6 @@ def _by_lemmas(name: str, pattern: Pattern, until: float) -> str | Counterexampl
         if answer is True:
             return attempt
     return None
-
-
-def _without_bits(pattern: Pattern) -> Pattern:
-    """``pattern`` without what its guard says of bits, which is no help to z3: the claim is stronger then."""
-    (conjuncts,) = alternatives(pattern.when)
-    kept = [c for c in conjuncts if not any(t.op in BITWISE for t in topological(c[1:]))]
-    return Pattern(pattern.left, pattern.right, _guard(kept))
 
 
 def _proved_by_bits(rule: Rule, until: float) -> Proof:
@@ -323,11 +320,7 @@ def _smallest(values: Mapping[str, Array], wanted: Array, shape: tuple[int, ...]
 
 
 def example(rule: Rule) -> Example | None:
-    """Small values for which a rule applies; none for rules about reductions, and where it applies to large ones alone.
-
-    >>> example(Rule("mod-small", "x % d", "x", "0 <= vmin(x) and vmax(x) < d"))
-    Example(values={'d': 3, 'vmax(x)': 2, 'vmin(x)': 2, 'x': 2}, value='2')
-    """
+    """Small values for which a rule applies; none if it is about reductions, or applies to large ones alone."""
     if rule.pattern.binds_index:
         return None
     for pattern in map(_widened, _claims(rule)):
