@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from eqsat.explain.chains import LINEAR, Laws, Move, Search, law_of_reading, written
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, const, make, var, with_operands
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.expr import Expr, make, var, with_operands
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import Simplicity, topological, topological_until, use_counts
 from eqsat.optimizer.canonical_terms import CHAINED
 from eqsat.optimizer.result import Result
@@ -181,8 +181,6 @@ class Plan:
     def _planned(self, base: LinearArithmetic, theory: LinearArithmetic) -> list[Link]:
         """The links; raise :class:`OverdueError` if the time is up before all are found."""
         theory.assert_equal([(conjecture.before, conjecture.after) for conjecture in self.conjectures])
-        if read := _selections_read(theory, self.before):
-            theory.assert_equal([(theory.simplify(before), after) for before, after in read])
         sets = base.variables
         # an index means nothing outside of its reduction
         parts = topological(self.after)
@@ -321,25 +319,6 @@ class Plan:
         """The variable that stands for an uninterpreted operand."""
         name = f"{self.task.prefix}{len(self._variables)}"
         return self._variables.setdefault(operand, var(name, operand.vmin, operand.vmax))
-
-
-def _selections_read(theory: LinearArithmetic, roots: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
-    """The quotients below ``roots`` that have two values, as selections between 0 and 1.
-
-    A quotient ``q`` in ``[3, 4]`` is ``where(c, 0, 1) + 3`` for some condition ``c``: the pair is this selection and
-    ``q - 3``. If ``c`` holds for the larger value, it is that and ``4 - q``.
-    """
-    found: list[tuple[Expr, Expr]] = []
-    quotients = {a for term in topological(roots) if term.op in DIVISIONS for a in theory.form(term).terms}
-    for quotient in sorted((a for a in quotients if a.op == "floordiv"), key=lambda a: a.key):
-        if (below := theory.lower_value(quotient)) is not None:
-            condition, low = below
-            risen = condition.op == "lt"
-            selection = make("where", condition if risen else theory.negate(condition), const(0), const(1))
-            step = quotient - low if risen else low + 1 - quotient
-            if theory.form(selection) != theory.form(step):
-                found.append((selection, step))
-    return found
 
 
 def _cases(before: Expr, after: Expr) -> list[Expr]:
