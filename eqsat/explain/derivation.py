@@ -21,9 +21,9 @@ from eqsat.egraph.rule import Rule
 from eqsat.explain.chains import WITHOUT_PATTERN, laws_with
 from eqsat.explain.plan import ATTEMPTS, Link, Plan, Task, coarse_law
 from eqsat.lang.errors import UnsoundStepError
-from eqsat.lang.expr import Expr, ExprLike, brief, substitute
+from eqsat.lang.expr import Expr, brief
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import topological, variables
+from eqsat.lang.traversal import topological
 from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.matcher import Matcher
 from eqsat.optimizer.result import Result
@@ -75,16 +75,12 @@ class _Explainer:
 
     def __init__(self, result: Result, only: Collection[str] | None, prove: bool, seconds: float) -> None:
         self.result, self.prove = result, prove
-        gates = [gate for gate in result.gates if gate is not None]
-        # variables that stand for operands have names with more underscores at the front than any other
-        names = [str(v.value) for v in variables([*result.before, *result.exprs, *result.constraints, *gates])]
-        prefix = "_" * (1 + max([len(n) - len(n.lstrip("_")) for n in names], default=0))
         self.steps: list[Step] = []
         self.minimal = False
         rules = laws_with(result.rule_set)
         # a process compiles them once, which is not within the time
         Matcher(rules)
-        self.task = Task(result, None if only is None else frozenset(only), seconds, prefix)
+        self.task = Task(result, None if only is None else frozenset(only), seconds)
         self.why = {**WITHOUT_PATTERN, **COARSE, **{rule.name: rule.why for rule in rules}}
         self.statements = {**WITHOUT_PATTERN, **COARSE, **{rule.name: statement(rule) for rule in rules}}
 
@@ -112,7 +108,7 @@ class _Explainer:
             spared = [replace(link) for link in concerned]
             if all(link.find(others, self.task.until(SPARING), ATTEMPTS) for link in spared):
                 for link, found in zip(concerned, spared, strict=True):
-                    link.law, link.moves, link.uninterpreted = found.law, found.moves, found.uninterpreted
+                    link.law, link.moves = found.law, found.moves
         self.minimal = not self.task.is_late(SPARING)
 
     def _make(self, plan: Plan) -> None:
@@ -131,46 +127,35 @@ class _Explainer:
     def _make_at_once(self, plan: Plan, index: int, before: Expr, after: Expr) -> None:
         """Make one coarse step on a root."""
         law = "never" if plan.theory is None else coarse_law(plan.theory, before, after)
-        check = self._check(plan.gate, (), law, [(before, after)])
+        check = self._check(plan.gate, (), law, before, after)
         if check.kind == "exhaustive" and not check.points:
             law = "never"
         self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
 
     def _take(self, link: Link, plan: Plan, roots: _Roots) -> None:
         """Take the steps of a link on the roots."""
-        whole: dict[Expr, ExprLike] = {cut: operand for operand, cut in link.uninterpreted.items()}
         for before, after, law, instance in link.steps():
             try:
-                old, new, *part = substitute([before, after, *(instance or ())], whole)
-                changed = roots.replace(old, new, link.given)
+                changed = roots.replace(before, after, link.given)
             except ValueError:
                 # it would divide by what is always zero, so it is never evaluated
                 break
             if changed:
-                check = self._check(plan.gate, link.given, law, [(before, after), (old, new)])
+                check = self._check(plan.gate, link.given, law, before, after)
                 members = tuple([plan.members[i] for i in changed])
-                applied = (part[0], part[1]) if part else None
-                self.steps.append(Step(members, old, new, link.given, law, self.why[law], applied, check))
+                self.steps.append(Step(members, before, after, link.given, law, self.why[law], instance, check))
 
-    def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, sides: Sequence[tuple[Expr, Expr]]) -> Check:
-        """Compare the two sides of a step, of which one of ``sides`` must be equal.
-
-        The first has variables for large operands: if it is equal, the step is right whatever these are.
-        """
+    def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, before: Expr, after: Expr) -> Check:
+        """Compare the two sides of a step."""
         conditions = [*given] if gate is None else [gate, *given]
-        context = all_of(conditions) if conditions else None
-        for before, after in dict.fromkeys(sides):
-            check = self._compare(before, after, context)
-            if check.equal:
-                return check
-        raise UnsoundStepError(f"by {law}, {brief(before)!r} is not {brief(after)!r}: see {check.counterexample}")
-
-    def _compare(self, before: Expr, after: Expr, context: Expr | None) -> Check:
-        known: dict[str, Any] = {"constraints": self.result.constraints, "gates": [context]}
+        gates = [all_of(conditions) if conditions else None]
+        known: dict[str, Any] = {"constraints": self.result.constraints, "gates": gates}
         check = check_equal([before], [after], **known, most=MAX_POINTS, samples=SAMPLES)
         if self.prove and check.equal and check.kind in ("sampled", "unchecked"):
             left = max(0.1, self.task.until(1) - time.perf_counter())
-            return prove_equal([before], [after], **known, seconds=left)
+            check = prove_equal([before], [after], **known, seconds=left)
+        if not check.equal:
+            raise UnsoundStepError(f"by {law}, {brief(before)!r} is not {brief(after)!r}: see {check.counterexample}")
         return check
 
 

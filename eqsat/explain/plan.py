@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from eqsat.explain.chains import LINEAR, Laws, Move, Search, law_of_reading, written
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr, make, var, with_operands
+from eqsat.lang.expr import Expr, make, with_operands
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import Simplicity, topological, topological_until, use_counts
+from eqsat.lang.traversal import Simplicity, topological, use_counts
 from eqsat.optimizer.canonical_terms import CHAINED
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE
@@ -28,8 +28,6 @@ from eqsat.theory.linear import LinearArithmetic
 
 #: For terms of up to this number of nodes, laws are looked for before their operands are simplified.
 MAX_AT_ONCE = 40
-#: Operands of more nodes than this are variables in the first search, which so does not look into them.
-MAX_TRANSPARENT = 12
 #: Branches within fewer branches than this are entered to use their conditions.
 MAX_NESTED = 8
 #: How deep cases within cases are told apart.
@@ -41,31 +39,26 @@ SEARCHING = 0.65
 
 
 class Attempt(NamedTuple):
-    """One search: whether large operands are uninterpreted, whether it is deep, how many states it may look at."""
+    """One search: whether it is deep, and how many states it may look at."""
 
-    uninterpreted: bool
     deep: bool
     states: int
 
 
 #: They are made one after the other until one succeeds; nine of ten that do look at less than 30 states.
-ATTEMPTS = (Attempt(True, False, 40), Attempt(False, False, 40), Attempt(False, True, 40), Attempt(False, False, 150))
+ATTEMPTS = (Attempt(False, 40), Attempt(True, 40), Attempt(False, 150))
 #: For terms whose operands are not simplified first.
-AT_ONCE = (Attempt(False, False, 12),)
+AT_ONCE = (Attempt(False, 12),)
 
 
 @dataclass
 class Link:
-    """``before`` becomes ``after``: by moves between them as read, or by one law alone.
-
-    ``uninterpreted`` holds large operands, each with a variable of its range that stands for it while moves are sought.
-    """
+    """``before`` becomes ``after``: by moves between them as read, or by one law alone."""
 
     before: Expr
     after: Expr
     given: tuple[Expr, ...]
     laws: Laws
-    uninterpreted: dict[Expr, Expr]
     moves: Sequence[Move] = ()
     law: str = ""
 
@@ -76,51 +69,37 @@ class Link:
     def find(self, only: frozenset[str] | None, deadline: float, attempts: Sequence[Attempt]) -> bool:
         """Find moves by the laws in ``only``; whether there are any."""
         self.laws.only = only
-        whole = self.uninterpreted
+        # to read a term takes as long as it is large
+        if time.perf_counter() > deadline:
+            return False
+        try:
+            start, goal = self.laws.read(self.before), self.laws.read(self.after)
+        except ValueError:
+            # it divides by zero, where it is never evaluated
+            return False
+        if start is goal:
+            law = law_of_reading(self.before, self.after)
+            if only is not None and law not in only:
+                return False
+            self.law, self.moves = law, ()
+            return True
         for attempt in attempts:
-            uninterpreted = whole if attempt.uninterpreted else {}
-            if attempt.uninterpreted and not whole:
-                continue
-            if time.perf_counter() > deadline:
-                # to read a term takes as long as it is large
-                return False
-            before, after = cut(self.before, uninterpreted), cut(self.after, uninterpreted)
-            try:
-                start, goal = self.laws.read(before), self.laws.read(after)
-            except ValueError:
-                # it divides by zero, where it is never evaluated
-                return False
-            if start is goal:
-                law = law_of_reading(before, after)
-                if only is None or law in only:
-                    self.law, self.moves, self.uninterpreted = law, (), uninterpreted
-                    return True
-                continue
             self.laws.deep = attempt.deep
             if (moves := Search(self.laws, start, goal, deadline).run(attempt.states)) is not None:
-                self.law, self.moves, self.uninterpreted = "", moves, uninterpreted
+                self.law, self.moves = "", moves
                 return True
         return False
 
     def steps(self) -> Iterator[tuple[Expr, Expr, str, tuple[Expr, Expr] | None]]:
-        """Both sides of each step with uninterpreted operands cut out, its law, and to what part that was applied."""
-        now, end = cut(self.before, self.uninterpreted), cut(self.after, self.uninterpreted)
+        """Both sides of each step, its law, and to what part that was applied."""
+        now = self.before
         if self.law:
-            yield now, end, self.law, None
+            yield now, self.after, self.law, None
         for move in self.moves:
-            following = end if move is self.moves[-1] else written(move.state)
+            following = self.after if move is self.moves[-1] else written(move.state)
             part = written(move.part), written(move.new)
             yield now, following, move.law, None if part[1] in (following, now) else part
             now = following
-
-
-def cut(term: Expr, uninterpreted: Mapping[Expr, Expr]) -> Expr:
-    """``term`` with what is uninterpreted replaced, and not looked into."""
-    new = dict(uninterpreted)
-    for part in topological_until([term], new.__contains__):
-        args = tuple([new[a] for a in part.args])
-        new[part] = part if args == part.args else make(part.op, *args)
-    return new[term]
 
 
 def coarse_law(theory: LinearArithmetic, before: Expr, after: Expr) -> str:
@@ -130,12 +109,11 @@ def coarse_law(theory: LinearArithmetic, before: Expr, after: Expr) -> str:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be derived, by which laws (``None`` for all), and until when; names of new variables have a prefix."""
+    """What is to be derived, by which laws (``None`` for all), and until when."""
 
     result: Result
     only: frozenset[str] | None
     seconds: float
-    prefix: str
     started: float = field(default_factory=lambda: time.perf_counter())
 
     def until(self, share: float) -> float:
@@ -167,7 +145,6 @@ class Plan:
         self._laws: dict[LinearArithmetic, Laws] = {}
         # how many nodes a term has, written out
         self._size = Simplicity().size
-        self._variables: dict[Expr, Expr] = {}
         #: The terms of the answer by their values, without those that only conditions around them keep defined.
         self._answers: dict[Value, Expr] = {}
         self.links: list[Link] = []
@@ -235,7 +212,7 @@ class Plan:
                 simple = now if self.task.is_late(SEARCHING) else _simple(theory, term)
                 target = simple if self._size(simple) < self._size(now) else now
             if target is not now:
-                links += self._linked(now, target, theory, given, [becomes.get(o, o) for o in operands])
+                links += self._linked(now, target, theory, given)
             becomes[term] = target
         first.sort(key=lambda link: self._size(link.before), reverse=True)
         return becomes, first + links
@@ -252,7 +229,7 @@ class Plan:
         """A link from ``term`` as it is, if it is small and few states lead there."""
         if self._size(term) > MAX_AT_ONCE or not term.args:
             return None
-        link = Link(term, target, given, self._laws_of(theory), {})
+        link = Link(term, target, given, self._laws_of(theory))
         deadline = self.task.until(SEARCHING / 2)
         return link if link.find(self.task.only, deadline, AT_ONCE) else None
 
@@ -275,19 +252,17 @@ class Plan:
         after: Expr,
         theory: LinearArithmetic,
         given: tuple[Expr, ...],
-        operands: Sequence[Expr] = (),
         splits: int = MAX_SPLITS,
     ) -> list[Link]:
         """The link between two terms; where no laws lead from one to the other, links by cases if these do."""
-        uninterpreted = {o: self._variable(o) for o in operands if not o.is_bool and self._size(o) > MAX_TRANSPARENT}
-        link = Link(before, after, given, self._laws_of(theory), uninterpreted)
+        link = Link(before, after, given, self._laws_of(theory))
         if link.find(self.task.only, self.task.until(SEARCHING), ATTEMPTS):
             return [link]
         for condition in () if self.task.is_late(SEARCHING / 2) or not splits else _cases(before, after):
             links = self._by_cases(condition, before, after, theory, given, splits - 1)
             if links and not any(each.law in COARSE for each in links):
                 return links
-        link.law, link.uninterpreted = coarse_law(theory, before, after), {}
+        link.law = coarse_law(theory, before, after)
         return [link]
 
     def _by_cases(
@@ -314,11 +289,6 @@ class Plan:
         if theory not in self._laws:
             self._laws[theory] = Laws(self.task.result.rule_set, theory, self.conjectures)
         return self._laws[theory]
-
-    def _variable(self, operand: Expr) -> Expr:
-        """The variable that stands for an uninterpreted operand."""
-        name = f"{self.task.prefix}{len(self._variables)}"
-        return self._variables.setdefault(operand, var(name, operand.vmin, operand.vmax))
 
 
 def _cases(before: Expr, after: Expr) -> list[Expr]:
