@@ -86,12 +86,10 @@ def interior_of(store: Store) -> Interior | None:
 
 
 def _choice(theory: LinearArithmetic, selection: Expr) -> tuple[list[Expr], int]:
-    """Conditions, and which operand a selection takes where all of them hold.
-
-    They are the members of its condition, or of the complement if that is a conjunction or only the other branch loads.
-    """
+    """Conditions, and which operand a selection takes where all of them hold."""
     condition, yes, no = selection.args
     condition, taken = theory.condition(condition), 1
+    # of the complement, if that is a conjunction or only the other branch loads
     loads = [any(t.op == "load" for t in topological([branch])) for branch in (yes, no)]
     if condition.op == "or" or (condition.op != "and" and loads == [False, True]):
         condition, taken = theory.negate(condition), 2

@@ -56,10 +56,7 @@ def guarded_loads(
 
 
 def _most_operators(order: Iterable[Expr], inline: Collection[Expr]) -> int:
-    """The operators that the longest of the terms ``inline`` is written with: as none has a local, they are repeated.
-
-    ``order`` has all terms, operands first.
-    """
+    """The operators of the longest of the terms ``inline`` as written: none has a local, so they are repeated."""
     sizes: dict[Expr, int] = {}
     for term in order:
         if term in inline:

@@ -168,11 +168,7 @@ class _Nests:
         self.writer.emit(self.writer.call("transpose_block", 32, *places).text + ";")
 
     def _row(self, store: Store) -> None:
-        """A reduction whose loop is outside the innermost one: each step is taken for a whole row of the output.
-
-        Each element still gets its steps in the same order. A row is contiguous, and what its elements share is
-        computed once.
-        """
+        """A reduction whose loop is outside the innermost one: each step, in order, is taken for a whole output row."""
         writer, term = self.writer, store.value
         row, target = store.over[-1], store.target.args[1]
         body, _, low, high = term.args
@@ -186,10 +182,7 @@ class _Nests:
             writer.step(term, place, writer.need(body))
 
     def _sums(self, store: Store, rows: int, strip: int) -> None:
-        """A reduction over strips of several rows of the output together, the rows inside an interior apart.
-
-        Each element still gets its steps in the same order.
-        """
+        """A reduction over strips of several rows of the output, its steps in order; rows of an interior are apart."""
         writer, (outer, row) = self.writer, store.over[-2:]
         block = writer.loop_of(outer, "rows", extent(outer) // rows)
         parts = [_Part(*writer.ends(block), store)]
@@ -264,10 +257,7 @@ def _summary(store: Store) -> str:
 
 
 def _transposed_block(store: Store) -> tuple[int, int] | None:
-    """The strides of the columns of input and output, if the two innermost loops turn a square tile around.
-
-    Elements are moved as they are, 32 bits each; the input goes along the innermost loop, the output along the other.
-    """
+    """The strides of input and output columns, if the two innermost loops turn a tile of 32-bit elements around."""
     load = store.value
     if len(store.over) < 2 or load.op != "load" or store.when is not TRUE or store.array.element not in ("i32", "f32"):
         return None
@@ -304,10 +294,7 @@ def _tile_of_sums(store: Store) -> tuple[int, int] | None:
 
 
 def _goes_by_rows(store: Store) -> bool:
-    """Whether a store of a reduction reads and writes contiguous rows along its innermost loop.
-
-    That is: each load moves by one element or not at all, some by one, and the range is the same for the whole row.
-    """
+    """Whether loads of a reduction move by one element or not at all along the innermost loop, as its store does."""
     term = store.value
     if not store.over or store.when is not TRUE or term.op.removeprefix("f") not in ("sum_over", "prod_over"):
         return False

@@ -239,10 +239,7 @@ def _array_unit(given: Kernel, compiled: Kernel, parallel: bool, reassociate: bo
 
 
 def _array_call(given: Kernel, compiled: Kernel, name: str) -> str:
-    """A function of the same type for every kernel: the arrays and parameters of ``given``, inputs first.
-
-    The compiled kernel, which C calls ``name``, may do without some of them.
-    """
+    """A function of the same type for every kernel: of what ``given`` takes the compiled one may do without some."""
     arrays = [b.name for b in (*given.inputs, *given.outputs)]
     numbers = [v.value for v in given.parameters]
     arguments = [

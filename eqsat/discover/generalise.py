@@ -204,16 +204,14 @@ class _Generaliser:
 
 
 class _Points:
-    """Random values of letters and measures; many of them satisfy what is true in the example.
-
-    The first numbers of ``mixed`` are weights: how often a value is drawn in that way.
-    """
+    """Random values of letters and measures; many of them satisfy what is true in the example."""
 
     def __init__(self, of: _Generaliser, facts: Sequence[Expr]) -> None:
         random = np.random.default_rng(0)
         self.values: dict[str, NDArray[np.int64]] = {}
 
         def mixed(*ways: tuple[float, Any]) -> NDArray[np.int64]:
+            """Values that are drawn in these ways, each as often as its weight says."""
             chances = np.array([chance for chance, _ in ways])
             which = random.choice(len(ways), POINTS, p=chances / chances.sum())
             return np.choose(which, [np.broadcast_to(way, POINTS) for _, way in ways]).astype(np.int64)

@@ -309,10 +309,7 @@ def _simple(theory: LinearArithmetic, term: Expr) -> Expr:
 
 
 def _chain(term: Expr, users: Mapping[Expr, int]) -> tuple[list[Expr], list[Expr]]:
-    """The nodes of the sum, or other chain, that ``term`` is, operands first, and its operands.
-
-    What others use too is an operand.
-    """
+    """The nodes of the sum or other chain that ``term`` is, operands first, and its operands, as what others use is."""
     is_sum, is_chain = _is_sum(term), term.op in CHAINED
     nodes: list[Expr] = []
     operands: list[Expr] = []

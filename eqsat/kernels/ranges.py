@@ -377,11 +377,6 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
 
     Those of floating-point values must be ones that may be reassociated. ``gain`` and ``seconds`` are as for
     :func:`cheapest`.
-
-    >>> from eqsat import buffer, sum_over
-    >>> a, q = buffer("A", "i32", (8, 4)), var("q", 0, 31)
-    >>> in_cheapest_ranges(sum_over(a[q // 4, q % 4], q, 0, 32))
-    Expr('sum(sum(A[(r2*4 + r1)//4, (r2*4 + r1)%4], r1, 0, 4), r2, 0, 8)')
     """
     body, axes = body_and_axes(term)
     # if floating-point values take part, the terms of the nest are the integers that these are computed from

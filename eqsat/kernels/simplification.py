@@ -425,10 +425,7 @@ class _Pieces:
             self.images[comparison] = any_buffer(Buffer(name, "bool"))[tuple(map(as_free, free)) or 0]
 
     def joined_safely(self, terms: Sequence[Expr]) -> list[Store]:
-        """:meth:`joined`, with pieces with comparisons as they were if a comparison is where its divisor may be zero.
-
-        What stands for a comparison does not divide, so it may have left the branch that keeps its divisor from zero.
-        """
+        """:meth:`joined`; pieces with comparisons stay if one has left the branch that keeps its divisor from zero."""
         stores = self.joined(terms)
         found = _Pieces(stores) if self.hidden else None
         if found is None or not unguarded_divisions(found.terms, found.gates):

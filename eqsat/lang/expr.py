@@ -738,10 +738,7 @@ def _reduce(name: str, *args: Expr) -> Expr:
 
 
 def _free_level(body: Expr, index: Expr, ends: Iterable[Expr]) -> int:
-    """A level for the index of a reduction: above those of the reductions in the body.
-
-    It is that of no other index in the body, and of no index of an enclosing reduction in the ends of the range.
-    """
+    """A level for the index of a reduction: above those of reductions in the body, and that of no other index in it."""
     bound, others = 0, {index_level(term) for end in ends for term in indices_around(end)}
     for term in topological([body]):
         if term.op in REDUCTIONS:

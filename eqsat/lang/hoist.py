@@ -27,13 +27,7 @@ def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
 
 
 def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
-    """``roots`` with every sum added from the outermost loop to the innermost; sums that are used twice stay whole.
-
-    >>> from eqsat.lang.expr import var
-    >>> i, m, n = var("i", 0, 9), var("m", 0, 9), var("n", 0, 9)
-    >>> hoist([m + i - n], LoopAware({"i": 10}))
-    [Expr('m - n + i')]
-    """
+    """``roots`` with every sum added from the outermost loop to the innermost; sums that are used twice stay whole."""
     order = topological(roots)
     level = levels(order, loops)
     uses = use_counts(roots)

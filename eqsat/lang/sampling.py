@@ -70,10 +70,7 @@ def all_hold(conditions: Sequence[Expr], points: Mapping[str, NDArray[Any]]) -> 
 
 
 def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDArray[Any]:
-    """Values of a variable: its ends, 0, 1 and -1, numbers near those, and numbers from the whole range.
-
-    Where a range has no end, so of a range up to each of :data:`REACHES`.
-    """
+    """Values of a variable: its ends, 0, 1 and -1, numbers near those, and numbers from the whole range."""
     if is_finite(variable.vmin, variable.vmax):
         return _within(variable.vmin, variable.vmax, count, random)
     found = [_within(*finite_part(variable.vmin, variable.vmax, reach), count, random) for reach in REACHES]

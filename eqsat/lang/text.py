@@ -207,10 +207,7 @@ class _Parser:
         return found
 
     def ranges_first(self, tokens: list[_Token]) -> list[_Token]:
-        """``tokens`` with each reduction ``sum(body, r, low, high)`` as ``sum(low, high, r, body)``.
-
-        So the range of an index is known before the body is read.
-        """
+        """``tokens`` with ``sum(low, high, r, body)`` for ``sum(body, r, low, high)``: the range is read first."""
         commas, ends = self.brackets(tokens)
         calls = [
             at + 1

@@ -72,11 +72,7 @@ BODY_BOUNDS = (-6, 6)
 
 @dataclass(frozen=True)
 class _Body:
-    """What a letter that may have indices in it stands for: an element of an array, changed so that its measures hold.
-
-    ``levels`` are those of the indices. The term is the element, clamped to ``low`` and ``high``, times ``scale`` plus
-    ``offset``.
-    """
+    """What a letter with indices of these ``levels`` stands for: an array's element, clamped, scaled and shifted."""
 
     array: Expr
     levels: tuple[int, ...]
@@ -287,10 +283,7 @@ def _defined_measures(
 
 
 def _instance(part: Expr, bodies: Mapping[str, _Body], bounds: tuple[int, int], images: dict[str, Expr]) -> Expr:
-    """A side or the guard of a rule with terms for its letters; those found here are added to ``images``, by letter.
-
-    Ends of ranges are numbers from the start, so that bodies are as wide as their range makes them.
-    """
+    """A side or the guard of a rule with terms for its letters; those found here are added to ``images``, by letter."""
 
     def image(name: str) -> Expr:
         if name not in images:

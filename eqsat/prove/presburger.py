@@ -63,10 +63,7 @@ def _find(conditions: Sequence[Expr], operations: int, deadline: float) -> Point
 
 
 class _Sets:
-    """Conditions as sets, and integer terms as piecewise quasi-affine functions.
-
-    There is one dimension per variable and per term that is not linear, and ``domain`` holds their bounds.
-    """
+    """Conditions as sets, integers as piecewise quasi-affine functions of variables and terms that are not linear."""
 
     def __init__(self, conditions: Sequence[Expr], operations: int, deadline: float) -> None:
         import islpy

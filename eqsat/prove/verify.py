@@ -354,10 +354,7 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
 
 
 def _probe(group: _Group, gates: Iterable[Expr | None], effort: _Effort) -> tuple[int, dict[str, int] | None]:
-    """Compare at chosen points: how many there were, and one at which a root is wrong.
-
-    After the deadline gates get no points of their own, and none are searched for.
-    """
+    """Compare at chosen points, and until the deadline at some for each gate: how many, and one that is wrong."""
     batches = [sample(group.variables, group.constraints, effort.samples, effort.seed, effort.deadline)]
     inside = set(group.variables)
     for gate in dict.fromkeys(gates):
