@@ -76,6 +76,7 @@ class _Explainer:
     def __init__(self, result: Result, only: Collection[str] | None, prove: bool, seconds: float) -> None:
         self.result, self.prove = result, prove
         self.steps: list[Step] = []
+        self.cited: frozenset[str] = frozenset()
         self.minimal = False
         rules = laws_with(result.rule_set)
         # a process compiles them once, which is not within the time
@@ -92,6 +93,7 @@ class _Explainer:
         plans = [Plan(self.task, gate, indices) for gate, indices in members.items()]
         links = [link for plan in plans for link in plan.links]
         self._spare_laws(links)
+        self.cited = frozenset({law for link in links for law in link.cites()})
         for plan in plans:
             self._make(plan)
         cited = dict.fromkeys(step.law for step in self.steps)
@@ -113,14 +115,17 @@ class _Explainer:
 
     def _make(self, plan: Plan) -> None:
         """Make the steps of a plan on its roots, and one coarse step for each that they do not bring to its answer."""
-        roots = _Roots(plan.before)
+        roots = [*plan.before]
         for link in plan.links:
             if self.task.is_late(1):
                 break
-            # an earlier step may have changed the term that a link begins with
-            if link.before in roots:
+            if link.before in set(topological(roots)):
                 self._take(link, plan, roots)
-        for index, before, after in zip(plan.members, roots.terms, plan.after, strict=True):
+        for before, after in zip([*roots], plan.after, strict=True):
+            # an earlier step may have changed the term that a link begins with
+            if before is not after and (rest := plan.link(before, after)) and self._find(rest):
+                self._take(rest, plan, roots)
+        for index, before, after in zip(plan.members, roots, plan.after, strict=True):
             if before is not after:
                 self._make_at_once(plan, index, before, after)
 
@@ -132,18 +137,28 @@ class _Explainer:
             law = "never"
         self.steps.append(Step((index,), before, after, (), law, self.why[law], None, check))
 
-    def _take(self, link: Link, plan: Plan, roots: _Roots) -> None:
-        """Take the steps of a link on the roots."""
+    def _take(self, link: Link, plan: Plan, roots: list[Expr]) -> None:
+        """Take the steps of a link on the roots, which change."""
         for before, after, law, instance in link.steps():
             try:
-                changed = roots.replace(before, after, link.given)
+                changed = replaced_within(roots, before, after, link.given)
             except ValueError:
                 # it would divide by what is always zero, so it is never evaluated
                 break
-            if changed:
+            pairs = zip(plan.members, roots, changed, strict=True)
+            members = tuple([member for member, old, new in pairs if old is not new])
+            roots[:] = changed
+            if members:
                 check = self._check(plan.gate, link.given, law, before, after)
-                members = tuple([plan.members[i] for i in changed])
                 self.steps.append(Step(members, before, after, link.given, law, self.why[law], instance, check))
+
+    def _find(self, link: Link) -> bool:
+        """Find the moves of a link that was not planned, by the laws that are cited already if these do."""
+        for laws in (self.cited, self.task.only):
+            if link.find(laws, self.task.until(SPARING), ATTEMPTS):
+                self.minimal = self.minimal and laws is self.cited
+                return True
+        return False
 
     def _check(self, gate: Expr | None, given: Sequence[Expr], law: str, before: Expr, after: Expr) -> Check:
         """Compare the two sides of a step."""
@@ -162,24 +177,3 @@ class _Explainer:
 def statement(rule: Rule) -> str:
     """What a rule says, and when."""
     return f"{rule.left} = {rule.right}" + (f"  when {rule.when}" if rule.when else "")
-
-
-class _Roots:
-    """Terms that change, and all that is below them."""
-
-    def __init__(self, terms: Sequence[Expr]) -> None:
-        self.terms = list(terms)
-        self._below = set(topological(terms))
-
-    def __contains__(self, term: Expr) -> bool:
-        return term in self._below
-
-    def replace(self, before: Expr, after: Expr, given: Sequence[Expr]) -> list[int]:
-        """Replace a subterm wherever it occurs in the branches ``given``; the places of the terms that this changes."""
-        if before not in self:
-            return []
-        old, self.terms = self.terms, replaced_within(self.terms, before, after, given)
-        changed = [index for index, (was, now) in enumerate(zip(old, self.terms, strict=True)) if was is not now]
-        if changed:
-            self._below = set(topological(self.terms))
-        return changed

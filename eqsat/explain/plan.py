@@ -246,6 +246,10 @@ class Plan:
                 links += found
         return make("where", condition, *branches)
 
+    def link(self, before: Expr, after: Expr) -> Link | None:
+        """The link between two roots, whose moves are still to be found; None if the gate never holds."""
+        return None if self.theory is None else Link(before, after, (), self._laws_of(self.theory))
+
     def _linked(
         self,
         before: Expr,

@@ -187,6 +187,7 @@ WAYS = [
     ("a factor that is a sum", "z*(w*4 + 4)//(w + 1)"),
     ("what an equation says of a comparison", "u//10 == 5 and u%10 < 7"),
     ("a condition as a value", "where(1 <= x, True, False)"),
+    ("a branch in a branch", "where(x < 5, where(x < 5, where(x < 5, -x, x)*2, where(x < 5, -x, x) + 1)*3, x)"),
 ]
 
 
