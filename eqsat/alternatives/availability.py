@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
@@ -85,6 +85,7 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         _in_two_steps(builder, forms),
         _shifted(builder),
         _of_shifted(builder, needed),
+        _one_term_apart(builder, needed),
         _taken_in(builder, needed),
         _negated(builder, needed),
         of_products(builder.classes),
@@ -263,6 +264,23 @@ def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[
                     scale, uneven = divmod(terms[a], k)
                     if not uneven and part != c and part not in terms and scale * of_part == constant:
                         yield c, sum_of([(part if b == a else b, scale if b == a else j) for b, j in terms.items()], 0)
+
+
+def _one_term_apart(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
+    """``x*z - z*2`` as ``x*z - z*3 + z`` where that is there: the two differ by a term times a power of two."""
+    # by a term and the rest of a sum, the coefficients of the term in the sums with that rest
+    sums: dict[tuple[Expr, LinearForm], list[tuple[int, int]]] = defaultdict(list)
+    for c in needed:
+        form = builder.values[c]
+        if isinstance(form, LinearForm) and 1 < len(form.terms) <= LIMITS.wide_sum:
+            for atom, k in form.terms.items():
+                sums[atom, form.without(atom)].append((k, c))
+    for (atom, _), found in sums.items():
+        for (j, less), (k, more) in pairwise(sorted(found)):
+            if is_power_of_two(k - j):
+                term = builder.add_class(atom_form(atom))
+                yield more, sum_of([(less, 1), (term, k - j)], 0)
+                yield less, sum_of([(more, 1), (term, j - k)], 0)
 
 
 def _negated(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:

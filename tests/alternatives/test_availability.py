@@ -56,6 +56,10 @@ REUSED = [
     (["y*60 + k", "59 <= k + x*3", "y*60 + max(k + x*3, 59) - 59"], "y*60 + (max(k + x*3, 59) - 59)"),
     # what a longer sum has of the variables of a condition
     (["(i*4 + j + w)*10 + x", "(i*4 + j)*30 + (x + y)*3", "1 <= i + j + w"], "1 <= i*4 + j + w"),
+    # a sum that differs in one coefficient alone, by a power of two; by another number that does not pay
+    (["(x - 3)*w", "(x - 2)*w"], "(x - 3)*w + w"),
+    (["x*11 + y*3", "x*11 + y*5"], "x*11 + y*3 + y*2"),
+    (["(x - 3)*w", "(x + 2)*w"], "(x + 2)*w"),
     # a sum that three can use, though none alone would pay for it
     (
         ["k*48 + i*16 + w", "k*3 + i < 1", "(k*3 + i + 4)//5*210 + k*21 + i*7 + x"],
