@@ -348,7 +348,7 @@ def _record(result: Result, check: Check, taken: Iterable[str], as_c: bool, deri
 
 
 def _remark(result: Result, check: Check, size: str | None) -> str:
-    checked = check.kind
+    checked: str = check.kind
     if check.kind in ("exhaustive", "sampled"):
         checked += f" check at {counted(check.points, 'point')}"
     if result.exprs == result.before:

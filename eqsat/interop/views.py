@@ -134,8 +134,8 @@ class View:
         if isinstance(indices, str) or not isinstance(indices, Sequence):
             raise TypeError(f"the indices of a view are given as {shown(indices)}: give one per dimension")
         if len(indices) != len(self.shape):
-            given = counted(len(indices), "index", "indices")
-            raise ValueError(f"{given} for a view of {counted(len(self.shape), 'dimension')}: give one for each")
+            count = counted(len(indices), "index", "indices")
+            raise ValueError(f"{count} for a view of {counted(len(self.shape), 'dimension')}: give one for each")
         given = as_expr(valid)
         if not given.is_bool:
             raise TypeError(f"where an access is valid is a condition, not {brief(given)!r}")
