@@ -136,6 +136,9 @@ COSTS = [
     ),
     # a constant, in a selection that stands for a product
     (["x*7 + y + z*14", "z*12 + (y + 1)//2 + 72"], {"x": (0, 1), "y": (0, 6), "z": (0, 1)}, 10),
+    # a multiple of a quotient by what is divided by, and by something else
+    (["x//n*n + y"], {"x": (0, 30), "n": (1, 9), "y": (0, 3)}, 22),
+    (["x//n*m + y"], {"x": (0, 30), "n": (1, 9), "m": (1, 9), "y": (0, 3)}, 28),
     # a dividend computed by shifts, which no more than its product may be negative
     (["x*15 + y", "(x*15 + y)%20*30 + (x*15 + y)//20"], {"x": (0, 39), "y": (0, 14)}, 15),
 ]
