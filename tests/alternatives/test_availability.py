@@ -136,6 +136,15 @@ COSTS = [
     ),
     # a constant, in a selection that stands for a product
     (["x*7 + y + z*14", "z*12 + (y + 1)//2 + 72"], {"x": (0, 1), "y": (0, 6), "z": (0, 1)}, 10),
+    # what fails where all terms are least, or holds where all are greatest, alone needs no coefficients
+    (["1 <= x + y*3"], {"x": (0, 4), "y": (0, 4)}, 2),
+    (["2 <= x + y*3"], {"x": (0, 4), "y": (0, 4)}, 3),
+    (["16 <= x + y*3"], {"x": (0, 4), "y": (0, 4)}, 2),
+    (["15 <= x + y*3"], {"x": (0, 4), "y": (0, 4)}, 3),
+    (["x + y*3 < 1"], {"x": (0, 4), "y": (0, 4)}, 2),
+    (["x + y*3 < 2"], {"x": (0, 4), "y": (0, 4)}, 3),
+    (["x + y*3 < 16"], {"x": (0, 4), "y": (0, 4)}, 2),
+    (["x + y*3 < 15"], {"x": (0, 4), "y": (0, 4)}, 3),
     # a multiple of a quotient by what is divided by, and by something else
     (["x//n*n + y"], {"x": (0, 30), "n": (1, 9), "y": (0, 3)}, 22),
     (["x//n*m + y"], {"x": (0, 30), "n": (1, 9), "m": (1, 9), "y": (0, 3)}, 28),
