@@ -145,6 +145,9 @@ COSTS = [
     (["x + y*3 < 2"], {"x": (0, 4), "y": (0, 4)}, 3),
     (["x + y*3 < 16"], {"x": (0, 4), "y": (0, 4)}, 2),
     (["x + y*3 < 15"], {"x": (0, 4), "y": (0, 4)}, 3),
+    # a maximum is congruent to a sum with a minimum where that is multiplied by half of a literal divisor
+    (["(y + z + min(y, z)) % 2"], {"y": (0, 6), "z": (0, 7)}, 2),
+    (["(y + z + min(y, z)) % (m + 2)"], {"y": (0, 6), "z": (0, 7), "m": (0, 3)}, 24),
     # a multiple of a quotient by what is divided by, and by something else
     (["x//n*n + y"], {"x": (0, 30), "n": (1, 9), "y": (0, 3)}, 22),
     (["x//n*m + y"], {"x": (0, 30), "n": (1, 9), "m": (1, 9), "y": (0, 3)}, 28),
