@@ -17,6 +17,7 @@ from math import inf
 
 from eqsat.egraph.patterns import (
     Pattern,
+    alternatives,
     as_sum,
     is_literal_letter,
     is_number,
@@ -33,7 +34,7 @@ from eqsat.egraph.queries import FirstSum, Query, Shared, SubsumRequest
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import index_level, is_index, topological
+from eqsat.lang.traversal import index_level, is_index, topological, variables
 
 #: A shipped rule may take the constant of a sum that has fewer other terms left: the more there are, the more sums it
 #: would make, and the less each is worth.
@@ -87,6 +88,9 @@ class LeftSide:
         #: Letters that are operands and also addends. They are bound as operands first: as an addend, one would take
         #: all that is left of a sum.
         self.operands = frozenset(alone) & {*self.sums_with}
+        first, *others = [()] if self.reduces else alternatives(pattern.when)
+        #: What the guard says in each of its alternatives.
+        self.guards = [conjunct for conjunct in first if all(conjunct in way for way in others)]
         #: The ends of ranges that are more than a letter: what is in them is found from the terms.
         self.ends = tuple(
             dict.fromkeys(e for t in reductions_of(pattern.left) for e in t.args[2:] if letter_of(e) is None)
@@ -192,7 +196,7 @@ class LeftSide:
         """
         first, *others = [letter_of(part) is None and not is_number(part) for part in parts]
         is_long = self.thoroughly or len(query.facts) >= FACTS_APART
-        return query.cut() if is_long and first and any(others) else query
+        return self.decided(query).cut() if is_long and first and any(others) else query
 
     def sum(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """A sum below the top against the class ``at``."""
@@ -592,6 +596,8 @@ class LeftSide:
     def without_beside(self, query: Query) -> Iterator[tuple[Query, Kept]]:
         """The left side matched, and what is kept of the class."""
         left = self.pattern.left
+        if is_sum(left):
+            query = self.conditions(query, as_sum(left)[1])
         query = query.declare("e", "E")
         if is_sum(left) and is_one_term(left):
             yield from self.one_addend(query, left)
@@ -605,6 +611,30 @@ class LeftSide:
         else:
             for matched in self.plain(query, left, "e"):
                 yield matched, Kept()
+
+    def conditions(self, query: Query, addends: Sequence[tuple[Expr, Expr]]) -> Query:
+        """The query with the conditions of selections, ``x < c`` and ``x < d``, taken apart after them and their guard.
+
+        Few comparisons of one ``x`` are as the guard asks, while a selection has many forms, in many sums.
+        """
+        selecting = [addend.args[0] for _, addend in addends if addend.op == "where"]
+        conditions = [p for p in selecting if p.op == "lt" and letter_of(p.args[0]) and is_literal_letter(p.args[1])]
+        if self.thoroughly or len(conditions) < 2:
+            return query
+        names: list[str] = []
+        for condition in conditions:
+            name, query = query.name("E")
+            # selections by one condition are one already
+            (query,) = self.match(query.fact(*[f"(!= {other} {name})" for other in names]), condition, name)
+            names.append(name)
+        return self.decided(query).cut()
+
+    def decided(self, query: Query) -> Query:
+        """The query with what the guard says of literals that are known by now."""
+        for conjunct in self.guards:
+            if {str(v.value) for v in variables([conjunct.left, conjunct.right])} <= query.sorts.keys():
+                query = query.guarded(conjunct)
+        return query
 
     def one_addend(self, query: Query, left: Expr) -> Iterator[tuple[Query, Kept]]:
         """A left side with one addend and no constant: a term of any sum, for itself.

@@ -99,6 +99,8 @@ class Query:
     numbers: dict[Expr, str] = field(default_factory=dict)
     #: By bound letter that a product has, whether it has the factors of the letter instead of the letter.
     spread: dict[str, bool] = field(default_factory=dict)
+    #: The comparisons of the guard that are facts.
+    guards: frozenset[Conjunct] = frozenset()
     cuts: tuple[Cut, ...] = ()
     #: By fact that takes any member of a container, or any term of a sum, of which.
     taken: dict[str, Taken] = field(default_factory=dict)
@@ -261,11 +263,14 @@ class Query:
         return name, query.fact(f"(= 0 (% {number} {divisor}))", f"(= {name} (/ {number} {divisor}))")
 
     def guarded(self, conjunct: Conjunct) -> Query:
-        """A comparison of numbers in the guard."""
+        """A comparison of numbers in the guard, unless it is there."""
+        if conjunct in self.guards:
+            return self
         op, x, y = conjunct
         left, query = self.number(x)
         right, query = query.number(y)
-        return query.fact(f"({_COMPARISONS[op]} {left} {right})")
+        query = query.fact(f"({_COMPARISONS[op]} {left} {right})")
+        return replace(query, guards=self.guards | {conjunct})
 
     def error(self, what: str) -> ValueError:
         """The error that says why the rule cannot be compiled."""

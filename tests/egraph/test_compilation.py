@@ -261,6 +261,21 @@ def test_a_long_left_side_is_matched_part_by_part():
 
 
 @pytest.mark.parametrize(
+    ("left", "when", "first"),
+    [
+        # comparisons of one x, before the many forms of selections by them
+        ("where(x < c, a, b) + where(x < d, k, m)", "c < d", ["(< c d)", "!=", "Lt"]),
+        # numbers that are known decide before there is another part
+        ("where(x < y, c, 0) - where(x <= y, 0, c)", "c == 1", ["(= c 1)", "open", "Where", "Lt"]),
+    ],
+)
+def test_what_few_matches_have_is_matched_first(left, when, first):
+    (way,) = compiled(Rule("of-two", left, "x", when, check=False, modulo_theory=True))
+    assert {part for part in ("open", "Where", "Lt", "!=", first[0]) if part in way.stages[0].body} == {*first}
+    assert sum(stage.body.count(first[0]) for stage in way.stages) == 1
+
+
+@pytest.mark.parametrize(
     ("left", "right", "text"),
     [
         ("where(x + y < z + w, x + y, z + w)", "min(x + y, z + w)", "where(i*3 + j < k*2 + l, i*3 + j, k*2 + l)"),
