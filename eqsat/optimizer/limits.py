@@ -49,6 +49,9 @@ class OptimizerLimits:
     derived_terms: int = 3
     #: From this number of products, junctions, minima and maxima on broad rules are left out.
     containers: int = 500
+    #: E-nodes above which shipped rules match no more: where they have not saturated by then, selections of selections
+    #: go on without end.
+    matched_nodes: int = 4000
     #: From this number of e-nodes on loops are no longer merged, split and swapped.
     reindexed_nodes: int = 3000
     #: With rules of a user's own, the rounds that these wait for what other rules make of bodies. Without, they wait

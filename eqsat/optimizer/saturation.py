@@ -154,6 +154,8 @@ class _Run:
         if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
         is_new = self.enter()
+        is_bounded = not self.has_own_rules and self.demand is None
+        most_nodes = min(budget.nodes, LIMITS.matched_nodes) if is_bounded else budget.nodes
         # the number of rounds may be infinite
         for turn in range(1, min(budget.rounds, sys.maxsize) + 1):
             if not is_new:
@@ -177,7 +179,7 @@ class _Run:
             ):
                 # sums of variables have no loops left that could go
                 break
-            if len(self.builder.graph) > budget.nodes:
+            if len(self.builder.graph) > most_nodes:
                 return "nodes"
         else:
             if is_new:

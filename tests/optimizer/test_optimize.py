@@ -719,6 +719,15 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
     assert in_pulses.cost <= at_once.cost
 
 
+def test_shipped_rules_end_where_the_e_graph_has_many_nodes(monkeypatch):
+    text, ranges = "where(x//3 < 2, x%7 + y, x%7) + where(y//2 < 3, x + 3, y%5)%4", {"x": (0, 20), "y": (0, 20)}
+    mine = Rule("of-mine", "x % 7", "x - x//7*7", why="quotient and remainder")
+    assert optimize(text, **ranges).stop == "saturated"
+    monkeypatch.setattr("eqsat.optimizer.saturation.LIMITS", replace(LIMITS, matched_nodes=20))
+    assert sound(optimize(text, **ranges)).stop == "nodes"
+    assert sound(optimize(text, rules=[*DEFAULT, mine], **ranges)).stop == "saturated"
+
+
 @pytest.mark.parametrize(
     ("text", "ranges", "cost"),
     [
