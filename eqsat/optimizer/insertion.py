@@ -239,6 +239,8 @@ class Insertion:
             if low <= 0 <= high and not self.builder.theory.is_nonzero(self.builder.classes.form_of(operands[1])):
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return
+            if op in ("floordiv", "mod") and self._has_excess(*operands):
+                return
         if op in CONTAINERS:
             operands = self._members(op, operands)
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
@@ -246,6 +248,19 @@ class Insertion:
         elif self.demand is not None and node != self.normal.get(c):
             # what else is that sum is equal to the class
             self.add_row(c, op, payload, operands, EQUAL)
+
+    def _has_excess(self, dividend: int, divisor: int) -> bool:
+        """Whether the constant of a dividend is more than it needs, and what it needs has a class: rules match that.
+
+        ``(x*4 + 13)//8`` is ``(x*4 + 4)//8 + 1``, and ``(x*4 + 13)%8`` is ``(x*4 + 4)%8 + 1``.
+        """
+        form, number = self.builder.form_of(dividend), literal(self.values[divisor]) or 0
+        is_small = len(self.builder.graph) < LIMITS.excess_nodes
+        if number <= 0 or is_small or self.has_own_rules or self.demand is not None:
+            return False
+        step = gcd(number, *form.terms.values())
+        excess = form.constant - form.constant % number // step * step
+        return excess != 0 and form.shifted(-excess) in self.builder.classes
 
     def add_row(self, c: int, op: str, payload: Any, operands: Sequence[int], kind: str) -> None:
         """A row for a node of the class ``c``; ``kind`` says what a sum is for."""

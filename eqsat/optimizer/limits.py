@@ -49,6 +49,9 @@ class OptimizerLimits:
     derived_terms: int = 3
     #: From this number of products, junctions, minima and maxima on broad rules are left out.
     containers: int = 500
+    #: From this number of e-nodes on shipped rules match quotients and remainders with no larger constants than these
+    #: need. Of two quotients a selection may be the quotient of a selection by their constants.
+    excess_nodes: int = 100
     #: E-nodes above which shipped rules match no more: where they have not saturated by then, selections of selections
     #: go on without end.
     matched_nodes: int = 4000

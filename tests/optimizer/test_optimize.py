@@ -719,6 +719,17 @@ def test_rules_that_outgrow_their_e_graph_start_again_from_the_best_terms(monkey
     assert in_pulses.cost <= at_once.cost
 
 
+def test_rules_match_a_quotient_with_no_larger_constant_than_it_needs(monkeypatch):
+    # but where there are few e-nodes
+    assert optimize("tdiv(tdiv(x, 4) + 3, 2)", x=(-60, 0)).cost == 4
+    monkeypatch.setattr("eqsat.optimizer.insertion.LIMITS", replace(LIMITS, excess_nodes=0))
+    # (x + 4)//2 is x//2 + 2, and (x*24 + 5)%96 is (x*24)%96 + 5
+    halves = sound(optimize(["(x + 4)//2*y", "(x + 8)//2*z"], x=(0, 3), y=(0, 9), z=(0, 9)))
+    assert halves.rules["div-two-periods"] == 1
+    lanes = ["(x*24 + 5)%96 + y", "(x*24 + 7)%96", "x*24%96*z"]
+    assert sound(optimize(lanes, x=(-3, 3), y=(0, 9), z=(0, 9))).rules["mod-two-periods"] == 2
+
+
 def test_shipped_rules_end_where_the_e_graph_has_many_nodes(monkeypatch):
     text, ranges = "where(x//3 < 2, x%7 + y, x%7) + where(y//2 < 3, x + 3, y%5)%4", {"x": (0, 20), "y": (0, 20)}
     mine = Rule("of-mine", "x % 7", "x - x//7*7", why="quotient and remainder")
