@@ -155,9 +155,14 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
 
 
 def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
+    if not isinstance(node, Mapping):
+        raise ValueError(f"node {name!r} is {node!r}: give an object with op and eclass")
     if missing := [key for key in ("op", "eclass") if key not in node]:
         raise ValueError(f"node {name!r} has no {missing[0]!r}: give op and eclass")
-    if unknown := [child for child in node.get("children", ()) if child not in nodes]:
+    children = node.get("children", ())
+    if isinstance(children, str) or not isinstance(children, Sequence):
+        raise ValueError(f"the children of node {name!r} are {children!r}: give a list of nodes")
+    if unknown := [child for child in children if not isinstance(child, str) or child not in nodes]:
         raise ValueError(f"node {name!r} has the child {unknown[0]!r}, which is no node")
     if others := [key for key in ("op", "eclass") if not isinstance(node[key], str)]:
         raise ValueError(f"the {others[0]} of node {name!r} is {node[others[0]]!r}: give text")

@@ -84,6 +84,9 @@ WRONG = [
     ({"eclass": 7}, "the eclass of node 'x' is 7: give text"),
     ({"op": None}, "the op of node 'x' is None: give text"),
     ({"children": ["z"]}, "node 'x' has the child 'z', which is no node"),
+    ({"children": [["one"]]}, r"node 'x' has the child \['one'\], which is no node"),
+    ({"children": None}, "the children of node 'x' are None: give a list of nodes"),
+    ({"children": "one"}, "the children of node 'x' are 'one': give a list of nodes"),
 ]
 
 
@@ -97,5 +100,7 @@ def test_what_is_no_graph_is_one_line(change, message):
             from_egraph_serialize({key: value for key, value in RECORD.items() if key != missing})
     with pytest.raises(ValueError, match="node 'x' has no 'op'"):
         from_egraph_serialize({"nodes": {"x": {}}, "root_eclasses": []})
+    with pytest.raises(ValueError, match="node 'x' is 5: give an object with op and eclass"):
+        from_egraph_serialize({"nodes": {"x": 5}, "root_eclasses": []})
     with pytest.raises(ValueError, match="the root 'y' is no class"):
         from_egraph_serialize(RECORD | {"root_eclasses": ["y"]})
