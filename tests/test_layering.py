@@ -89,7 +89,6 @@ OUTSIDE = {
     "islpy",
     "highspy",
     "platformdirs",
-    "setuptools",
     "matplotlib",
     "sympy",
     "torch",
@@ -298,6 +297,15 @@ def test_nothing_undeclared_is_imported():
     for package in ("eqsat", "rules", "extract"):
         for path, tree in modules(package):
             assert outside(imports(tree)) <= OUTSIDE, path
+
+
+def test_what_is_installed_with_it_is_imported():
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    trees = [tree for package in ("eqsat", "rules", "extract") for _, tree in modules(package)]
+    imported = {name for tree in trees for name in outside(imports(tree))}
+    # which is loaded by its name
+    imported.add("egglog")
+    assert {re.split("[<>=]", line)[0] for line in required} <= imported
 
 
 def test_the_command_line_starts_without_the_engine():
