@@ -52,8 +52,8 @@ class OptimizerLimits:
     #: From this number of e-nodes on shipped rules match quotients and remainders with no larger constants than these
     #: need. Of two quotients a selection may be the quotient of a selection by their constants.
     excess_nodes: int = 100
-    #: E-nodes above which shipped rules match no more: where they have not saturated by then, selections of selections
-    #: go on without end.
+    #: E-nodes above which shipped rules match no more if they have made half of them: where they have not saturated by
+    #: then, selections of selections go on without end.
     matched_nodes: int = 4000
     #: From this number of e-nodes on loops are no longer merged, split and swapped.
     reindexed_nodes: int = 3000
