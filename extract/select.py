@@ -3,12 +3,18 @@
 ``tree`` pays a subterm once for each use, and is exact where nothing is shared. ``dag`` pays every class once over all
 roots: it starts from the tree's choice and changes one choice at a time while the total falls. Both break ties by the
 order of nodes within a class, so equal graphs give equal answers.
+
+Both read tables that :class:`Priced` keeps from one search to the next, and to which it adds what the graph gains. For
+the tree, nodes have numbers, and lists by number say what each costs and how many operands it waits for: a class that
+is settled tells the nodes that use it. For the search, the nodes of each class are sorted by price: what costs more
+alone than the chosen node with all that is needed for it only is not looked at. A search counts the uses of each class.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
@@ -41,6 +47,8 @@ MANY_CHOSEN = 1000
 
 #: A choice: the node for each class that some root needs.
 Choice = dict[int, Node]
+#: A node of a class: its price, its place there, and itself.
+_Alternative = tuple[int, int, Node]
 #: A class to change, and the operand that it is to do without.
 _Way = tuple[int, int]
 
@@ -55,6 +63,10 @@ class Priced:
         The graph.
     prices : dict of int to list of int
         By class, the price of each of its nodes, operands not counted.
+    waits : _Waits
+        The nodes by number.
+    by_number : list of int
+        The price of each node by its number.
 
     >>> from eqsat.extract.cost import OpCount
     >>> graph = EGraph({0: [("var", "x", ())], 1: [("neg", None, (0,))]}, {0: (0, 9), 1: (-9, 0)}, [1])
@@ -64,8 +76,14 @@ class Priced:
 
     graph: EGraph
     prices: dict[int, list[int]]
-    _operands: dict[int, list[frozenset[int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _waits: _Waits | None = field(default=None, init=False, repr=False, compare=False)
+    waits: _Waits = field(init=False, repr=False, compare=False)
+    by_number: list[int] = field(init=False, repr=False, compare=False)
+    # what `ranked` has found for classes that have gained no node since
+    _ranked: dict[int, list[_Alternative]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.waits = _waits_of(self.graph, self.prices)
+        self.by_number = [self.prices[c][place] for c, place in self.waits.nodes]
 
     @classmethod
     def of(cls, graph: EGraph, model: CostModel) -> Priced:
@@ -91,31 +109,28 @@ class Priced:
                 beside = too_wide if c in within and not self._fits(c) else 0
                 times = graph.weights.get(c, 1)
                 new = nodes[len(prices) :]
-                prices += [(pricer.price(c, node) + beside) * times if node[2] else 0 for node in new]
+                costs = [(pricer.price(c, node) + beside) * times if node[2] else 0 for node in new]
+                self.waits.read(c, len(prices), new)
+                self.by_number += costs
+                prices += costs
+                self._ranked.pop(c, None)
 
     def at(self, prices: dict[int, list[int]]) -> Priced:
         """The same graph with other prices."""
-        other = Priced(self.graph, prices)
-        other._operands, other._waits = self._operands, self.waits()
+        other = copy(self)
+        other.prices, other._ranked = prices, {}
+        other.by_number = [prices[c][place] for c, place in self.waits.nodes]
         return other
-
-    def waits(self) -> _Waits:
-        """Which nodes wait for which classes."""
-        if self._waits is None:
-            self._waits = _Waits(self.graph)
-        self._waits.update()
-        return self._waits
 
     def price(self, c: int, node: Node) -> int:
         """The price of a node of a class, operands not counted."""
         return self.prices[c][self.graph.classes[c].index(node)]
 
-    def operands_of(self, c: int) -> list[frozenset[int]]:
-        """The operands of each node of a class."""
-        found = self._operands.setdefault(c, [])
-        nodes = self.graph.classes[c]
-        if len(found) < len(nodes):
-            found += [frozenset(node[2]) for node in nodes[len(found) :]]
+    def ranked(self, c: int) -> list[_Alternative]:
+        """The nodes of a class, the cheapest first; of those that cost the same, the first."""
+        if (found := self._ranked.get(c)) is None:
+            nodes = self.graph.classes[c]
+            found = self._ranked[c] = sorted(zip(self.prices[c], range(len(nodes)), nodes, strict=True))
         return found
 
     def _below_what_fits(self) -> Collection[int]:
@@ -161,28 +176,23 @@ class _Waits:
         self.leaves: list[int] = []
         self.users: dict[int, list[int]] = defaultdict(list)
         self.wide: set[int] = set()
-        # by class how many of its nodes were read, and their operands in all
-        self._read: dict[int, tuple[int, int]] = {}
+        # how many operands the nodes of each class have in all
+        self._widths: dict[int, int] = defaultdict(int)
 
-    def update(self) -> None:
-        """Read the nodes that the graph has gained."""
-        known, users = self._read, self.users
-        for c, nodes in self.graph.classes.items():
-            first, total = known.get(c, (0, 0))
-            if first == len(nodes):
-                continue
-            for place in range(first, len(nodes)):
-                operands, number = nodes[place][2], len(self.nodes)
-                self.nodes.append((c, place))
-                self.missing.append(len(operands))
-                total += len(operands)
-                for a in operands:
-                    users[a].append(number)
-                if not operands:
-                    self.leaves.append(number)
-            known[c] = len(nodes), total
-            if total > WIDE:
-                self.wide.add(c)
+    def read(self, c: int, first: int, new: Sequence[Node]) -> None:
+        """Read the nodes that a class has gained, the ``first`` of which has that place there."""
+        users = self.users
+        for place, (_, _, operands) in enumerate(new, first):
+            number = len(self.nodes)
+            self.nodes.append((c, place))
+            self.missing.append(len(operands))
+            for a in operands:
+                users[a].append(number)
+            if not operands:
+                self.leaves.append(number)
+            self._widths[c] += len(operands)
+        if self._widths[c] > WIDE:
+            self.wide.add(c)
 
 
 def require_priced(given: object) -> None:
@@ -257,7 +267,8 @@ def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
         op, value, _ = node
         return model.level(value) if op == "var" and isinstance(value, str) else 0
 
-    return _least(_waits_of(graph), {c: [*map(level, nodes)] for c, nodes in graph.classes.items()}, combine=max)[0]
+    levels = [level(node) for nodes in graph.classes.values() for node in nodes]
+    return _least(_waits_of(graph, graph.classes), levels, combine=max)[0]
 
 
 def reachable(choice: Mapping[int, Node], roots: Iterable[int]) -> list[int]:
@@ -416,7 +427,7 @@ def begun(priced: Priced, everywhere: Choice) -> list[Choice]:
 
 def trees(priced: Priced, once: bool = False) -> tuple[dict[int, int], Choice]:
     """What the cheapest tree of every class that has a finite term costs, and the choice of :func:`tree`."""
-    return _least(priced.waits(), priced.prices, once=once)
+    return _least(priced.waits, priced.by_number, once=once)
 
 
 def _alone(priced: Priced, choice: Choice) -> dict[int, int]:
@@ -440,12 +451,12 @@ def completed(priced: Priced, choice: Choice, latest: bool = False, alone: bool 
     alone needs is not free: if more used it, it could no longer be given up together with that class.
     """
     known = _alone(priced, choice) if alone else dict.fromkeys(choice, 0)
-    return {**choice, **_least(priced.waits(), priced.prices, known, latest)[1]}
+    return {**choice, **_least(priced.waits, priced.by_number, known, latest)[1]}
 
 
 def _least(
     waits: _Waits,
-    prices: Mapping[int, Sequence[int]],
+    prices: Sequence[int],
     known: Mapping[int, int] | None = None,
     latest: bool = False,
     once: bool = False,
@@ -453,23 +464,24 @@ def _least(
 ) -> tuple[dict[int, int], Choice]:
     """The least value of every class that has a finite term, and its node (Knuth's generalisation of Dijkstra).
 
-    The value of a node is its price combined with the values of its operands, and at least each of these; with
-    ``once``, an operand that it has twice counts once. Classes whose value is ``known`` are left out. Of equal nodes it
-    is the first, or the ``latest``.
+    The value of a node is its price, by its number, combined with the values of its operands, and at least each of
+    these; with ``once``, an operand that it has twice counts once. Classes whose value is ``known`` are left out. Of
+    equal nodes it is the first, or the ``latest``.
     """
     order = -1 if latest else 1
     nodes, users, classes = waits.nodes, waits.users, waits.graph.classes
     best: dict[int, int] = {} if known is None else {**known}
     # by number of node how many of its operands have no value yet, and its price combined with those that have one
-    missing, values = waits.missing[:], [prices[c][place] for c, place in nodes]
+    missing, values = waits.missing[:], [*prices]
     heap: list[tuple[int, int, int]] = []
 
     def settle(c: int) -> None:
-        least, before = best[c], -1
-        for number in users.get(c, ()):
-            if number != before or not once:
+        least, above = best[c], users.get(c, ())
+        # most are leaves, whose 0 changes nothing
+        if least:
+            for number in dict.fromkeys(above) if once else above:
                 values[number] = combine(values[number], least)
-            before = number
+        for number in above:
             missing[number] -= 1
             if not missing[number]:
                 user, place = nodes[number]
@@ -492,9 +504,11 @@ def _least(
     return best, choice
 
 
-def _waits_of(graph: EGraph) -> _Waits:
+def _waits_of(graph: EGraph, classes: Iterable[int]) -> _Waits:
+    """What :class:`_Waits` says of these classes of a graph."""
     found = _Waits(graph)
-    found.update()
+    for c in classes:
+        found.read(c, 0, graph.classes[c])
     return found
 
 
@@ -505,7 +519,7 @@ def reachable_part(graph: EGraph) -> EGraph:
     >>> reachable_part(EGraph(nodes, dict.fromkeys(nodes, (-9, 9)), [1])).classes
     {1: [('neg', None, (0,))], 0: [('var', 'x', ())]}
     """
-    finite = _least(_waits_of(graph), {c: [0] * len(nodes) for c, nodes in graph.classes.items()})[0]
+    finite = _least(_waits_of(graph, graph.classes), [0] * len(graph))[0]
     found: dict[int, list[Node]] = {}
     waiting = [*graph.roots]
     while waiting:
@@ -581,11 +595,10 @@ class _Search:
     """Local search: reference counts tell exactly how much a change of one choice changes the total."""
 
     def __init__(self, priced: Priced, choice: Choice, late: Callable[[], bool]) -> None:
-        self.graph, self.prices, self.operands_of = priced.graph, priced.prices, priced.operands_of
-        self.wide = priced.waits().wide
+        self.graph, self.ranked, self.wide = priced.graph, priced.ranked, priced.waits.wide
         self.late, self.steps, self.stopped = late, 0, False
         self.choice = choice
-        classes, prices = self.graph.classes, self.prices
+        classes, prices = self.graph.classes, priced.prices
         # the price of the chosen node of each class
         self.paid = {c: prices[c][classes[c].index(node)] for c, node in choice.items()}
         order = reachable(choice, self.graph.roots)
@@ -598,6 +611,8 @@ class _Search:
         # how many changes were kept, and by class how many had been when it was tried last
         self._changes = 0
         self._tried: dict[int, int] = {}
+        # by class what it cost with all that it alone needs, when it was tried last and no other node cost less
+        self._free: dict[int, int] = {}
 
     def _is_late(self) -> bool:
         self.steps += 1
@@ -657,40 +672,53 @@ class _Search:
                 tried[c] = self._changes
         return changed
 
-    def _take_cheapest(self, c: int, fits: Callable[[Node], bool] | None = None, rise: float = inf) -> bool:
+    def _take_cheapest(
+        self,
+        c: int,
+        among: Sequence[_Alternative] | None = None,
+        fits: Callable[[Node], bool] | None = None,
+        rise: float = inf,
+    ) -> bool:
         """Choose the alternative of ``c`` that makes the total least, if it falls; return whether there was one.
 
-        With ``fits``, only the nodes that it accepts count, and the total may rise, by less than ``rise``.
+        If they are given, only the alternatives ``among`` these that fit count, and the total may rise, by less than
+        ``rise``.
         """
         choice, paid, needed = self.choice, self.paid, self.needed
         current = choice[c]
         free = paid[c] + self._release(current[2])
         # prices may be too large to be added to an infinity of floats
-        least: float = free if fits is None else inf if rise == inf else free + rise
+        least: float = free if among is None else inf if rise == inf else free + rise
         best: tuple[Node, int, int] | None = None
-        rows = zip(self.graph.classes[c], self.prices[c], self.operands_of(c), strict=True)
-        for node, price, operands in rows:
-            if price >= least or node is current:
+        first = -1
+        for price, place, node in self.ranked(c) if among is None else among:
+            # of nodes that make the total the same it is the first
+            if price >= least and (price > least or place > first):
+                break
+            if node is current:
                 continue
             # what is not needed yet is paid with all below it; what has no finite term is not chosen
-            taken, new = price, operands - needed
+            taken, new = price, {a for a in node[2] if a not in needed}
             if new:
                 if not new <= paid.keys():
                     continue
-                seen, waiting = set(new), list(new)
+                waiting = list(new)
                 for a in waiting:
                     taken += paid[a]
-                    if taken >= least:
+                    if taken > least:
                         break
                     for b in choice[a][2]:
-                        if b not in needed and b not in seen:
-                            seen.add(b)
+                        if b not in needed and b not in new:
+                            new.add(b)
                             waiting.append(b)
             # the operands of `node` may not need `c` itself
-            if taken < least and (fits is None or fits(node)) and not reaches(choice, node[2], c):
-                best, least = (node, price, taken), taken
+            is_better = taken < least or (taken == least and place < first)
+            if is_better and (fits is None or fits(node)) and not reaches(choice, node[2], c):
+                best, least, first = (node, price, taken), taken, place
         if best is None:
             self._take(current[2])
+            if among is None:
+                self._free[c] = free
             return False
         node, price, taken = best
         self._take(node[2])
@@ -779,21 +807,27 @@ class _Search:
             for c in self.choice[user][2]:
                 # an earlier change may have given up the sum or its operand
                 if self.uses[c] > 1 and self.paid[c] and self.uses[user] and c in self.choice[user][2]:
-                    turned = [p for node, p in zip(classes[c], self.prices[c], strict=True) if user in node[2]]
+                    turned = [each for each in self.ranked(c) if user in each[2][2]]
                     if turned:
                         if self._is_late():
                             return False
-                        changed |= self._turned(c, user, min(turned))
+                        changed |= self._turned(c, user, turned)
         return changed
 
     def adopt(self) -> bool:
-        """Try to compute each class that is not needed and that several could use; return whether the total fell."""
-        users: dict[int, list[int]] = defaultdict(list)
+        """Try to compute each class that is not needed and that several could use; return whether the total fell.
+
+        It could be used by what is cheaper then than its user is now, operands not counted.
+        """
+        users: dict[int, dict[int, None]] = defaultdict(dict)
         for c in self.in_order()[::-1]:
-            if c not in self.wide:
-                for a in set().union(*self.operands_of(c)) - self.needed:
-                    if self.paid.get(a):
-                        users[a].append(c)
+            free = 0 if c in self.wide else self._free.get(c, 0)
+            for price, _, node in self.ranked(c):
+                if price >= free:
+                    break
+                for a in node[2]:
+                    if a not in self.needed and self.paid.get(a):
+                        users[a][c] = None
         changed = False
         for a, classes in users.items():
             if len(classes) < 2 or a in self.needed:
@@ -810,17 +844,19 @@ class _Search:
             changed |= bool(undo) and self._kept(undo, total, changes)
         return changed
 
-    def _turned(self, c: int, user: int, price: int) -> bool:
-        """Let ``user`` do without ``c``, and ``c`` use it, for ``price`` or more; return whether the total fell."""
+    def _turned(self, c: int, user: int, turned: Sequence[_Alternative]) -> bool:
+        """Let ``user`` do without ``c``, and ``c`` use it, as those ``turned`` do; return whether the total fell."""
         total, changes, (_, _, operands) = self.total, self._changes, self.choice[c]
-        saved = self.paid[c] + self._release(operands) - price
+        saved = self.paid[c] + self._release(operands) - turned[0][0]
         self._take(operands)
         undo = [(d, self.choice[d], self.paid[d]) for d in (user, c)]
-        if saved <= 0 or not self._take_cheapest(user, lambda node: not reaches(self.choice, node[2], c), saved):
+        if saved <= 0:
+            return False
+        if not self._take_cheapest(user, self.ranked(user), lambda node: not reaches(self.choice, node[2], c), saved):
             return False
         # the user may have been all that needed it
         if self.uses[c]:
-            self._take_cheapest(c, lambda node: user in node[2])
+            self._take_cheapest(c, turned)
         return self._kept(undo, total, changes)
 
     def _do_without(self, c: int, operand: int, shared: int, left: Collection[int], rise: float) -> bool:
@@ -829,8 +865,9 @@ class _Search:
         It may need ``shared`` only through classes that are ``left`` to be changed. The total rises by less than
         ``rise``.
         """
-        return self._take_cheapest(
-            c, lambda node: operand not in node[2] and not reaches(self.choice, node[2], shared, left), rise
+        others = [each for each in self.ranked(c) if operand not in each[2][2]]
+        return bool(others) and self._take_cheapest(
+            c, others, lambda node: not reaches(self.choice, node[2], shared, left), rise
         )
 
     def _kept(self, before: Sequence[tuple[int, Node, int]], total: int, changes: int) -> bool:
