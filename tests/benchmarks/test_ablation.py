@@ -26,7 +26,7 @@ WORTH = [
     ("factored products", ["x*z + y*z"]),
     ("other comparisons", ["1 <= x%3"]),
     ("merged comparisons", ["x < y and x < z"]),
-    ("congruent remainders", ["x*9 + y", "(x + y)%8"]),
+    ("congruent remainders", ["x*9 + y*10", "(x + y*2)%8"]),
     ("partial sums", ["y*(x%4) + x//4*4"]),
     ("partial conditions", ["where(x < 3 and z < 5 and y < 4, i, j)", "where(x < 3 and y < 4 and i < 5, x, y)"]),
     ("linear programs", ["x*9"]),

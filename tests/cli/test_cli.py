@@ -732,7 +732,7 @@ def test_every_command_of_the_readme_runs_in_a_checkout(eqsat, tmp_path, monkeyp
         (["x + y", "--range", "x=4"], "unknown variable 'y': give its range, --range y=N or --var y=LOW:HIGH, at"),
         (
             ["x", "1", "--range", "x=4", "--gate", "x < 2"],
-            "given 1 times for 2 expressions: once for each, - for none\n",
+            "1 --gate for 2 expressions: give one for each, - for none\n",
         ),
         (["x", "--var", "x=0:9", "--constraint", "x < 2", "--constraint", "5 < x"], "each other: x < 2, 5 < x\n"),
     ],

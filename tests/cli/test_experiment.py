@@ -344,7 +344,7 @@ def test_an_interrupted_experiment_keeps_what_is_done(eqsat, tmp_path, monkeypat
 
     monkeypatch.setattr(f"{owner}.{step}", interrupted)
     asked = [str(tmp_path / "in.jsonl"), "-o", str(tmp_path), "--costs", "opcount", "--extracts", "tree"]
-    assert eqsat("experiment", *asked) == (143, "", f"eqsat: terminated after {cases} cases\n")
+    assert eqsat("experiment", *asked) == (143, "", f"eqsat: terminated after {cases} case{'s' * (cases != 1)}\n")
     rows = json.loads((tmp_path / "measurements.json").read_text())
     assert len(rows) == cases * 2
     assert len((tmp_path / "measurements.csv").read_text().splitlines()) == 1 + len(rows)

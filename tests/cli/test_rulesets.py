@@ -112,7 +112,7 @@ def test_where_a_rule_matches(eqsat, tmp_path):
         ],
     )
     (where,) = [line for line in out.splitlines() if line.startswith("fires")]
-    assert re.fullmatch(r"fires     in [12] cases: mask \(\d+\)(, both \(\d+\))?", where)
+    assert re.fullmatch(r"fires     in (1 case|2 cases): mask \(\d+\)(, both \(\d+\))?", where)
     listed = eqsat("rules", "where-pull-div", "bitxor-*", "--fires", str(corpus))[1].splitlines()
     assert sum(line.endswith("; fires in no case") for line in listed) == len(listed) - 1 > 1
     (row,) = json.loads(eqsat("rules", "where-pull-div", "--fires", str(corpus), "--json")[1])

@@ -251,7 +251,7 @@ REFUSED = [
     ("ENTRY e {\n a = f32[4]{0:tiled} parameter(0)\n}", "cannot parse the layout of 'f32.*': write tiles and memory"),
     ("ENTRY e {\n a = f32[<4] parameter(0)\n}", "line 2 .* '<4' is no list of integers"),
     ("ENTRY e {\n a = f32[4?] parameter(0)\n}", r"line 2 .* cannot parse the shape 'f32\[4\?\]'"),
-    ("ENTRY e {\n a = f32[?,4]{0} parameter(0)\n}", "must name each of its 2 dimensions once"),
+    ("ENTRY e {\n a = f32[?,4]{0} parameter(0)\n}", "must name each dimension once"),
     ("ENTRY e {\n a = f32[4<=] parameter(0)\n}", "line 2 .* '4<=' is no list of integers"),
     ("ENTRY e {\n a = (f32[4], (f32[4]) parameter(0)\n}", "cannot parse|has no end"),
     ("ENTRY e {\n a = parameter(0)\n}", "cannot parse 'a = parameter"),
