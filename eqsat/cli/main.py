@@ -744,6 +744,9 @@ def _said(error: Exception) -> str:
             return error.format_message()
         case OSError() if error.strerror:
             return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        case UnicodeEncodeError():
+            lacking = error.object[error.start : error.end]
+            return f"output in {error.encoding} cannot have {lacking!r}: set PYTHONUTF8=1"
         case MemoryError():
             return f"out of memory: {str(error) or 'give a smaller input'}"
         case OSError() | ValueError() | CompileError() | _EndingError():

@@ -225,6 +225,16 @@ def test_remarks_that_nobody_can_read_lose_no_row(corpus):
     assert (done.returncode, done.stdout) == (2, "x%3\n")
 
 
+def test_what_the_output_has_no_letters_for_is_named():
+    settings = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
+    asked = command("optimize", "α + 0", "--range", "α=9")
+    done = subprocess.run(asked, capture_output=True, env=settings)
+    said = r"eqsat: output in latin-1 cannot have '\u03b1': set PYTHONUTF8=1" + "\n"
+    assert (done.returncode, done.stderr.decode("latin-1")) == (2, said)
+    done = subprocess.run(asked, capture_output=True, env={**os.environ, "PYTHONUTF8": "1"})
+    assert (done.returncode, done.stdout.decode()) == (0, "α\n")
+
+
 def test_a_process_that_may_start_no_other_does_not_blame_the_compiler(monkeypatch):
     def no_process(*words: object, **options: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
