@@ -103,12 +103,12 @@ class _Parts:
         is_able = self._affine.__contains__ if c in self._affine else self._terms.__contains__
         shared = Counter([part for a in args for part in self._having.get(a, ()) if is_able(part)])
         most = LIMITS.parts_of_wide if is_wide else LIMITS.parts
-        ranked = [part for part in _most_common(shared, most) if part != c]
+        ranked = [part for part, _ in shared.most_common(most) if part != c]
         # the terms that are shared vanish, the part and its other terms appear
         able = [part for part in ranked if 2 * shared[part] > len(self._terms[part]) + 1 and part not in used]
         yield from self._with_multiples(total, able)
         digits = Counter([digit for a in args for digit in self._digits_having.get(a, ()) if digit != c])
-        for digit in () if is_wide else _most_common(digits, LIMITS.parts):
+        for digit, _ in () if is_wide else digits.most_common(LIMITS.parts):
             others = [part for part in ranked if part != digit]
             for as_long in self._with_multiples(total, [digit], by=0):
                 yield from self._with_multiples(as_long, others)
@@ -137,11 +137,6 @@ class _Parts:
                     left[part] = left.get(part, 0) + scale
                     rest = constant - scale * self.classes.form_of(part).constant
                     yield rest, {a: k for a, k in left.items() if k}
-
-
-def _most_common(counted: Mapping[int, int], most: int) -> list[int]:
-    """Up to ``most`` of what was counted, the most frequent first."""
-    return sorted(counted, key=counted.__getitem__, reverse=True)[:most]
 
 
 def _remainders_of(classes: CanonicalGraph, sums: Iterable[int]) -> Iterator[int]:
