@@ -116,11 +116,13 @@ class _Explainer:
     def _make(self, plan: Plan) -> None:
         """Make the steps of a plan on its roots, and one coarse step for each that they do not bring to its answer."""
         roots = [*plan.before]
+        below = set(topological(roots))
         for link in plan.links:
             if self.task.is_late(1):
                 break
-            if link.before in set(topological(roots)):
+            if link.before in below:
                 self._take(link, plan, roots)
+                below = set(topological(roots))
         for before, after in zip([*roots], plan.after, strict=True):
             # an earlier step may have changed the term that a link begins with
             if before is not after and (rest := plan.link(before, after)) and self._find(rest):

@@ -33,7 +33,7 @@ from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload
 from eqsat.lang.expr import FALSE, TRUE
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, FLOORS, REDUCTIONS
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, literal
@@ -46,6 +46,8 @@ class Insertion:
     ----------
     demand : Demand or None
         What bounds the sums that rules match, if no normal form does.
+    is_limited : bool
+        Whether limits keep the graph small: the rules are shipped ones, and work modulo the theory.
     count : int
         The number of classes that egglog has.
     normal : dict from int to Node
@@ -68,6 +70,7 @@ class Insertion:
     ) -> None:
         self.builder, self.tables, self.demand = builder, tables, demand
         self.is_late, self.has_own_rules = is_late, has_own_rules
+        self.is_limited = demand is None and not has_own_rules
         self.classes, self.values = builder.graph.classes, builder.values
         self.count = 0
         self.normal: dict[int, Node] = {}
@@ -239,7 +242,7 @@ class Insertion:
             if low <= 0 <= high and not self.builder.theory.is_nonzero(self.builder.classes.form_of(operands[1])):
                 # it counts only where the divisor is not zero, and a rule would take it out of there
                 return
-            if op in ("floordiv", "mod") and self._has_excess(*operands):
+            if op in FLOORS and self._has_excess(*operands):
                 return
         if op in CONTAINERS:
             operands = self._members(op, operands)
@@ -256,7 +259,7 @@ class Insertion:
         """
         form, number = self.builder.form_of(dividend), literal(self.values[divisor]) or 0
         is_small = len(self.builder.graph) < LIMITS.excess_nodes
-        if number <= 0 or is_small or self.has_own_rules or self.demand is not None:
+        if number <= 0 or is_small or not self.is_limited:
             return False
         step = gcd(number, *form.terms.values())
         excess = form.constant - form.constant % number // step * step
@@ -299,7 +302,7 @@ class Insertion:
         """
         if len(terms) <= ALTERNATIVES.wide_sum:
             return False
-        if self.demand is None and not self.has_own_rules:
+        if self.is_limited:
             return True
         # a rule that matches every two terms makes a sum of the others of each
         is_late = self.is_late(LIMITS.seconds_per_pair * len(terms) ** 3)

@@ -154,8 +154,8 @@ class _Run:
         if self.is_late(LIMITS.seconds_per_node * len(self.builder.graph)):
             return "time"
         is_new = self.enter()
-        most_nodes = float(budget.nodes)
-        if not self.has_own_rules and self.demand is None:
+        most_nodes: float = budget.nodes
+        if self.insertion.is_limited:
             most_nodes = min(most_nodes, max(LIMITS.matched_nodes, 2 * len(self.builder.graph)))
         # the number of rounds may be infinite
         for turn in range(1, min(budget.rounds, sys.maxsize) + 1):
