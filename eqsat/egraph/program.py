@@ -216,31 +216,27 @@ def _built() -> Iterator[tuple[str, str, str]]:
     """The kinds of rows by name: their columns, and what is done with one."""
     facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
     yield KNOWN, "i l h f", facts
-    alone = "(let m (multiset-of (Sc 1 (A i)))) (union (A i) (Sum m 0)) (nf (A i) m 0)"
+    alone = f"(let m (multiset-of (Sc 1 (A i)))) {_is('(Sum m 0)')} (nf e m 0)"
     yield ATOM, "i l h f", f"{alone} {facts}"
-    measures = "(set (lo (A i)) k) (set (hi (A i)) k) (set (fac (A i)) (max 1 (abs k)))"
-    yield (
-        NUMBER,
-        "i k",
-        f"(let m (multiset-of)) (union (A i) (Sum m k)) (open (A i) m k) (set (lit (A i)) k) {measures}",
-    )
+    measures = "(set (lo e) k) (set (hi e) k) (set (fac e) (max 1 (abs k)))"
+    yield NUMBER, "i k", f"(let m (multiset-of)) {_is('(Sum m k)')} (open e m k) (set (lit e) k) {measures}"
     yield CONDITION, "i", "(A i)"
-    yield HOLDS, "i", "(union (A i) (Yes))"
-    yield FAILS, "i", "(union (A i) (No))"
+    yield HOLDS, "i", _is("(Yes)")
+    yield FAILS, "i", _is("(No)")
     yield ALIGNED, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"
     for op, (constructor, arity) in PLAIN.items():
         yield _node(op, arity, f"({constructor} {{}})")
     # what is not below is at most, and what is not equal differs
     yield _node("ne", 2, "(Not (Eq {}))")
-    yield "le", "i a0 a1", "(union (A i) (Not (Lt (A a1) (A a0))))"
+    yield "le", "i a0 a1", _is("(Not (Lt (A a1) (A a0)))")
     for n in range(MOST_COLUMNS + 1):
         pairs = [(f"c{i}", f"a{i}") for i in range(n)]
         columns = " ".join(["i", "k", *(name for pair in pairs for name in pair)])
         terms = f"(multiset-of {' '.join(f'(Sc {c} (A {a}))' for c, a in pairs)})"
-        built = f"(let m {terms}) (union (A i) (Sum m k))"
+        built = f"(let m {terms}) {_is('(Sum m k)')}"
         yield of_length(EQUAL, n), columns, built
-        yield of_length(OPEN, n), columns, f"{built} (open (A i) m k)"
-        yield of_length(NORMAL, n), columns, f"{built} (open (A i) m k) (nf (A i) m k)"
+        yield of_length(OPEN, n), columns, f"{built} (open e m k)"
+        yield of_length(NORMAL, n), columns, f"{built} (open e m k) (nf e m k)"
     for op in CONTAINERS:
         for n in range(2, MOST_COLUMNS + 1):
             kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))
@@ -249,7 +245,16 @@ def _built() -> Iterator[tuple[str, str, str]]:
 
 def _node(op: str, arity: int, built: str) -> tuple[str, str, str]:
     operands = " ".join(f"(A a{i})" for i in range(arity))
-    return op, " ".join(["i", *[f"a{i}" for i in range(arity)]]), f"(union (A i) {built.format(operands)})"
+    return op, " ".join(["i", *[f"a{i}" for i in range(arity)]]), _is(built.format(operands))
+
+
+def _is(node: str) -> str:
+    """The actions that add a node to the class ``i``, named ``e``.
+
+    To unite a name with a new node, egglog writes one row; of two nodes it would make two classes, and rebuild all
+    tables.
+    """
+    return f"(let e (A i)) (union e {node})"
 
 
 def _tables() -> Iterator[tuple[str, RowTable]]:
