@@ -15,8 +15,7 @@ from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import Node, Payload
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
-from eqsat.optimizer.members import members_within
-from eqsat.optimizer.right_sides import Add
+from eqsat.optimizer.right_sides import Add, members_within
 from eqsat.theory.forms import Value, as_term
 
 #: The value of a node over classes; ``None`` if it is no term.

@@ -2,8 +2,7 @@
 
 A match says which classes the letters of a rule stand for; the ends of ranges and the guard are read off normal forms.
 The right side (:mod:`eqsat.optimizer.right_sides`) becomes a class like any other, and is united with the left side, so
-that all rules go on from there. Rules that take a reduction apart, or put some together, do so with all members of a
-body at once (:mod:`eqsat.optimizer.members`).
+that all rules go on from there.
 """
 
 from __future__ import annotations
@@ -17,8 +16,15 @@ from eqsat.lang.expr import TRUE, Expr, any_var, const
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.traversal import is_index, term_count, variables
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.members import Members
-from eqsat.optimizer.right_sides import Add, OverClasses, RightSide, captures, is_accepted, literals_of_bodies
+from eqsat.optimizer.right_sides import (
+    Add,
+    Members,
+    OverClasses,
+    RightSide,
+    captures,
+    is_accepted,
+    literals_of_bodies,
+)
 from eqsat.theory.forms import LinearForm, as_term, to_expr
 
 #: What infinite bounds are beyond.
@@ -31,7 +37,7 @@ class ReductionRules:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.sets = builder.theory.variables
-        self.members = Members(builder)
+        self.members = Members(builder.classes)
         #: Whether a match was left out.
         self.is_cut = False
         # by what a match says of the left side the classes of its right sides, and what stood beside it so far
@@ -95,7 +101,7 @@ class ReductionRules:
                 continue
             if is_accepted(self.sets, term):
                 yield self.builder.add_term(term)
-                over_classes = OverClasses(self.builder, match, side, add).of(pattern.right, frozenset())
+                over_classes = OverClasses(self.builder.classes, match, side, add).of(pattern.right, frozenset())
                 if over_classes is not None:
                     yield over_classes
 
