@@ -10,7 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.compilation import Match
@@ -21,7 +21,6 @@ from eqsat.lang.errors import TooWideError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief, make, substitute
 from eqsat.lang.ops import REDUCTIONS, Bounds, Op, for_each_own, linear_bounds
 from eqsat.lang.traversal import is_index, topological
-from eqsat.optimizer.insertion import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, Value, as_term, combination, literal
 
@@ -146,10 +145,23 @@ class Reader:
                 )
 
 
+class Inserted(Protocol):
+    """What egglog has of the graph: :class:`eqsat.optimizer.insertion.Insertion`."""
+
+    tables: Tables
+    has_own_rules: bool
+    normal: dict[int, Node]
+    apart: set[tuple[int, Node]]
+
+    def unite(self, c: int, other: int) -> None: ...
+
+    def note_held(self, c: int, node: Node) -> None: ...
+
+
 class Additions:
     """Adds what rules found; what egglog has of it already is noted in ``insertion``."""
 
-    def __init__(self, builder: Builder, insertion: Insertion) -> None:
+    def __init__(self, builder: Builder, insertion: Inserted) -> None:
         self.builder, self.insertion = builder, insertion
         self.classes, self.values = builder.graph.classes, builder.values
         self.has_own_rules = insertion.has_own_rules
