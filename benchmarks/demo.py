@@ -14,7 +14,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from eqsat.cli.cases import one_line, read_case
+from eqsat.cli.cases import read_case
+from eqsat.cli.records import one_line
 from eqsat.codegen.runtime import compile_many
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.errors import CompileError

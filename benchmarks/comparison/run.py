@@ -25,9 +25,10 @@ import eqsat.rules
 from comparison.solvers import EQSAT, OURS, Solver
 from comparison.summary import is_slower
 from eqsat.cli.calibrate import processor
-from eqsat.cli.cases import Case, case_of, kind_of, load, numbered_lines
+from eqsat.cli.cases import Case, case_of
 from eqsat.cli.experiment import MOST_TERMS, measure
 from eqsat.cli.experiment import Row as Measurement
+from eqsat.cli.records import kind_of, load, numbered_lines
 from eqsat.cli.settings import Row
 from eqsat.codegen.libraries import compiler_version
 from eqsat.extract.cost import CostModel

@@ -8,7 +8,7 @@ import sys
 from hashlib import blake2b
 from pathlib import Path
 
-from eqsat.cli.cases import one_line
+from eqsat.cli.records import one_line
 
 
 class UnavailableError(Exception):

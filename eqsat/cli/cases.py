@@ -8,39 +8,35 @@ view (``shapetracker``), a term that is unrolled (``expand``). The keys of each 
 from __future__ import annotations
 
 import json
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from eqsat.cli.files import write_whole
+from eqsat.cli.records import (
+    REMEDY,
+    Id,
+    Record,
+    get,
+    get_texts,
+    get_variables,
+    id_of,
+    json_ends,
+    kind_of,
+    load,
+    number_text,
+    numbered_lines,
+    one_line,
+    repeated,
+)
 from eqsat.interop.views import INVALID, Access, View, split_gate
-from eqsat.lang.expr import Expr, bounds_of, buffer, is_name, shortened, var
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.expr import Expr, buffer, is_name
 from eqsat.lang.text import array_names, parse_program, to_program
 from eqsat.lang.traversal import names_of, topological
 from eqsat.lang.validation import counted, did_you_mean, list_of, shown
 
-Record = Mapping[str, Any]
 Gates = list[Expr | None]
-Id = str | int | float
-#: The longest line that is read, in characters: of an HLO module, say.
-MAX_LINE = 10_000_000
-#: What to do about an unknown variable; double braces are for ``str.format``.
-REMEDY = 'give its range, "vars": {{"{name}": [0, N]}}'
-#: What JSON calls the values that it has.
-_JSON_NAMES: dict[type, str] = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    type(None): "null",
-}
 #: Called for each case that is left out, with one line that says which and why.
 LeaveOut = Callable[[str], object]
 
@@ -175,11 +171,6 @@ def read_corpus(source: str | Path | Iterable[str | bytes], leave_out: LeaveOut 
     return cases
 
 
-def numbered_lines(lines: Iterable[str | bytes]) -> list[tuple[int, str | bytes]]:
-    """The lines of a corpus that are not blank, each with its number."""
-    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-
-
 def write_corpus(cases: Iterable[Case], path: str | Path) -> None:
     """Write cases as a corpus that :func:`read_corpus` and ``eqsat corpus`` read, one a line.
 
@@ -196,6 +187,7 @@ def write_corpus(cases: Iterable[Case], path: str | Path) -> None:
         If it cannot be written.
 
     >>> from tempfile import TemporaryDirectory
+    >>> from eqsat import var
     >>> i = var("i", 0, 31)
     >>> with TemporaryDirectory() as folder:
     ...     write_corpus([case([i*8 // 8], id="one")], f"{folder}/mine.jsonl")
@@ -219,6 +211,7 @@ def case(exprs: Iterable[Expr], *, id: Id, constraints: Iterable[Expr] = (), gat
     gates : iterable of (Expr or None)
         Per root the condition under which its value matters; empty for none.
 
+    >>> from eqsat import var
     >>> case([var("i", 0, 31) * 8 // 8], id="one").record()
     {'id': 'one', 'vars': {'i': [0, 31]}, 'exprs': ['i*8//8']}
     """
@@ -238,8 +231,8 @@ def case_of(record: Record, name: str = "") -> Case:
     variables, arrays = get_variables(record), get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     names = [*variables, *arrays, *[name for name, _ in lets]]
-    if repeated := _repeated(names):
-        raise ValueError(f"the name {repeated[0]!r} is given twice among vars, buffers and lets")
+    if twice := repeated(names):
+        raise ValueError(f"the name {twice[0]!r} is given twice among vars, buffers and lets")
     if kind == "gate" and "INVALID" in names:
         raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
     variables |= {name: buffer(name) for name in arrays}
@@ -259,67 +252,6 @@ def _reduction(record: Record) -> Record:
     return {**record, "exprs": texts[:1], "expected": texts[1:], "forbidden": forbidden, "buffers": names}
 
 
-def load(line: str | bytes) -> dict[str, Any]:
-    """The JSON object on one line of a corpus."""
-    if not isinstance(line, str | bytes):
-        raise TypeError(f"a line of a corpus is given as {shown(line)}: give its text")
-    if len(line) > MAX_LINE:
-        raise ValueError(f"a line of {len(line)} characters: give at most {MAX_LINE}, in more cases")
-    try:
-        text = line if isinstance(line, str) else line.decode()
-        # some editors begin a file with a mark of its encoding
-        record = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_without_repeats, parse_int=_integer)
-    except ValueError as error:
-        raise ValueError(f"not a line of JSON: {one_line(error)}") from None
-    except RecursionError:
-        raise ValueError("not a line of JSON: lists and objects nest too deep") from None
-    if not isinstance(record, dict):
-        raise ValueError(f"not a case: a JSON object is wanted, not {_json_name(type(record))}")
-    return record
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if repeated := _repeated(key for key, _ in pairs):
-        raise ValueError(f"the key {repeated[0]!r} is given twice")
-    return dict(pairs)
-
-
-def _integer(digits: str) -> int:
-    most = sys.get_int_max_str_digits()
-    if 0 < most < len(digits.lstrip("-")):
-        raise ValueError(f"a number of {len(digits.lstrip('-'))} digits: give at most {most}")
-    return int(digits)
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
-
-
-def id_of(record: Record, name: str) -> Id:
-    """The id of a case as it is given, or ``name`` if it has none."""
-    if (given := record.get("id")) is None:
-        return name
-    if isinstance(given, bool) or not isinstance(given, Id):
-        raise ValueError(f"'id' must be a text or a number, not {_json_name(type(given))}")
-    if isinstance(given, float) and not isfinite(given):
-        raise ValueError(f"'id' must be a text or a number, not {given}")
-    return given
-
-
-def one_line(message: object) -> str:
-    """``message`` as one line of up to 300 characters."""
-    return shortened(" ".join(str(message).split()), 300)
-
-
-def reason(error: BaseException) -> str:
-    """What is wrong with a case, in one line; what is no ``ValueError`` is named by its type too."""
-    return one_line(error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")
-
-
-def kind_of(record: Record) -> str:
-    return cast(str, get(record, "kind", str, "plain"))
-
-
 def refuse_unknown(kind: str, others: Iterable[str] = ()) -> None:
     """Raise ``ValueError`` unless there are cases of a kind: those that are lists of expressions, and ``others``."""
     known = [*_KINDS, "reduce", *others]
@@ -331,57 +263,12 @@ def refuse_unknown(kind: str, others: Iterable[str] = ()) -> None:
     raise ValueError(f"a case of kind {kind!r}: only those of {', '.join(known)} are lists of expressions{near}")
 
 
-def get(record: Record, key: str, kind: type, default: Any = None) -> Any:
-    """The value of ``key``, which must be of type ``kind``; ``null`` is as if it were not there."""
-    value = record.get(key)
-    value = default if value is None else value
-    if value is None:
-        raise ValueError(f"the key {key!r} is missing")
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{key!r} must be {_json_name(kind)}, not {_json_name(type(value))}")
-    return value
-
-
-def _json_name(kind: type) -> str:
-    """What JSON calls the values of a type of Python."""
-    return _JSON_NAMES.get(kind, f"a {kind.__name__}")
-
-
-def get_texts(record: Record, key: str, default: Any = None) -> list[str]:
-    texts = get(record, key, list, default)
-    for text in texts:
-        if not isinstance(text, str):
-            raise ValueError(f"{key!r} must be a list of texts, not of {_json_name(type(text))}")
-    return cast(list[str], texts)
-
-
-def get_variables(record: Record, default: Any = None) -> dict[str, Expr]:
-    return {name: variable(name, bounds) for name, bounds in get(record, "vars", dict, default).items()}
-
-
 def as_conditions(terms: Sequence[Expr], texts: Sequence[str]) -> list[Expr]:
     """``terms`` if each of them is a condition; ``texts`` are what to call them otherwise."""
     for term, text in zip(terms, texts, strict=True):
         if not term.is_bool:
             raise ValueError(f"the constraint {text!r} is not a condition")
     return list(terms)
-
-
-def variable(name: str, bounds: Any) -> Expr:
-    return var(name, *ends(name, bounds))
-
-
-def ends(name: str, bounds: Any) -> tuple[int, int]:
-    """The two ``bounds`` of a variable in a JSON list, ``null`` for none; the first may be greater."""
-    match bounds:
-        case [int() | None as low, int() | None as high] if not isinstance(low, bool) and not isinstance(high, bool):
-            return bounds_of(name, low, high)
-    raise ValueError(f"the range of variable {name!r} must be two integers, not {bounds!r} (null: no bound)")
-
-
-def json_ends(variable: Expr) -> list[int | None]:
-    """The two bounds of a variable as JSON has them: the inverse of :func:`variable`."""
-    return [end if is_finite(end) else None for end in (variable.vmin, variable.vmax)]
 
 
 def _let(pair: Any) -> tuple[str, str]:
@@ -429,13 +316,6 @@ def _view_texts(record: Record) -> list[str]:
     shape, strides = [get(record, key, list) for key in ("shape", "strides")]
     parts = {"offset": [get(record, "offset", object, 0)], "shape": shape, "strides": strides, "mask": limits}
     return [number_text(n, key) for key, numbers in parts.items() for n in numbers]
-
-
-def number_text(number: Any, key: str) -> str:
-    """The text of a number that a case gives at ``key`` as an integer or a text."""
-    if isinstance(number, bool) or not isinstance(number, int | str):
-        raise ValueError(f"numbers of {key!r} must be integers or texts, not {number!r}")
-    return str(number)
 
 
 def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:

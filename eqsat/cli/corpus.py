@@ -1,7 +1,7 @@
 """Corpora: many cases in a file, one JSON object a line, optimised one by one into one row of output each.
 
-:mod:`eqsat.cli.cases` says what a case holds, ``docs/corpora.md`` what a row does; kinds that are no list of
-expressions are answered by :mod:`eqsat.cli.kinds`. Whatever is wrong with one case becomes its row; the others go on.
+:mod:`eqsat.cli.kinds` answers them; ``docs/corpora.md`` says what a case and a row hold. Whatever is wrong with one
+case becomes its row; the others go on.
 
 Rows come from processes of this machine, or from the workers of a Dask scheduler. A case is a task of its own, and one
 whose worker dies is tried again: here once, alone; on a cluster by other workers, up to as often as the scheduler
@@ -23,22 +23,15 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from eqsat.cli.cases import Id, Record, case_of, id_of, kind_of, load, numbered_lines, one_line, reason, refuse_unknown
 from eqsat.cli.files import Incoming
+from eqsat.cli.records import Id, id_of, load, numbered_lines, one_line, reason
 from eqsat.cli.settings import Row, Settings
-from eqsat.lang.expr import Expr
-from eqsat.lang.text import to_program
 from eqsat.lang.validation import counted
-from eqsat.optimizer.front import optimize
-from eqsat.prove.verify import refuse_wrong
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from distributed import Client, Future
-
-    from eqsat.optimizer.result import Result
-    from eqsat.prove.verify import Check
 
 #: Seconds to wait for a scheduler, and for its first worker.
 PATIENCE = 30
@@ -51,7 +44,9 @@ READ_AHEAD = 16
 def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
     """The row for line ``number`` of a corpus; whatever goes wrong becomes an error row."""
     try:
-        return run_record(load(line), f"line {number}", settings)
+        from eqsat.cli.kinds import answer
+
+        return answer(load(line), f"line {number}", settings)
     except MemoryError:
         return {"id": id_of_line(line, number), "error": "out of memory: give --memory more, or a smaller input"}
     except BaseException as error:
@@ -65,41 +60,6 @@ def id_of_line(line: str | bytes, number: int) -> Id:
         return id_of(load(line), name)
     except ValueError:
         return name
-
-
-def run_record(given: Record, name: str, settings: Settings) -> Row:
-    """The answer to a case, which is called ``name`` if it has no id; ``ValueError`` if there is none."""
-    from eqsat.cli.kinds import ANSWERS
-
-    if (answer := ANSWERS.get(kind_of(given))) is not None:
-        return {"id": id_of(given, name), **answer(given, settings)}
-    refuse_unknown(kind_of(given), ANSWERS)
-    case = case_of(given, name)
-    gates = case.gates if settings.gates else ()
-    result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)
-    check = result.check(**settings.checking)
-    refuse_wrong(check, to_program(result.exprs)[1])
-    return {"id": case.id, **record(result, check, case.variables)}
-
-
-def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
-    """What a row says of a result; the names of its shared subterms are none of ``taken``."""
-    return {
-        **program(result.exprs, taken),
-        "cost_before": result.cost_before,
-        "cost": result.cost,
-        **({} if result.bound is None else {"bound": result.bound}),
-        "ms": round(result.milliseconds, 3),
-        "stop": result.stop,
-        "nodes": result.nodes,
-        **check.row,
-    }
-
-
-def program(exprs: Sequence[Expr], taken: Iterable[str]) -> Row:
-    """Terms as text, with the subterms that they share, if any, by names that are not ``taken``."""
-    lets, out = to_program(exprs, taken)
-    return {"out": out, **({"lets": [list(pair) for pair in lets]} if lets else {})}
 
 
 class Comparison:

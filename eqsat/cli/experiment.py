@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from eqsat.cli.cases import Case, LeaveOut, Record, case, case_of, kind_of, load, numbered_lines, read_corpus, reason
+from eqsat.cli.cases import Case, LeaveOut, case, case_of, read_corpus
 from eqsat.cli.files import write_whole
+from eqsat.cli.records import Record, kind_of, load, numbered_lines, reason
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.budget import Budget

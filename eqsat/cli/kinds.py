@@ -1,4 +1,4 @@
-"""Kinds of cases whose answer is no list of expressions, and their rows.
+"""The answers to cases of all kinds, as rows: to lists of expressions, and to kinds that are none.
 
 ``constraints`` are simplified together, ``indexing`` maps with their domain; ``dtype-lowering`` asks for widths,
 ``render-loop`` for the header of a loop. ``structural`` cases are brought into normal form; ``range-split``,
@@ -14,19 +14,21 @@ from functools import reduce
 from math import prod
 from typing import Any
 
-from eqsat.cli.cases import (
+from eqsat.cli.cases import as_conditions, case_of, refuse_unknown
+from eqsat.cli.records import (
     REMEDY,
     Record,
-    as_conditions,
     ends,
     get,
     get_texts,
     get_variables,
+    id_of,
     json_ends,
+    kind_of,
     number_text,
     variable,
 )
-from eqsat.cli.settings import Row, Settings
+from eqsat.cli.settings import Row, Settings, record
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
@@ -41,11 +43,24 @@ from eqsat.lang.costs import cost_of, model_of
 from eqsat.lang.dtypes import select_width, widths
 from eqsat.lang.expr import FALSE, Expr, substitute, var
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.text import parse, parse_program, to_text
+from eqsat.lang.text import parse, parse_program, to_program, to_text
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import CHECKS, Check, check_equal, refuse_wrong
+
+
+def answer(given: Record, name: str, settings: Settings) -> Row:
+    """The row of a case, which is called ``name`` if it has no id; ``ValueError`` if there is none."""
+    if (special := _ANSWERS.get(kind_of(given))) is not None:
+        return {"id": id_of(given, name), **special(given, settings)}
+    refuse_unknown(kind_of(given), _ANSWERS)
+    case = case_of(given, name)
+    gates = case.gates if settings.gates else ()
+    result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)
+    check = result.check(**settings.checking)
+    refuse_wrong(check, to_program(result.exprs)[1])
+    return {"id": case.id, **record(result, check, case.variables)}
 
 
 def _timed[T](call: Callable[[], T]) -> tuple[T, float]:
@@ -402,8 +417,8 @@ _VIEWS: Mapping[str, tuple[tuple[str, ...], Callable[..., Relation]]] = {
 #: A ratio of each kind.
 _RATIOS = {"low": 0, "high": LEAST_RATIO}
 
-#: The answer to each kind, as a row without its id.
-ANSWERS: Mapping[str, Callable[[Record, Settings], Row]] = {
+#: The answer to each kind that is no list of expressions, as a row without its id.
+_ANSWERS: Mapping[str, Callable[[Record, Settings], Row]] = {
     "constraints": _constraints,
     "indexing": _indexing,
     "dtype-lowering": _widths,

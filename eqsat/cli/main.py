@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
-from eqsat.cli.cases import numbered_lines, one_line, read_corpus, reason
-from eqsat.cli.corpus import Comparison, program, record, rows_kept, run, run_on_cluster
+from eqsat.cli.cases import read_corpus
+from eqsat.cli.corpus import Comparison, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
     Ended,
     Incoming,
@@ -60,9 +60,10 @@ from eqsat.cli.options import (
     several,
     with_settings,
 )
+from eqsat.cli.records import numbered_lines, one_line, reason
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
-from eqsat.cli.settings import Row
+from eqsat.cli.settings import Row, program, record
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS
@@ -700,7 +701,7 @@ def rules(
     listed = [*(chosen or DEFAULT), *REDUCE]
     listed = named(listed, names) if names else listed
     in_detail = len(names) == len(listed) == 1
-    matches = None if fires is None else matched_in(fires, chosen)
+    matches = None if fires is None else matched_in(read_corpus(fires, say_left_out), chosen)
     rows: list[Row] = []
     for rule in listed:
         rows.append(row_of(rule, in_detail, prove_seconds if prove else None, matches))

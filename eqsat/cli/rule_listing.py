@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from eqsat.cli.cases import read_corpus
 from eqsat.cli.files import progress, say_left_out
 from eqsat.cli.rulesets import LISTED
 from eqsat.cli.settings import Row
@@ -15,15 +14,17 @@ from eqsat.egraph.rule import Rule
 from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize
 
+if TYPE_CHECKING:
+    from eqsat.cli.cases import Case
+
 #: The number of cases that are named in which a rule matches.
 _MOST_PLACES = 5
 #: The width of the column of names: the longest of a shipped rule fits.
 _NAME = 32
 
 
-def matched_in(corpus: Path, rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
-    """By the names of rules, the cases of a corpus in which they match, and how often."""
-    cases = read_corpus(corpus, say_left_out)
+def matched_in(cases: Sequence[Case], rules: Sequence[Rule] | None) -> dict[str, dict[str, int]]:
+    """By the names of rules, the cases in which they match, and how often."""
     found: dict[str, dict[str, int]] = defaultdict(dict)
     with progress(len(cases)) as advance:
         for case in cases:

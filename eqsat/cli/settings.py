@@ -1,14 +1,19 @@
-"""How each case of a corpus is optimised and checked, and what its row is."""
+"""How a case is optimised and checked, and what a row says of the result."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eqsat.cli.rulesets import rule_set
 from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import model_of
+from eqsat.lang.expr import Expr
+from eqsat.lang.text import to_program
 from eqsat.optimizer.front import DEFAULT_BUDGET
+from eqsat.optimizer.result import Result
+from eqsat.prove.verify import Check
 
 #: The answer to a case, as JSON data.
 Row = dict[str, Any]
@@ -50,3 +55,23 @@ class Settings:
     def checking(self) -> dict[str, Any]:
         """The options of :func:`eqsat.prove.verify.check_equal`."""
         return {"prove": self.prove, "seconds": self.prove_seconds}
+
+
+def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
+    """What a row says of a result; the names of its shared subterms are none of ``taken``."""
+    return {
+        **program(result.exprs, taken),
+        "cost_before": result.cost_before,
+        "cost": result.cost,
+        **({} if result.bound is None else {"bound": result.bound}),
+        "ms": round(result.milliseconds, 3),
+        "stop": result.stop,
+        "nodes": result.nodes,
+        **check.row,
+    }
+
+
+def program(exprs: Sequence[Expr], taken: Iterable[str]) -> Row:
+    """Terms as text, with the subterms that they share, if any, by names that are not ``taken``."""
+    lets, out = to_program(exprs, taken)
+    return {"out": out, **({"lets": [list(pair) for pair in lets]} if lets else {})}

@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 from corpora import HAND, SAMPLE, SEEDS, cases
 
-from eqsat.cli import corpus
-from eqsat.cli.cases import numbered_lines, read_case
+from eqsat.cli import corpus, kinds
+from eqsat.cli.cases import read_case
 from eqsat.cli.corpus import run, run_line
 from eqsat.cli.files import Incoming
 from eqsat.cli.main import app
+from eqsat.cli.records import numbered_lines
 from eqsat.cli.settings import Settings
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
@@ -126,7 +127,7 @@ def test_an_unexpected_failure_is_named_in_its_row(monkeypatch):
     def fail(*args, **options):
         raise KeyError("two\nlines")
 
-    monkeypatch.setattr(corpus, "optimize", fail)
+    monkeypatch.setattr(kinds, "optimize", fail)
     row = run_line(GOOD, 1, Settings())
     assert row == {"id": "good", "error": "KeyError: 'two\\nlines'"}
 
@@ -208,9 +209,9 @@ def test_a_worker_that_dies_costs_at_most_its_row_which_is_tried_twice(monkeypat
 
 def test_memory_of_workers_is_bounded():
     program = (
-        "from eqsat.cli import corpus\n"
+        "from eqsat.cli import corpus, kinds\n"
         "corpus._bound_memory(1024)\n"
-        "corpus.optimize = lambda *given, **options: bytearray(2**30)\n"
+        "kinds.optimize = lambda *given, **options: bytearray(2**30)\n"
         f"print(corpus.run_line({GOOD!r}, 1, corpus.Settings())['error'])"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

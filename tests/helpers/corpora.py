@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eqsat.cli.cases import Case, case_of, kind_of
+from eqsat.cli.cases import Case, case_of
+from eqsat.cli.records import kind_of
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.text import parse
 
