@@ -24,10 +24,10 @@ from eqsat.codegen.scopes import LoopWriter, unrolled
 from eqsat.codegen.vectors import LANES, Vectors
 from eqsat.kernels.kernel import DTYPES, Kernel, Store, equal_store, flattened
 from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
-from eqsat.lang.dtypes import misfits, select_width
+from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, brief, replaced, substitute
 from eqsat.lang.functions import maximum
-from eqsat.lang.traversal import array_of, extent, has_reductions, mentions, topological, variables
+from eqsat.lang.traversal import array_of, extent, has_reductions, mentions, misfits, topological, variables
 from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic
 

@@ -21,7 +21,6 @@ from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, unguarded_divisions, with_floats
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
-from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import (
     TRUE,
     Expr,
@@ -41,7 +40,16 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import array_of, extent, index_level, indices_around, mentions, topological, with_users
+from eqsat.lang.traversal import (
+    array_of,
+    extent,
+    index_level,
+    indices_around,
+    mentions,
+    misfits,
+    topological,
+    with_users,
+)
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after

@@ -16,12 +16,12 @@ from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, bounds_text, brief
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import OWN, SHIFTS
-from eqsat.lang.traversal import array_of, outside_addresses, topological, variables, with_users
+from eqsat.lang.ops import ELEMENTS, OWN, SHIFTS
+from eqsat.lang.traversal import array_of, outside_addresses, topological, variables
 from eqsat.lang.validation import list_of
 
 #: Inclusive bounds of the two's complement integers of each width.
-LIMITS = {32: (-(2**31), 2**31 - 1), 64: (-(2**63), 2**63 - 1)}
+LIMITS = {32: ELEMENTS["i32"], 64: ELEMENTS["i64"]}
 
 
 def width_of(low: int, high: int) -> int | None:
@@ -41,23 +41,6 @@ def select_width(term: Expr) -> int:
             f"{_remedy(term)}"
         )
     return width
-
-
-def exceeds_64_bits(term: Expr) -> bool:
-    """Whether an integer has a finite bound that 64 bits do not hold.
-
-    An infinite bound does not count: C needs bounds of all variables, and those may fit.
-    """
-    low, high = LIMITS[64]
-    wide = (term.vmin < low and is_finite(term.vmin)) or (term.vmax > high and is_finite(term.vmax))
-    return wide and not (term.element or term.op == "buffer")
-
-
-def misfits(roots: Iterable[Expr]) -> set[Expr]:
-    """The terms below ``roots``, themselves among them, that may exceed 64 bits or have a subterm that may."""
-    order = topological(roots)
-    wide = {t for t in order if exceeds_64_bits(t)}
-    return with_users(wide, order) if wide else wide
 
 
 def _remedy(term: Expr) -> str:

@@ -15,7 +15,7 @@ from typing import Self, cast
 
 from eqsat.extract.cost import trips
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, REDUCTIONS, Buffer
 
 #: A form of a term may have wider bounds than this only if the term has.
 WIDE = 1 << 1000
@@ -266,6 +266,23 @@ def is_wide(term: Term) -> bool:
     """Whether a term has a finite bound of more than 1000 bits."""
     low, high = term.vmin, term.vmax
     return (low <= -WIDE and is_finite(low)) or (high >= WIDE and is_finite(high))
+
+
+def exceeds_64_bits(term: Term) -> bool:
+    """Whether an integer has a finite bound that 64 bits do not hold.
+
+    An infinite bound does not count: C needs bounds of all variables, and those may fit.
+    """
+    low, high = ELEMENTS["i64"]
+    wide = (term.vmin < low and is_finite(term.vmin)) or (term.vmax > high and is_finite(term.vmax))
+    return wide and not (term.element or term.op == "buffer")
+
+
+def misfits[T: Term](roots: Iterable[T]) -> set[T]:
+    """The terms below ``roots``, themselves among them, that may exceed 64 bits or have a subterm that may."""
+    order = topological(roots)
+    wide = {t for t in order if exceeds_64_bits(t)}
+    return with_users(wide, order) if wide else wide
 
 
 def may_divide_by_zero(term: Term) -> bool:

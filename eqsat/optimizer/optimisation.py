@@ -20,13 +20,12 @@ from eqsat.extract.exact import Exact, exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
-from eqsat.lang.dtypes import misfits
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED
-from eqsat.lang.traversal import VariableSets, indices_around, symbolic_divisors, topological
+from eqsat.lang.traversal import VariableSets, indices_around, misfits, symbolic_divisors, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules

@@ -13,9 +13,9 @@ from eqsat.interop.mlir import rewrite
 from eqsat.kernels.ranges import Axis, Nest, cheapest
 from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import StrengthReduced, cost_of, plain, reduced, strength_reduced
-from eqsat.lang.dtypes import misfits
 from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import misfits
 from eqsat.prove.verify import check_equal
 
 #: A machine without a divider.
