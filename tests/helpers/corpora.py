@@ -12,7 +12,7 @@ from eqsat.lang.expr import Expr, var
 from eqsat.lang.text import parse
 
 TESTS = Path(__file__).parents[1]
-HAND, SEEDS, GATES = [TESTS / "data" / f"{name}.jsonl" for name in ("hand", "seeds", "gates")]
+HAND, SEEDS, GATES, LAYOUTS = [TESTS / "data" / f"{name}.jsonl" for name in ("hand", "seeds", "gates", "layouts")]
 SAMPLE = TESTS.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
 
 Ranges = dict[str, tuple[int, int]]

@@ -119,9 +119,9 @@ FENCES = {
         ("symbolic-period-below-div", "vmax_x <= vmax_y"),
         ("symbolic-period-below-mod", "vmax_x <= vmax_y"),
     ],
-    "of literals another rule takes the offset": [
-        ("where-less-offset-then", "vmin_x < vmax_x"),
-        ("where-less-offset-else", "vmin_x < vmax_x"),
+    "of two literals another rule takes the offset, and of two values there is no end of literals": [
+        ("where-less-offset-then", "vmin_x + 1 < vmax_x"),
+        ("where-less-offset-else", "vmin_x + 1 < vmax_x"),
     ],
     "a division in each branch is more than one of both, unless one of them is exact": [
         ("where-div-aligned", "modulus_x%d == 0 or modulus_y%d == 0"),
