@@ -34,4 +34,6 @@ BITS = [
     Rule("bitxor-of-quotients", "(x//d) ^ (y//d)",     "(x ^ y) // d",       "d & (d - 1) == 0", "a quotient by a power of two shifts each bit", modulo_theory=True),
     Rule("bitxor-upper-digits", "((x//d) ^ y)*d + x % d", "x ^ (y*d)",       "d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
     Rule("bitxor-upper-digits-modulo", "((x//d) ^ y)%c*d + x % d", "(x ^ (y*d)) % (c*d)", "c & (c - 1) == 0 and d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
+    Rule("bitxor-lower-digits", "x//d*d + (x % d ^ y)", "x ^ y",             "d & (d - 1) == 0 and 0 <= vmin(y) and vmax(y) < d", "y has no bits in the upper digits", modulo_theory=True),
+    Rule("bitxor-middle-digits", "x//c*c + (x//d % k ^ y)*d + x % d", "x ^ (y*d)", "c == d*k and d & (d - 1) == 0 and k & (k - 1) == 0 and 0 <= vmin(y) and vmax(y) < k", "y*d has bits in the middle digits only", modulo_theory=True),
 ]

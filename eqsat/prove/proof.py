@@ -189,12 +189,12 @@ def _proved_by_bits(rule: Rule, until: float) -> Proof:
 
 
 def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
-    """The bits of the letters for which z3 proves a claim; ``None`` if it does not, or there are measures."""
+    """The bits of the letters for which z3 proves a claim; ``None`` if it does not, or asks for more than bounds."""
     import z3
 
     letters = variables([pattern.left, pattern.right, pattern.when])
     order = topological([pattern.left, pattern.right, pattern.when])
-    if not _PLAIN_LETTERS.issuperset(str(v.value) for v in letters) or any(t.op in OWN for t in order):
+    if not _BIT_LETTERS.issuperset(str(v.value) for v in letters) or any(t.op in OWN for t in order):
         return None
     divides = any(t.op in DIVISIONS or (t.op == "mul" and all(a.op != "const" for a in t.args)) for t in order)
     size = _BITS_DIVIDED if divides else _BITS
@@ -205,6 +205,11 @@ def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
     encoded = to_bit_vectors([left, right, when], context)
     solver = limited(z3.Solver(ctx=context), _BITS_STEPS, seconds_until(until))
     solver.add(*[z3.And(encoded[v] >= v.vmin, encoded[v] <= v.vmax) for v in narrow.values() if v in encoded])
+    by_name = {str(v.value): encoded[v] for v in narrow.values() if v in encoded}
+    for name, value in by_name.items():
+        function, _, of = name.partition("_")
+        if of:
+            solver.add(value <= by_name[of] if function == "vmin" else by_name[of] <= value)
     solver.add(encoded[when], *[encoded[d] != 0 for d in safe])
     solver.add(z3.Or(encoded[left] != encoded[right], *[encoded[d] == 0 for d in unsafe]))
     answer = solver.check()
@@ -238,6 +243,7 @@ def refuse_false(rules: Iterable[Rule]) -> None:
 
 #: The letters that stand for any integer.
 _PLAIN_LETTERS = frozenset(TERMS + LITERALS) - {"s"}
+_BIT_LETTERS = _PLAIN_LETTERS | {f"{end}_{x}" for end in ("vmin", "vmax") for x in TERMS}
 
 #: Comparisons of guards that terms do not have, and what they are with their sides exchanged.
 _SWAPPED = {"gt": "lt", "ge": "le"}

@@ -90,13 +90,15 @@ def test_the_lemmas_of_an_attempt_hold_of_quotients_of_both_kinds(attempt: str) 
 
 
 EULER = "a*a*a + b*b*b == c*c*c and a*b*c != 0"
+MASK = "c >= 0 and c & (c + 1) == 0"
 KINDS = [
     # true by, left, right, guard, kinds
     ("a lemma", "where(p, x % d, y % d)", "where(p, x, y) % d", "", ("symbolic",)),
     ("a shift of any width", "shr(x*shl(1, s), s)", "x", "", ("symbolic",)),
     ("bits", "x ^ y", "(x | y) - (x & y)", "", ("bit-vectors", "exhaustive")),
-    ("bits and quotients", "x & c", "x % (c + 1)", "c >= 0 and c & (c + 1) == 0", ("bit-vectors", "exhaustive")),
-    ("bits and bounds", "x & c", "x", "0 <= vmin(x) and vmax(x) <= c and c & (c + 1) == 0", ("exhaustive",)),
+    ("bits and quotients", "x & c", "x % (c + 1)", MASK, ("bit-vectors", "exhaustive")),
+    ("bits and bounds", "x & c", "x", f"0 <= vmin(x) and vmax(x) <= c and {MASK}", ("bit-vectors", "exhaustive")),
+    ("bits and factors", "x & c", "0", f"factor(x) == c + 1 and {MASK}", ("exhaustive",)),
     ("Euler, for literals", "x*a + x*b + x*c", "0", EULER, ("instantiated", "exhaustive")),
     ("Euler, for terms", "x*x*x + y*y*y == z*z*z and x*y*z != 0", "False", "", ("exhaustive",)),
 ]

@@ -846,4 +846,6 @@ FIRING = [
     Firing("bitxor-of-quotients", "x//4 ^ y//4", "(x ^ y)//4", {"x": (-9, 9), "y": (0, 99)}),
     Firing("bitxor-upper-digits", "(x//8 ^ y)*8 + x%8", "x ^ y*8", {"x": (-9, 99), "y": (0, 7)}),
     Firing("bitxor-upper-digits-modulo", "(x//8 ^ y)%4*8 + x%8", "(x ^ y*8)%32", {"x": (-9, 99), "y": (0, 7)}),
+    Firing("bitxor-lower-digits", "x//8*8 + (x%8 ^ y)", "x ^ y", {"x": (-9, 99), "y": (0, 7)}),
+    Firing("bitxor-middle-digits", "x//32*32 + (x//8%4 ^ y)*8 + x%8", "x ^ y*8", {"x": (-9, 99), "y": (0, 3)}),
 ]
