@@ -36,4 +36,10 @@ BITS = [
     Rule("bitxor-upper-digits-modulo", "((x//d) ^ y)%c*d + x % d", "(x ^ (y*d)) % (c*d)", "c & (c - 1) == 0 and d & (d - 1) == 0", "a multiple of a power of two leaves the lower digits", modulo_theory=True),
     Rule("bitxor-lower-digits", "x//d*d + (x % d ^ y)", "x ^ y",             "d & (d - 1) == 0 and 0 <= vmin(y) and vmax(y) < d", "y has no bits in the upper digits", modulo_theory=True),
     Rule("bitxor-middle-digits", "x//c*c + (x//d % k ^ y)*d + x % d", "x ^ (y*d)", "c == d*k and d & (d - 1) == 0 and k & (k - 1) == 0 and 0 <= vmin(y) and vmax(y) < k", "y*d has bits in the middle digits only", modulo_theory=True),
+    Rule("bitand-masks-apart", "(x & c) + (x & d)",     "x & (c + d)",          "c & d == 0",                 "the bits of one mask and of the other", modulo_theory=True),
+    Rule("bitand-rest",        "x - (x & c)",           "x & (-1 - c)",         why="the bits outside of the mask", modulo_theory=True),
+    Rule("bitand-upper-digits", "(x//d & c)*d",         "x & (c*d)",            "d & (d - 1) == 0",           "a multiple of a power of two has no lower digits", modulo_theory=True),
+    Rule("bitxor-rest",        "x ^ (x & c)",           "x & (-1 - c)",         why="the bits outside of the mask", modulo_theory=True),
+    Rule("bitand-of-lower-digits", "(x & c) % d",       "x & (c % d)",          "d & (d - 1) == 0", "the lower digits of the mask", modulo_theory=True),
+    Rule("bitand-drops-upper-digits", "(x % d) & c",    "x & c",                "0 <= c and c < d and d & (d - 1) == 0", "the mask has no upper digits", modulo_theory=True),
 ]

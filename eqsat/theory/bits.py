@@ -129,9 +129,31 @@ def _with_literal(theory: Arithmetic, op: str, x: LinearForm, literal: int, poss
     start, end = _lowest(mask), mask.bit_length()
     if ((1 << end) - (1 << start)) & ~mask & possible:
         # the mask has gaps where x may have ones
-        return None
+        return _masked(theory, op, x, literal)
     run = digits_of(theory, x, start, end).times(1 << start)
     return run if op == "bitand" else x.plus(run, -2).shifted(literal)
+
+
+def _masked(theory: Arithmetic, op: str, x: LinearForm, mask: int) -> LinearForm | None:
+    """``x`` and a mask, without the terms of ``x`` whose bits the mask drops or keeps; ``None`` if there are none.
+
+    They are terms whose bits the others cannot have, as those of a packed word: a sum with them has no carries.
+    """
+    form, digits = theory.in_digits(x)
+    if op != "bitand" or not 1 < len(form.terms) + bool(form.constant) <= LIMITS.bit_terms:
+        return None
+    kept, rest = ZERO, x
+    parts = [digits.get(atom, LinearForm({atom: 1}, 0)).times(scale) for atom, scale in form.terms.items()]
+    for part in (*parts, number(form.constant)):
+        others = rest.plus(part, -1)
+        bits, further = known_bits(theory, part).possible, known_bits(theory, others).possible
+        if min(bits, further) < 0 or bits & further:
+            continue
+        if not bits & ~mask:
+            kept, rest = kept.plus(part), others
+        elif not bits & mask:
+            rest = others
+    return None if rest == x else bitwise(theory, op, rest, number(mask)).plus(kept)
 
 
 def digits_of(theory: Arithmetic, x: LinearForm, start: int, end: int | None) -> LinearForm:

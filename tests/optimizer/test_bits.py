@@ -52,7 +52,10 @@ def test_swizzles_and_masks_are_right_at_every_point_and_as_cheap_as_is_expected
 
 
 #: Cases whose cheapest answer is a mask, though what is expected has none.
-MASKS = {f"bits/{name}" for name in ("align_down", "align_up", "mask_place", "flip_upper", "split_nibbles")}
+MASKS = {
+    f"bits/{name}"
+    for name in ("align_down", "align_rest", "align_up", "mask_place", "flip_upper", "split_nibbles", "split_three")
+}
 
 ANSWERS = [
     ("(r*64 + c) ^ (((r*64 + c) & 448) >> 3)", {"r": (0, 15), "c": (0, 63)}, "c + r*64 ^ r%8*8"),
@@ -64,6 +67,10 @@ ANSWERS = [
     ("where(x & 12 != 12, 1, 2)", {"x": (-40, 40)}, "where(x % 16 < 12, 1, 2)"),
     ("where((x | 8) == x, 1, 2)", {"x": (-40, 40)}, "where(x & 8 == 8, 1, 2)"),
     ("x & 7", {"x": (-40, 40)}, "x%8"),
+    ("(x*256 + y*16 + z) & 3855", {"x": (0, 15), "y": (0, 15), "z": (0, 15)}, "x*256 + z"),
+    ("(x*256 + y*16 + 6) & 3591", {"x": (0, 15), "y": (0, 15)}, "(x & 14)*256 + 6"),
+    ("(x*256 + y*8 + z) & 3855", {"x": (0, 15), "y": (0, 15), "z": (0, 15)}, "x*256 + (y*8 + z)%16"),
+    ("((x >> 4) & 3855) << 4 | x & 3855", {"x": (0, 65535)}, "x"),
     ("(x & y) | 1 << 40", {"x": (0, 40), "y": (-9, 9)}, "(x & y) + 1099511627776"),
 ]
 
@@ -192,6 +199,17 @@ def test_known_bits_are_those_of_every_value(drawn):
 def test_normal_forms_have_the_same_values(drawn):
     term, inputs = drawn
     assert same(LinearArithmetic().simplify(term), term, inputs)
+
+
+@pytest.mark.parametrize(
+    "text", ["x*16 + y*4 + z", "x*8 + y%2*4 + z", "(x - x%2)*8 + y + 4", "x*16 - y*4 + z", "x*5 + y*16"]
+)
+def test_every_mask_of_a_packed_word(text):
+    ranges = {"x": (0, 3), "y": (0, 3), "z": (0, 3)}
+    word = read(text, ranges)
+    for mask in range(64):
+        term = word & mask
+        assert same(LinearArithmetic().simplify(term), term, [var(name, *ends) for name, ends in ranges.items()])
 
 
 @settings(max_examples=200)

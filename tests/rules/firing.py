@@ -848,4 +848,10 @@ FIRING = [
     Firing("bitxor-upper-digits-modulo", "(x//8 ^ y)%4*8 + x%8", "(x ^ y*8)%32", {"x": (-9, 99), "y": (0, 7)}),
     Firing("bitxor-lower-digits", "x//8*8 + (x%8 ^ y)", "x ^ y", {"x": (-9, 99), "y": (0, 7)}),
     Firing("bitxor-middle-digits", "x//32*32 + (x//8%4 ^ y)*8 + x%8", "x ^ y*8", {"x": (-9, 99), "y": (0, 3)}),
+    Firing("bitand-masks-apart", "(x & 5) + (x & 18)", "x & 23", {"x": (-9, 99)}),
+    Firing("bitand-rest", "x - (x & 5)", "x & -6", {"x": (-9, 99)}),
+    Firing("bitand-upper-digits", "(x//16 & 5)*16", "x & 80", {"x": (-9, 99)}),
+    Firing("bitxor-rest", "x ^ (x & 5)", "x & -6", {"x": (-9, 99)}),
+    Firing("bitand-of-lower-digits", "(x & 21) % 8", "x & 5", {"x": (-9, 99)}),
+    Firing("bitand-drops-upper-digits", "(x%16) & 5", "x & 5", {"x": (-9, 99)}),
 ]
