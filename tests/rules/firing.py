@@ -276,6 +276,9 @@ FIRING = [
     Firing("tdiv-of-maximum", "tdiv(x, 5)", "max(x, 0)//5", {"x": (-4, 20)}, besides=["tdiv-to-maximum"]),
     Firing("tdiv-to-maximum", "tdiv(x, 5)", "max(x//5, 0)", {"x": (-4, 20)}, besides=["tdiv-of-maximum"]),
     Firing("tdiv-by-floor", "tdiv(x, 8)", "(x + where(x < 0, 7, 0))//8", {"x": (-99, 99)}),
+    Firing("tdiv-of-lowered", "tdiv(x + where(x < 0, -6, 0), 7)", "x//7", {"x": (-99, 99)}),
+    Firing("tdiv-of-raised", "tdiv(where(x < 0, 6, 0) - x, -7)", "x//7", {"x": (-99, 99)}),
+    Firing("tdiv-of-lowered-literal", "tdiv(where(x < 0, -9, x), 7)", "x//7", {"x": (-7, 99)}),
     Firing("tmod-below-zero", "tmod(x, 9)", "-(-x%9)", {"x": (-20, -5)}),
     Firing("tmod-negative", "tmod(x, -8)", "x", {"x": (0, 1)}),
     Firing("tmod-exact", "tmod(x*8, 2)", "0", {"x": (-8, 7)}),
@@ -389,6 +392,7 @@ FIRING = [
     Firing("eq-and-not-gt", "x == 3 and 6 < x", "False", {"x": (1, 16)}),
     Firing("eq-and-eq", "x == 3 and x == 5", "False", {"x": (0, 31)}),
     Firing("eq-or-eq", "x == 3 or x == 11", "x%8 == 3", {"x": (-4, 18)}),
+    Firing("first-bucket-or-bucket", "x < 2 or x//2 == 2", "x//2 % 2 == 0", {"x": (0, 7)}),
     Firing("eq-or-lt", "x == 3 or x < 5", "x < 5", {"x": (0, 7)}),
     Firing("eq-extends-lt", "x == 8 or x < 8", "x < 9", {"x": (0, 11)}),
     # select
@@ -666,6 +670,9 @@ FIRING = [
     Firing("where-and-bit", "where(y < 2 and 1 <= x, 1, 0)", "where(y < 2, x, 0)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-or-bit", "where(x < 1 or 2 <= y, 0, 1)", "where(2 <= y, 0, x)", {"x": (0, 1), "y": (0, 9)}),
     Firing("where-not-bit", "where(x < 1, 1, 0)", "1 - x", {"x": (0, 1)}),
+    Firing("where-bit-more", "where(x%2 < 1, 3, 4)", "x%2 + 3", {"x": (0, 99)}),
+    Firing("where-bit-less", "where(x%2 < 1, 4, 3)", "4 - x%2", {"x": (0, 99)}),
+    Firing("where-bit-scaled", "where(x%2 < 1, 0, 8)", "x%2*8", {"x": (0, 99)}),
     Firing(
         "where-compares",
         "where(x < y, 1, 0) - where(x <= y, 0, 1)",
