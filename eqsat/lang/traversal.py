@@ -403,6 +403,15 @@ class VariableSets:
             else:
                 sets[term] = free_in(term.op, [sets[arg] for arg in term.args])
 
+    def tied(self, of: int, facts: Iterable[Term]) -> int:
+        """The set with all variables and arrays that ``facts`` tie to it, directly or through others."""
+        together, reached = [self.of(fact) for fact in facts], 0
+        while reached != of:
+            reached = of
+            for each in together:
+                of |= each if each & of else 0
+        return of
+
     def times(self, of: int) -> int:
         """How often a term with these variables is computed: once for each value of the indices among them."""
         return prod([extent for bit, extent in self.index_extents.items() if of & bit])
@@ -427,11 +436,8 @@ def facts_on[T: Term](terms: Iterable[T], facts: Iterable[T]) -> list[T]:
     ([Expr('z < 3'), Expr('y < z'), Expr('x < y'), Expr('z != 0')], [])
     """
     sets = VariableSets()
-    left = {fact: sets.of(fact) for fact in facts}
-    found, reached = dict.fromkeys(left), 0
+    facts, reached = dict.fromkeys(facts), 0
     for term in terms:
         reached |= sets.of(term)
-    while touched := [fact for fact, those in left.items() if those & reached or not those]:
-        for fact in touched:
-            reached |= left.pop(fact)
-    return [fact for fact in found if fact not in left]
+    reached = sets.tied(reached, facts)
+    return [fact for fact in facts if sets.of(fact) & reached or not sets.of(fact)]

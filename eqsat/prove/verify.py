@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain
 from math import inf, prod
 from time import monotonic
@@ -321,14 +320,6 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
     sets = VariableSets()
     extents = {sets.of(v): extent(v) for v in variables([*differs, *constraints])}
 
-    def closure(mask: int) -> int:
-        """The variables and arrays that constraints tie to those of ``mask``."""
-        while True:
-            wider = reduce(lambda m, c: m | sets.of(c) if m & sets.of(c) else m, constraints, mask)
-            if wider == mask:
-                return mask
-            mask = wider
-
     def size(mask: int) -> int:
         return prod(count for bit, count in extents.items() if mask & bit)
 
@@ -337,7 +328,7 @@ def _groups(differs: list[Expr], constraints: list[Expr], most: int) -> tuple[li
 
     domains: dict[int, list[Expr]] = defaultdict(list)
     for condition in differs:
-        domains[closure(sets.of(condition))].append(condition)
+        domains[sets.tied(sets.of(condition), constraints)].append(condition)
     small: list[tuple[int, list[Expr]]] = []
     large: list[_Group] = []
     for mask, members in sorted(domains.items(), key=lambda item: size(item[0]), reverse=True):

@@ -198,8 +198,23 @@ def defined(
     So the remainder is the dividend there: ``x % d`` is ``x - x//d*d``. It is written so unless it is not used there.
     With ``allowed``, divisors are also replaced in divisions that it does not have.
     """
-    answers = list(roots)
-    kept: set[Expr] = set()
+    answers, kept = list(roots), set[Expr]()
+    while True:
+        suspected = suspects(topological(answers))
+        zero = {d for d, _ in unsafe_divisions(answers, suspected, contexts) if d.args[1] not in kept}
+        used = {d for d in zero if d.op in REMAINDERS and _is_used(d, answers, contexts)}
+        missing = allowed.missing(answers, suspected) if allowed is not None else ()
+        unsafe = zero.union([d for d in missing if d.args[1] not in kept])
+        if not unsafe:
+            return answers
+        # a replaced divisor may change the value of another divisor, which the next round finds
+        answers = _with_divisors_kept_from_zero(answers, unsafe, used, kept)
+
+
+def _with_divisors_kept_from_zero(
+    roots: Sequence[Expr], unsafe: Collection[Expr], used: Collection[Expr], kept: set[Expr]
+) -> list[Expr]:
+    """``roots`` with other divisors in ``unsafe`` divisions, added to ``kept``; remainders ``used`` as sums."""
 
     def never_zero(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
         if term not in unsafe:
@@ -210,19 +225,7 @@ def defined(
             return args[0] - make(REMAINDERS[term.op], args[0], divisor) * args[1]
         return make(term.op, args[0], divisor)
 
-    def unsafe_ones() -> tuple[set[Expr], set[Expr]]:
-        suspected = suspects(topological(answers))
-        found = {division for division, _ in unsafe_divisions(answers, suspected, contexts)}
-        used = {d for d in found if d.op in REMAINDERS and d.args[1] not in kept and _is_used(d, answers, contexts)}
-        if suspected and allowed is not None:
-            found.update(allowed.missing(answers, suspected))
-        return {division for division in found if division.args[1] not in kept}, used
-
-    # a replaced divisor may change the value of another divisor
-    while (found := unsafe_ones())[0]:
-        unsafe, used = found
-        answers = rebuild(answers, never_zero)
-    return answers
+    return rebuild(roots, never_zero)
 
 
 def _is_used(division: Expr, roots: Sequence[Expr], contexts: Sequence[Arithmetic | None]) -> bool:
@@ -254,13 +257,7 @@ def live_branches(selection: Expr, theory: Arithmetic) -> list[tuple[Expr, Arith
 def _is_about(condition: Expr, term: Expr, theory: Arithmetic) -> bool:
     """Whether a condition, with what else is known, may say anything about the variables of a term."""
     sets = theory.variables
-    reached, found = sets.of(condition), 0
-    facts = [sets.of(fact) for fact in theory.holding()]
-    while reached != found:
-        found = reached
-        for fact in facts:
-            if fact & reached:
-                reached |= fact
+    reached = sets.tied(sets.of(condition), theory.holding())
     return not reached or bool(reached & sets.of(term))
 
 

@@ -8,11 +8,13 @@ and :func:`read` reads it back. This module has the arithmetic of forms; what is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 from math import gcd
+from operator import and_
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild, shift_amount
 from eqsat.lang.ops import REDUCTIONS, SHIFTS
@@ -527,11 +529,4 @@ def without_one(atoms: Sequence[Expr], removed: Expr) -> list[Expr]:
 
 def common_factors(products: list[list[Expr]]) -> list[Expr]:
     """The factors that all products of atoms have, as multisets."""
-    shared = []
-    others = [list(p) for p in products[1:]]
-    for atom in products[0]:
-        if all(atom in other for other in others):
-            shared.append(atom)
-            for other in others:
-                other.remove(atom)
-    return shared
+    return [*reduce(and_, map(Counter, products)).elements()]
