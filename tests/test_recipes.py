@@ -9,9 +9,12 @@ from pathlib import Path
 from peers.session import DRIVERS, Session
 from peers.spelling import from_nodes, to_request
 
+from eqsat import optimize
 from eqsat.cli.cases import Case
-from eqsat.lang.expr import Expr, var
+from eqsat.lang.expr import _OP_KEYS, Expr, make, var
+from eqsat.lang.ops import OPS, Op
 from eqsat.lang.text import parse
+from eqsat.prove.verify import prove_equal
 
 ROOT = Path(__file__).parent.parent
 NAMES = {"x": var("x", 0, 9), "y": var("y", 1, 9)}
@@ -35,6 +38,14 @@ def test_the_recipe_of_an_operator_lists_every_module_that_names_one() -> None:
     found = {path.relative_to(ROOT).with_suffix("").as_posix() for path in paths if "tmod" in named_in(path)}
     short = {name.removesuffix("/__init__").removeprefix("eqsat/").replace("/", ".") for name in found}
     assert sorted(listed) == sorted(short)
+
+
+def test_an_operator_may_have_no_more_than_its_row(monkeypatch) -> None:
+    monkeypatch.setitem(_OP_KEYS, "dist", 1)
+    monkeypatch.setitem(OPS, "dist", Op("dist", "ii", "i", lambda x, y: (0, 99), lambda x, y: abs(x - y)))
+    x, y, distance = NAMES["x"], NAMES["y"], make("dist", *NAMES.values())
+    assert optimize(make("dist", x + y - y, y)).expr is distance
+    assert prove_equal([distance + distance], [distance * 2], methods=["isl"], most=1).kind == "proved"
 
 
 def test_the_driver_of_the_recipe_runs(tmp_path, monkeypatch) -> None:

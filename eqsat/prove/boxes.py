@@ -20,7 +20,7 @@ from eqsat.lang.evaluation import evaluate, number_type
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, const, make, rebuild, shift_amount, var
 from eqsat.lang.functions import where
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, DIVISIONS, OWN, SHIFTS
+from eqsat.lang.ops import BITWISE, COMPARISONS, DIVISIONS, OPS, SHIFTS, SUMS
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import chain_members, domain_size, extent, topological, value_of_range, variables
 
@@ -42,6 +42,8 @@ SWEEP_OF_WIDE = 2**8
 #: once.
 VERDICTS = 2**25
 
+#: Operators of linear arithmetic, whatever their operands are.
+_LINEAR = SUMS | COMPARISONS | {"min", "max", "where", "and", "or", "not"}
 
 #: Why a procedure that does not evaluate decides nothing.
 FLOATING = "floating-point values matter"
@@ -176,9 +178,9 @@ def is_linear(term: Expr) -> bool:
     """Whether the operator of ``term`` is one of linear arithmetic, given the literals among its operands."""
     if term.op == "mul":
         return any(a.op == "const" for a in term.args)
-    if term.op in BITWISE or term.op in OWN:
-        return False
-    return (term.op not in DIVISIONS and term.op not in SHIFTS) or term.args[1].op == "const"
+    if term.op in DIVISIONS or term.op in SHIFTS:
+        return term.args[1].op == "const"
+    return term.op in _LINEAR or term.op not in OPS
 
 
 def period(conditions: Sequence[Expr], variable: Expr) -> int | None:

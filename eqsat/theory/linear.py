@@ -25,7 +25,7 @@ from typing import Self
 
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, make
-from eqsat.lang.ops import FLOATS, OWN, REDUCTIONS, SUMS, Bounds
+from eqsat.lang.ops import FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.traversal import is_long_chain, is_wide, long_partial_chains, topological_until
 from eqsat.theory.adjacent import JOINS, as_one_range
 from eqsat.theory.arithmetic import begun
@@ -182,11 +182,14 @@ class LinearArithmetic(Comparisons, Junctions, Quotients, Facts, Intervals, Witn
             return normal_reduction(self, term)
         if (of_term := _STEPS.get(op)) is not None:
             return of_term(self, term)
-        if op in OWN:
-            own = make(op, *[to_expr(forms[a]) for a in args])
-            return number(own.vmin) if own.vmin == own.vmax else atom_form(own)
-        # nothing is known of a rounded value
-        return atom_form(term) if term.element else self._variable(self._loaded(term))
+        if term.element:
+            # nothing is known of a rounded value
+            return atom_form(term)
+        if op in ("load", "buffer"):
+            return self._variable(self._loaded(term))
+        # an operator without laws here
+        made = make(op, *[to_expr(forms[a]) for a in args])
+        return number(made.vmin) if made.vmin == made.vmax else atom_form(made)
 
     def _never_evaluated(self, quotient: Expr) -> LinearForm:
         """The form of a quotient whose divisor is zero here: any value is right, but it must be the same everywhere.
