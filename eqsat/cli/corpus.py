@@ -48,10 +48,15 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
 
         return answer(load(line), f"line {number}", settings)
     except MemoryError:
-        return {"id": id_of_line(line, number), "error": "out of memory: give --memory more, or a smaller input"}
+        return _failed(line, number, "out of memory: give --memory more, or a smaller input")
     except BaseException as error:
         # a function of a rule, operator or cost model may raise anything; a signal raises nothing in a worker
-        return {"id": id_of_line(line, number), "error": reason(error)}
+        return _failed(line, number, reason(error))
+
+
+def _failed(line: str | bytes, number: int, error: str) -> Row:
+    """The row of a case without an answer."""
+    return {"id": id_of_line(line, number), "error": error}
 
 
 def id_of_line(line: str | bytes, number: int) -> Id:
@@ -166,7 +171,7 @@ def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int =
                     continue
                 if not isinstance(row, dict):
                     error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
-                    row = {"id": id_of_line(waiting[taken], taken), "error": error}
+                    row = _failed(waiting[taken], taken, error)
                 done[taken] = row
                 if taken in suspects:
                     suspects.remove(taken)
@@ -332,7 +337,6 @@ def _rows_of(client: Client, waiting: Sequence[tuple[int, str | bytes]], setting
             try:
                 yield cast(Row, future.result())
             except KilledWorker:
-                error = "each worker that took it died: its memory may not suffice"
-                yield {"id": id_of_line(line, number), "error": error}
+                yield _failed(line, number, "each worker that took it died: its memory may not suffice")
             except Exception as error:
-                yield {"id": id_of_line(line, number), "error": reason(error)}
+                yield _failed(line, number, reason(error))

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -402,16 +401,13 @@ def corpus(
     incoming = Incoming() if str(source) == "-" and not resume and scheduler is None else None
     lines: list[str | bytes] = [] if incoming else [*content(source).split(b"\n")]
     kept = rows_kept(output, lines) if resume else []
-    started = (
-        partial(run, incoming or lines, jobs=jobs)
-        if scheduler is None
-        else partial(run_on_cluster, lines, address=scheduler)
-    )
-    errors = sum("error" in row for row in kept)
     comparison = None if baseline is None else Comparison(baseline, kept)
-    written = len(kept)
-    # a cluster that does not answer leaves the output as it is
-    answers = started(settings=settings, skip=written)
+    written, errors = len(kept), sum("error" in row for row in kept)
+    if scheduler is None:
+        answers = run(incoming or lines, settings, jobs, written)
+    else:
+        # a cluster that does not answer leaves the output as it is
+        answers = run_on_cluster(lines, settings, scheduler, written)
     total = None if incoming else len(numbered_lines(lines)) - written
     with (
         opened(output, "a" if resume else "w") as stream,
