@@ -19,11 +19,10 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from eqsat.cli.files import Incoming
 from eqsat.cli.records import Id, id_of, load, numbered_lines, one_line, reason
 from eqsat.cli.settings import Row, Settings
 from eqsat.lang.validation import counted
@@ -132,10 +131,10 @@ def rows_kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:
     return found
 
 
-def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int = 1, skip: int = 0) -> Generator[Row]:
+def run(lines: Sequence[str | bytes] | BinaryIO, settings: Settings, jobs: int = 1, skip: int = 0) -> Generator[Row]:
     """A row for each of ``lines``, in order, from ``jobs`` worker processes; blank lines are skipped.
 
-    The first ``skip`` rows are left out: they are there already. Of lines that come bit by bit, few are read ahead.
+    The first ``skip`` rows are left out: they are there already. Of a stream few lines are read ahead.
     Workers are separate processes even for one job, so that a case that kills its process costs only its own row: it is
     tried once more while no other runs, as it may have died for want of memory, and is an error row if that fails too.
     They are spawned, not forked: the caller may run threads (a progress bar does).
@@ -149,7 +148,7 @@ def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int =
     # over these a worker has died: each is tried once more, alone
     suspects: list[int] = []
     try:
-        while cases.order or cases.descriptors:
+        while cases.order or cases.stream:
             if cases.order and cases.order[0] in done:
                 number = cases.order.popleft()
                 del waiting[number]
@@ -159,10 +158,10 @@ def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int =
                 _give_out(cases.queue, workers, settings, jobs)
             elif all(w.number is None for w in workers):
                 workers[0].give((suspects[0], waiting[suspects[0]]))
-            read_from = cases.descriptors if len(cases.queue) < READ_AHEAD * jobs else []
-            ready = wait([*[w.pipe for w in workers if w.number is not None], *read_from])
-            if any(descriptor in ready for descriptor in read_from):
-                cases.read()
+            stream = cases.stream if len(cases.queue) < READ_AHEAD * jobs else None
+            ready = wait([*[w.pipe for w in workers if w.number is not None], *([stream.fileno()] if stream else [])])
+            if stream and stream.fileno() in ready:
+                cases.read(stream)
             for worker in [w for w in workers if w.pipe in ready]:
                 taken = cast(int, worker.number)
                 row = worker.take()
@@ -181,31 +180,45 @@ def run(lines: Sequence[str | bytes] | Incoming, settings: Settings, jobs: int =
 
 
 class _Cases:
-    """The lines of cases, each with its number: all of them, or those that have come."""
+    """The lines of cases, each with its number: all of them, or those of a stream that have come."""
 
-    def __init__(self, lines: Sequence[str | bytes] | Incoming, skip: int) -> None:
-        self._incoming = lines if isinstance(lines, Incoming) else None
-        self._count = 0
+    def __init__(self, lines: Sequence[str | bytes] | BinaryIO, skip: int) -> None:
         #: Those without a row, and their order: the first entry of a dict is found slowly if many before it have left.
-        self.waiting = {} if isinstance(lines, Incoming) else dict(numbered_lines(lines)[skip:])
-        self.order = deque(self.waiting)
+        self.waiting: dict[int, str | bytes] = {}
+        self.order: deque[int] = deque()
         #: Those that no worker was given.
-        self.queue = deque(self.waiting.items())
+        self.queue: deque[tuple[int, str | bytes]] = deque()
+        #: What more may come from.
+        self.stream: BinaryIO | None = None
+        # what has come of a line that has not ended, and how many lines have ended
+        self._begun: list[bytes] = []
+        self._count = 0
+        if isinstance(lines, Sequence):
+            self._add(numbered_lines(lines)[skip:])
+        else:
+            self.stream = lines
 
-    @property
-    def descriptors(self) -> list[int]:
-        """What to wait on for more; none if no more can come."""
-        return [] if self._incoming is None or self._incoming.is_over else [self._incoming.fileno()]
+    def read(self, stream: BinaryIO) -> None:
+        """Wait until more comes, and add the lines that it ends; at the end of the stream, what was left."""
+        try:
+            came = os.read(stream.fileno(), 2**16)
+        except OSError as error:
+            error.filename = "standard input"
+            raise
+        first, *others = came.split(b"\n")
+        self._begun.append(first)
+        if others or not came:
+            ended = [b"".join(self._begun), *others[:-1]]
+            self._begun = others[-1:]
+            self._add([(self._count + number, line) for number, line in numbered_lines(ended)])
+            self._count += len(ended)
+        if not came:
+            self.stream = None
 
-    def read(self) -> None:
-        """Add the lines that have come."""
-        assert self._incoming is not None
-        for line in self._incoming.read():
-            self._count += 1
-            if line.strip():
-                self.waiting[self._count] = line
-                self.order.append(self._count)
-                self.queue.append((self._count, line))
+    def _add(self, lines: Sequence[tuple[int, str | bytes]]) -> None:
+        self.waiting.update(lines)
+        self.order += [number for number, _ in lines]
+        self.queue += lines
 
 
 def _give_out(queue: deque[tuple[int, str | bytes]], workers: list[_Worker], settings: Settings, jobs: int) -> None:

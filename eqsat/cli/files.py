@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,36 +16,6 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise click.UsageError("standard input is closed: give it a file, or name one")
     return sys.stdin.buffer
-
-
-class Incoming:
-    """The lines of standard input, as far as they have come."""
-
-    def __init__(self) -> None:
-        self._stream = standard_input()
-        #: What has come of a line that has not ended.
-        self._begun: list[bytes] = []
-        self.is_over = False
-
-    def fileno(self) -> int:
-        """The descriptor to wait on for more."""
-        return self._stream.fileno()
-
-    def read(self) -> list[bytes]:
-        """Wait until more comes, and return the lines that it ends; at the end of the input, what was left."""
-        try:
-            came = os.read(self.fileno(), 2**16)
-        except OSError as error:
-            error.filename = "standard input"
-            raise
-        self.is_over = not came
-        first, *others = came.split(b"\n")
-        self._begun.append(first)
-        if came and not others:
-            return []
-        ended = b"".join(self._begun)
-        self._begun = others[-1:]
-        return [ended, *others[:-1]]
 
 
 def content(source: Path) -> bytes:

@@ -25,7 +25,6 @@ from eqsat.cli.cases import read_corpus
 from eqsat.cli.corpus import Comparison, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
     Ended,
-    Incoming,
     content,
     ends_raised,
     lines_of,
@@ -398,7 +397,7 @@ def corpus(
     rule_set(settings.rules, settings.without)
     refuse_input(output, [source])
     # to know which rows are there, or what to give to a cluster, all lines are read first
-    incoming = Incoming() if str(source) == "-" and not resume and scheduler is None else None
+    incoming = standard_input() if str(source) == "-" and not resume and scheduler is None else None
     lines: list[str | bytes] = [] if incoming else [*content(source).split(b"\n")]
     kept = rows_kept(output, lines) if resume else []
     comparison = None if baseline is None else Comparison(baseline, kept)

@@ -13,7 +13,6 @@ from corpora import HAND, SAMPLE, SEEDS, cases
 from eqsat.cli import corpus, kinds
 from eqsat.cli.cases import read_case
 from eqsat.cli.corpus import run, run_line
-from eqsat.cli.files import Incoming
 from eqsat.cli.main import app
 from eqsat.cli.records import numbered_lines
 from eqsat.cli.settings import Settings
@@ -156,20 +155,19 @@ def test_standard_input_is_answered_as_it_comes(jobs):
     assert (process.returncode, said) == (0, b"# 7 cases, 3 errors\n")
 
 
-def test_standard_input_that_comes_fast_is_read_as_it_is_answered(tmp_path, monkeypatch):
+def test_a_stream_that_comes_fast_is_read_as_it_is_answered(tmp_path):
     lines = [*[GOOD.replace("good", str(number)) for number in range(3000)], "[" * 200_000, "", GOOD]
     path = tmp_path / "in.jsonl"
     path.write_text("\n".join(lines))
     with path.open() as stream:
-        monkeypatch.setattr(sys, "stdin", stream)
-        cases = corpus._Cases(Incoming(), 0)
-        rows = run(Incoming(), Settings())
+        cases = corpus._Cases(stream.buffer, 0)
+        rows = run(stream.buffer, Settings())
         assert next(rows)["id"] == "0"
         rows.close()
         assert 0 < stream.buffer.raw.tell() < path.stat().st_size
         stream.buffer.raw.seek(0)
-        while cases.descriptors:
-            cases.read()
+        while cases.stream:
+            cases.read(cases.stream)
     assert {number: line.decode() for number, line in cases.waiting.items()} == dict(numbered_lines(lines))
 
 
