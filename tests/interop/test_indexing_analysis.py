@@ -1061,6 +1061,18 @@ REFUSED = [
         "start_index_map={0}, slice_sizes={1,8}, index_vector_dim=-1",
         "index_vector_dim=-1 is no dimension",
     ),
+    (
+        "i = s32[3,1] copy(o)\nROOT r = f32[3,8] gather(p0, i), offset_dims={1}, collapsed_slice_dims={}, "
+        "operand_batching_dims={0}, start_indices_batching_dims={0}, start_index_map={1}, slice_sizes={1,8}, "
+        "index_vector_dim=1",
+        "dimension 0 of the operand and 0 of indices differ in their sizes",
+    ),
+    (
+        "i = s32[3,1] copy(o)\nu = f32[3,8] copy(o)\n"
+        f"ROOT r = (f32[4,8], f32[4,8]) scatter(p0, p1, i, p0, u), {PLACED}",
+        "the operands must have one shape, and the updates another",
+    ),
+    ("ROOT r = f32[4,8] fusion(p0)", "fusion 'r' calls nothing: give its computation as calls=name"),
     ("ROOT r = f32[4,8] dynamic-update-slice(p0, o, o, o)", "entries for"),
     ("ROOT r = f32[4,8] get-tuple-element(p0), index=1", "parameter 'p0' has no output 1"),
     ("pair = (f32[4,8], f32[4,8]) tuple(p0, p1)\nROOT r = f32[4,8] negate(pair)", "negate 'r' has a tuple as operand"),
@@ -1184,6 +1196,8 @@ def test_no_tiles(of: str, tile: Tile, message: str) -> None:
 def test_no_such_tile(sizes: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Tile([0], sizes, [1])
+    with pytest.raises(TypeError, match="the offset 'block < 2' of a tile is no integer"):
+        Tile([BLOCK < 2], [1], [1])
 
 
 def test_any_tile_reads_what_its_elements_read() -> None:
@@ -1325,7 +1339,16 @@ def test_offsets_that_are_constants_are_no_runtime_values(offset: str, printed: 
         assert list(map(str, indexing_maps(of)[0])) == [printed]
 
 
-@pytest.mark.parametrize(("indices", "row"), [("iota(), iota_dimension=0", "min(32, d0)"), ("constant({...})", "rt0")])
+@pytest.mark.parametrize(
+    ("indices", "row"),
+    [
+        ("iota(), iota_dimension=0", "min(32, d0)"),
+        ("constant({...})", "rt0"),
+        # which of them is read depends on the element
+        (f"constant({{{', '.join(f'{{{n}}}' for n in range(42))}}})", "rt0"),
+    ],
+    ids=["iota", "elided", "written"],
+)
 def test_rows_that_an_iota_counts_are_no_runtime_values(indices: str, row: str) -> None:
     module = hlo.parse(f"""ENTRY e {{
         p = f32[33,76] parameter(0)

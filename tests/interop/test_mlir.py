@@ -12,6 +12,7 @@ import pytest
 from mlir_evaluator import run
 from random_mlir import Writer
 
+from eqsat.extract.cost import OpCount
 from eqsat.interop.mlir import rewrite, rewriting
 from eqsat.lang.costs import LATENCY
 
@@ -142,6 +143,12 @@ WRITTEN = [
         "arith.trunci %i : i64 to i32",
         "i32",
     ),
+    ("%r = arith.extsi %8 : i32 to i64", "%r = arith.constant 8 : i64", "i64"),
+    (
+        "%b = arith.andi %a, %8 : i32\n%t = arith.trunci %b : i32 to i8\n%r = arith.extsi %t : i8 to i32",
+        "%r = arith.andi %a, %8 : i32",
+        "i32",
+    ),
 ]
 
 
@@ -192,6 +199,7 @@ NEEDLESS = [
         "i1",
         "%l",
     ),
+    ("%a = arith.extsi %i : i32 to i64\n%r = arith.trunci %a : i64 to i32", "i32", "%i"),
     ("%r = arith.muli %i, %c1 : i32", "i32", "%i"),
     ("%r = arith.muli %i, %c0 : i32", "i32", "%c0"),
     ("%r = arith.shli %i, %c0 : i32", "i32", "%i"),
@@ -259,6 +267,15 @@ KEPT = [
     # no predicate of MLIR's, and a value that is its own operand
     ("index", ["%0 = arith.cmpi between, %n, %c8 : index", "%1 = arith.select %0, %n, %c8 : index"]),
     ("index", ["%0 = arith.subi %n, %n : index", "%1 = arith.addi %1, %0 : index"]),
+    # two results of one operation
+    (
+        "index",
+        [
+            '%q:2 = "f"() : () -> (index, index)',
+            "%0 = arith.cmpi slt, %q#0, %q#1 : index",
+            "%1 = arith.select %0, %n, %c8 : index",
+        ],
+    ),
     # vectors
     ("vector<4xi32>", ["%0 = arith.subi %n, %n : vector<4xi32>", "%1 = arith.addi %0, %0 : vector<4xi32>"]),
 ]
@@ -460,6 +477,39 @@ def test_a_range_of_no_value_of_the_type_is_not_believed():
     lines = ["%p = tt.get_program_id x : i32", "%q = arith.maxsi %p, %p : i32", '"use"(%q) : (i32) -> ()']
     found = rewrite(body(*lines), ranges={"tt.get_program_id x": (2**40, 2**41)})
     assert '"use"(%p)' in found
+
+
+@pytest.mark.parametrize(("least", "division"), [(0, "divui"), (-1, "floordivsi")])
+def test_a_quotient_of_what_may_be_negative_is_no_unsigned_one(least, division):
+    lines = [
+        f"func.func private @f(%i: index {{xla.range = [{least} : index, 7 : index]}}) -> index {{",
+        *[f"%c{n} = arith.constant {n} : index" for n in (9, 27)],
+        "%a = arith.muli %i, %c9 : index",
+        "%b = arith.floordivsi %a, %c27 : index",
+        "return %b : index",
+        "}",
+    ]
+    assert f"arith.{division} %i, %" in rewrite("\n".join(lines) + "\n", cost=OpCount())
+
+
+@pytest.mark.parametrize(
+    ("size", "place", "type_"),
+    [
+        ("gpu.block_dim x", "gpu.thread_id x", "index"),
+        ("tt.get_num_programs x : i32", "tt.get_program_id x : i32", "i32"),
+    ],
+)
+def test_there_is_a_thread_or_program_at_least(size, place, type_):
+    lines = [
+        f"%s = {size}",
+        f"%p = {place}",
+        f"%c0 = arith.constant 0 : {type_}",
+        f"%c1 = arith.constant 1 : {type_}",
+        f"%c2 = arith.constant 2 : {type_}",
+        *[f"%{name}{n} = arith.maxsi %{name}, %c{n} : {type_}" for name in "sp" for n in (0, 1, 2)],
+        f'"use"(%s1, %s2, %p0, %p1) : ({", ".join([type_] * 4)}) -> ()',
+    ]
+    assert '"use"(%s, %s2, %p, %p1)' in rewrite(body(*lines))
 
 
 def test_ranges_of_xla_are_believed():
