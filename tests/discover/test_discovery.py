@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,16 @@ def test_a_family_is_found_again(family: str, texts: list[str], tmp_path: Path) 
     rest = [rule for rule in DEFAULT if rule not in FAMILIES[family]]
     whole = discover(cases, DEFAULT, theory=False, seconds=0.0)
     found = discover(cases, rest, theory=False, seconds=20.0)
-    assert found.before > whole.before
+    single = [discover([case], rest, theory=False, seconds=0.0).before for case in cases]
+    assert found.before == sum(single) > whole.before
     assert found.before - found.after >= 0.8 * (found.before - whole.before)
     assert sum(each.needed for each in found.rules) > 0
+    for each in found.rules:
+        others = [other.rule for other in found.rules if other is not each]
+        costs = [discover([case], [*rest, each.rule], theory=False, seconds=0.0).before for case in cases]
+        assert each.alone == found.before - sum(costs)
+        assert each.cases == sum(map(operator.lt, costs, single))
+        assert each.needed == discover(cases, [*rest, *others], theory=False, seconds=0.0).before - found.after
     path = tmp_path / "found.py"
     path.write_text(to_file(found))
     assert [rule.name for rule in rules_of(path)] == [each.rule.name for each in found.rules]

@@ -101,6 +101,10 @@ def test_constraints_join_the_domains_that_they_tie():
     a, b = var("a", 0, 9), var("b", 0, 9)
     tied = check_equal([a + 0], [b], constraints=[a.eq(b)])
     assert (tied.kind, tied.points, tied.equal) == ("exhaustive", 10, True)
+    # by way of a variable that no root has
+    c = var("c", 0, 9)
+    chained = check_equal([a], [const(0)], constraints=[a.eq(b), b.eq(c), c.eq(0)])
+    assert (chained.kind, chained.points, chained.equal) == ("exhaustive", 1, True)
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C", "D"])
@@ -179,6 +183,8 @@ def test_steps_out_of_the_range_of_what_has_no_bound_are_not_proved():
     names = {"F": buffer("F", "int"), "m": var("m", 0, 7)}
     term = parse("max_over(F[m - r], r, m, m + 8)", names)
     assert "undecided" in check_equal([term + 1], [1 + term], prove=True).proof
+    n = var("n", None, None)
+    assert prove_equal([parse("max_over(n + r, r, 0, 3)", {"n": n})], [n + 2]).kind == "proved"
 
 
 def test_bits_of_what_has_no_bound_are_not_proved():
