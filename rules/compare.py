@@ -86,6 +86,9 @@ COMPARE = [
     Rule("eq-and-eq",         "x == c and x == d",  "False",                   "c != d",                   "one value at a time"),
     Rule("eq-or-eq",          "x == c or x == d",    "x % (d - c) == c",   "0 <= c and 2*c < d and 2*c - d < vmin(x) and vmax(x) < 2*d - c and d - c & d - c - 1 == 0", "of one remainder there are no others", modulo_theory=True),
     Rule("first-bucket-or-bucket", "x < d or x//d == c", "x//d % c == 0",    "0 <= vmin(x) and vmax(x) < 2*c*d and c & c - 1 == 0", "of one remainder there are no other buckets", modulo_theory=True),
+    Rule("last-bucket-or-bucket", "c <= x or x//d == k", "x//d % (c//d - k) == k", "c % d == 0 and 0 <= vmin(x) and vmax(x) < c + d and 0 <= k and 2*k*d < c and c//d - k & c//d - k - 1 == 0", "of one remainder there are no other buckets", modulo_theory=True),
+    Rule("first-or-eq",       "x < 1 or x == c",    "x % c == 0",              "0 <= vmin(x) and vmax(x) < 2*c and c & c - 1 == 0", "of one remainder there are no others", modulo_theory=True),
+    Rule("last-or-eq",        "c <= x or x == k",   "x % (c - k) == k",        "0 <= vmin(x) and vmax(x) <= c and 0 <= k and 2*k < c and c - k & c - k - 1 == 0", "of one remainder there are no others", modulo_theory=True),
     Rule("eq-or-lt",          "x == c or x < d",    "x < d",                   "c < d",                    "the order covers it", modulo_theory=True),
     Rule("eq-extends-lt",     "x == c or x < c",    "x < c + 1",               why="the next integer"),
 ]
