@@ -102,7 +102,7 @@ _SORTS = """
 (relation ask (MT E i64)) (relation seek (MT E)) (relation piece (MT E i64 MT i64))
 (relation covers (MT E i64 MT i64))
 (function touched (MT MT i64 T) Unit :merge old) (function left (MT MT i64 T) T :merge old)
-(ruleset build) (ruleset fill) (ruleset index) (ruleset ones)
+(ruleset fill) (ruleset index) (ruleset ones)
 (ruleset ask0) (ruleset ask1) (ruleset ask2) (ruleset ask3)
 """
 
@@ -282,10 +282,11 @@ def _add_constructor(op: Op) -> None:
 
 
 def _insertion() -> Iterator[str]:
-    """The tables that rows are read into, and the rules that build nodes of them."""
+    """The tables that rows are read into, and for each kind of rows a ruleset that builds nodes of them."""
     for table, width in {table: width for table, _, width in ROWS.values()}.items():
         yield f"(relation {table} ({' '.join(['i64'] * (width + 1))}))"
     for kind, columns, actions in _built():
         table, number, width = ROWS[kind]
         row = " ".join([columns, *["0"] * (width - len(columns.split()))])
-        yield f'(rule (({table} {number} {row})) ({actions}) :ruleset build :name "{kind}")'
+        yield f"(ruleset build{number})"
+        yield f'(rule (({table} {number} {row})) ({actions}) :ruleset build{number} :name "{kind}")'

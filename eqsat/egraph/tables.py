@@ -355,8 +355,11 @@ class Tables:
         script = []
         for table, rows in self._rows.items():
             script.append(f'(input {table} "{self._written(table, rows)}")')
+        # a rule takes time wherever its table has rows, whether there are any of its kind or not
+        kinds = sorted({row[0] for rows in self._rows.values() for row in rows})
+        build = self._together([f"build{kind}" for kind in kinds])
         self._rows.clear()
-        self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule (run build) {_INDEX})")
+        self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule {build} {_INDEX})")
         self._texts.clear()
         if self._retiring:
             self._run(" ".join(self._retiring))
@@ -422,12 +425,16 @@ class Tables:
 
     def _step(self, place: int, rulesets: Iterable[str]) -> str:
         """The part of a schedule that runs these rulesets, of the stages at this place of each rule."""
-        of_place = tuple(rulesets)
-        if (combined := self._combined.get(of_place)) is None:
-            combined = self._combined[of_place] = f"step{len(self._combined)}"
-            self._run(f"(unstable-combined-ruleset {combined} {' '.join(of_place)})")
         asking = "(run ask0) (run ask1) (run ask2) (run ask3)" if place else ""
-        return f"{asking} (run {combined}) {_INDEX}"
+        return f"{asking} {self._together(rulesets)} {_INDEX}"
+
+    def _together(self, rulesets: Iterable[str]) -> str:
+        """The part of a schedule that runs these rulesets at once."""
+        parts = tuple(rulesets)
+        if (combined := self._combined.get(parts)) is None:
+            combined = self._combined[parts] = f"together{len(self._combined)}"
+            self._run(f"(unstable-combined-ruleset {combined} {' '.join(parts)})")
+        return f"(run {combined})"
 
     def rows(self) -> dict[str, Any]:
         """The rows of nodes, of their parts and of matches by tables, as egglog gives them, but for empty tables."""
