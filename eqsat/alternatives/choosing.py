@@ -135,7 +135,7 @@ class Chooser:
         if self.trees:
             return everywhere, tree_cost(search.priced, everywhere)
         starts = [search.improved(start) for start in begun(search.priced, everywhere)]
-        if (written := self.builder.as_written(everywhere, self.builder.graph)) is not None:
+        if (written := self.builder.as_written(everywhere, self.builder.graph)) not in (None, everywhere):
             # single changes may not lead to what the input shares
             starts.append(search.improved(written))
         if (closed := self._without_loops(everywhere)) is not None:
@@ -174,16 +174,19 @@ class Chooser:
         graph = self.builder.graph
         if len(graph) > LIMITS.programmed_nodes:
             return None
-        # all prices are doubled, so that one less prefers a program to what costs the same: the other start has that
-        prices = {c: [2 * price for price in of_class] for c, of_class in self.search.priced.prices.items()}
-        is_new = False
+        known, cheaper = self.search.priced.prices, []
         for c, nodes in graph.classes.items():
-            times = 2 * graph.weights.get(c, 1)
             for place, node in enumerate(nodes):
                 price = self.programs.price(node)
-                if price is not None and times * price < prices[c][place]:
-                    prices[c][place], is_new = times * price - 1, True
-        return self._chosen_by(prices) if is_new else None
+                if price is not None and (price := graph.weights.get(c, 1) * price) < known[c][place]:
+                    cheaper.append((c, place, price))
+        if not cheaper:
+            return None
+        # all prices are doubled, so that one less prefers a program to what costs the same: the other start has that
+        prices = {c: [2 * price for price in of_class] for c, of_class in known.items()}
+        for c, place, price in cheaper:
+            prices[c][place] = 2 * price - 1
+        return self._chosen_by(prices)
 
     def _chosen_by(self, prices: dict[int, list[int]]) -> Choice:
         """The cheapest choice found if the nodes had these prices."""
