@@ -15,7 +15,7 @@ from eqsat.lang.arrays import telling_of_imports
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import buffers, names_of, variables
+from eqsat.lang.traversal import names_of, variables
 from eqsat.lang.validation import shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
@@ -280,9 +280,8 @@ def _refuse_options(
 
 def _refuse_leaves(run: Optimisation) -> None:
     """Refuse names with two ranges or two shapes, and floating-point values."""
-    leaves = [term for term in (*run.order, *run.known) if term.op in ("var", "buffer")]
-    variables(leaves)
-    buffers(leaves)
+    # to list them refuses such names
+    _ = run.leaves
     if rounded := [t for t in run.order if t.element]:
         raise ValueError(
             f"{brief(rounded[0])!r} is a floating-point value: give it as a store of a kernel (eqsat.Kernel)"

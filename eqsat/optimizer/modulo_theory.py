@@ -28,7 +28,6 @@ from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
-from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import long_partial_chains, topological, tree_size
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Optimisation
@@ -143,7 +142,7 @@ class ModuloTheory(Optimisation):
     ) -> Builder:
         """The canonical e-graph of the values of roots, and of ``written``, the terms below the roots."""
         with self.spent.during("build"):
-            builder = Builder(base, named_leaves((*self.order, *self.known)), self.allowed, self.spent.alternatives)
+            builder = Builder(base, self.leaves, self.allowed, self.spent.alternatives)
             # a rule of the caller's may match any term of the input, and a model may price a term lower than the sum of
             # variables that it equals
             all_terms = (self.has_own_rules and self.with_rules) or any(
@@ -348,7 +347,7 @@ class ModuloTheory(Optimisation):
         flat = _flat_index(self.order, base) if left >= ALTERNATIVES.flat_ways else None
         if flat is None or not self._has_time():
             return terms
-        index, images = _as_variable(flat, (*self.order, *self.known), base)
+        index, images = _as_variable(flat, self.terms, base)
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from itertools import chain
 from math import inf
 from operator import or_
 
@@ -24,8 +23,9 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED
-from eqsat.lang.traversal import VariableSets, indices_around, misfits, symbolic_divisors, topological
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
+from eqsat.lang.terms import named_leaves
+from eqsat.lang.traversal import VariableSets, indices_around, misfits, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules
@@ -68,14 +68,19 @@ class Optimisation(ABC):
         return topological(self.roots)
 
     @cached_property
-    def known(self) -> list[Expr]:
-        """Every term below what is known, operands first."""
-        return topological([*self.facts, *[gate for gate in self.gates if gate is not None]])
+    def terms(self) -> list[Expr]:
+        """Every term below the roots, and then those below what is known, operands first."""
+        return [*self.order, *topological([*self.facts, *[gate for gate in self.gates if gate is not None]])]
+
+    @cached_property
+    def leaves(self) -> dict[str, Expr]:
+        """The variables and buffers by their names in e-nodes; a ``ValueError`` if two have one name."""
+        return named_leaves(self.terms)
 
     @cached_property
     def has_uninterpreted(self) -> bool:
         """Whether loads or reductions occur, in roots or in what is known."""
-        return not UNINTERPRETED.isdisjoint([term.op for term in (*self.order, *self.known)])
+        return not UNINTERPRETED.isdisjoint([term.op for term in self.terms])
 
     @cached_property
     def has_own_rules(self) -> bool:
@@ -93,7 +98,7 @@ class Optimisation(ABC):
         rules = self.rules
         if self.suspected and rules is not DEFAULT:
             rules = tuple([r for r in rules if is_shipped(r) or not r.pattern.moved_out_of_branches])
-        if not any(term.op in REDUCTIONS for term in (*self.order, *self.known)):
+        if not any(term.op in REDUCTIONS for term in self.terms):
             return rules
         is_default = rules is DEFAULT or (set(rules).issuperset(DEFAULT) and set(REDUCE).isdisjoint(rules))
         return (*rules, *REDUCE) if is_default else rules
@@ -113,12 +118,12 @@ class Optimisation(ABC):
     @cached_property
     def is_bounded(self) -> bool:
         """Whether all variables have two bounds."""
-        return all(is_finite(t.vmin, t.vmax) for t in (*self.order, *self.known) if t.op == "var")
+        return all(is_finite(t.vmin, t.vmax) for t in self.terms if t.op == "var")
 
     @cached_property
     def divides_by_terms(self) -> bool:
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
-        return bool(symbolic_divisors((*self.order, *self.known)))
+        return any(t.op in DIVISIONS and t.args[1].op != "const" for t in self.terms)
 
     def _theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
@@ -134,7 +139,7 @@ class Optimisation(ABC):
         self.sets = base.variables
         if not self.lazy:
             self.allowed = AllowedDivisions(self.roots, self.suspected, base)
-        self.sets.read(chain(self.order, self.known))
+        self.sets.read(self.terms)
         of_gate: dict[Expr | None, LinearArithmetic | None] = {None: base}
         for gate in self.gates:
             if gate is not None and gate not in of_gate:
@@ -358,6 +363,8 @@ class Optimisation(ABC):
 
 def cheapest(one: Sequence[Expr], other: Sequence[Expr], model: CostModel, alone: bool) -> list[Expr]:
     """The roots that cost less, ``one`` if neither do: each ``alone``, or all together."""
+    if one == other:
+        return [*one]
     if not alone:
         return [*min(one, other, key=lambda exprs: cost_of(exprs, model))]
     costs = costs_alone([*one, *other], model)

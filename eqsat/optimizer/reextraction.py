@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain
 
 from eqsat.alternatives.choosing import BRACKETED, Improver
 from eqsat.alternatives.linear_programs import programs_by
@@ -75,7 +74,7 @@ class Extraction(Optimisation):
         before = reduced(self.result.exprs, self.model)
         self.spent.enter("build")
         built = self.result.built
-        self.sets.read(chain(self.order, self.known))
+        self.sets.read(self.terms)
         contexts: Sequence[LinearArithmetic | None] = [None] * len(before)
         try:
             chosen = self._chosen(built, built.graph.copy())

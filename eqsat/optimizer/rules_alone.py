@@ -12,7 +12,6 @@ from eqsat.extract.select import ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const
-from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import has_reductions, term_count, topological
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
@@ -164,7 +163,7 @@ class RulesAlone(Optimisation):
     def _insert(self, theory: StructuralArithmetic, roots: Sequence[Expr]) -> tuple[Builder, list[int]]:
         """The e-graph of terms as they are written, and the classes of the roots."""
         self.spent.enter("build")
-        builder = Builder(theory, named_leaves((*self.order, *self.known)), None, self.spent.alternatives)
+        builder = Builder(theory, self.leaves, None, self.spent.alternatives)
         order = topological(roots)
         theory.traverse(order)
         values = [theory.value(root) for root in roots]
