@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 import threading
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -148,11 +148,10 @@ def run(lines: Sequence[str | bytes] | BinaryIO, settings: Settings, jobs: int =
     # over these a worker has died: each is tried once more, alone
     suspects: list[int] = []
     try:
-        while cases.order or cases.stream:
-            if cases.order and cases.order[0] in done:
-                number = cases.order.popleft()
-                del waiting[number]
-                yield done.pop(number)
+        while waiting or cases.stream:
+            if (first := next(iter(waiting), -1)) in done:
+                del waiting[first]
+                yield done.pop(first)
                 continue
             if not suspects:
                 _give_out(cases.queue, workers, settings, jobs)
@@ -183,9 +182,8 @@ class _Cases:
     """The lines of cases, each with its number: all of them, or those of a stream that have come."""
 
     def __init__(self, lines: Sequence[str | bytes] | BinaryIO, skip: int) -> None:
-        #: Those without a row, and their order: the first entry of a dict is found slowly if many before it have left.
-        self.waiting: dict[int, str | bytes] = {}
-        self.order: deque[int] = deque()
+        #: Those without a row. Of a plain dict the first entry is found slowly if many before it have left.
+        self.waiting: OrderedDict[int, str | bytes] = OrderedDict()
         #: Those that no worker was given.
         self.queue: deque[tuple[int, str | bytes]] = deque()
         #: What more may come from.
@@ -217,7 +215,6 @@ class _Cases:
 
     def _add(self, lines: Sequence[tuple[int, str | bytes]]) -> None:
         self.waiting.update(lines)
-        self.order += [number for number, _ in lines]
         self.queue += lines
 
 
