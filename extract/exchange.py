@@ -121,7 +121,8 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     ------
     ValueError
         If nodes or roots are missing; if a node is incomplete, has a child that is no node, a name that is no text, or
-        a cost that is no whole number of 0 or more; or if a root is no class. The message names it.
+        a cost that is no whole number of 0 or more; if a root is no class; or if a bound or weight of a class is no
+        integer, written as text. The message names it.
 
     >>> node = {"op": "x", "eclass": "a", "cost": 0}
     >>> read = from_egraph_serialize({"nodes": {"n": node}, "root_eclasses": ["a"]})
@@ -129,7 +130,8 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     ({0: [('var', 'x', ())]}, {0: [0]}, [0])
     """
     for key, kind in (("nodes", Mapping), ("root_eclasses", Sequence)):
-        if not isinstance(record, Mapping) or not isinstance(record.get(key), kind):
+        given = record.get(key) if isinstance(record, Mapping) else None
+        if isinstance(given, str) or not isinstance(given, kind):
             raise ValueError(f"an e-graph has no {key!r}: give an object with 'nodes' and 'root_eclasses'")
     written: Mapping[str, Mapping[str, Any]] = record["nodes"]
     for name, node in written.items():
@@ -144,9 +146,10 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
         own = costs[number[node["eclass"]]]
         read = _node(node["op"], tuple([number[written[child]["eclass"]] for child in node.get("children", ())]))
         own[read] = min(cost := int(node.get("cost", 1)), own.get(read, cost))
-    if unknown := [name for name in record["root_eclasses"] if name not in number]:
+    if unknown := [name for name in record["root_eclasses"] if not isinstance(name, str) or name not in number]:
         raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
     data = record.get("class_data", {})
+    _refuse_wrong_data(data)
     bounds = {c: _bounds(data.get(name, {})) for name, c in number.items()}
     weights = {c: int(data[name]["weight"]) for name, c in number.items() if "weight" in data.get(name, {})}
     roots = [number[name] for name in record["root_eclasses"]]
@@ -169,6 +172,19 @@ def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) 
     cost = node.get("cost", 1)
     if not isinstance(cost, int | float) or not 0 <= cost < inf or cost != int(cost):
         raise ValueError(f"node {name!r} costs {cost!r}: give whole numbers of 0 or more")
+
+
+def _refuse_wrong_data(data: object) -> None:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"the class_data are {data!r}: give an object with an object for each class")
+    for name, own in data.items():
+        if not isinstance(own, Mapping):
+            raise ValueError(f"the class_data of {name!r} are {own!r}: give an object")
+        for key, besides in (("low", ", -inf or inf"), ("high", ", -inf or inf"), ("weight", "")):
+            given = own.get(key, "0")
+            is_end = bool(besides) and given in ("-inf", "inf")
+            if not is_end and not (isinstance(given, str) and _is_integer(given)):
+                raise ValueError(f"the {key} of {name!r} is {given!r}: give an integer as text{besides}")
 
 
 def _node(text: str, operands: tuple[int, ...]) -> Node:

@@ -104,3 +104,27 @@ def test_what_is_no_graph_is_one_line(change, message):
         from_egraph_serialize({"nodes": {"x": 5}, "root_eclasses": []})
     with pytest.raises(ValueError, match="the root 'y' is no class"):
         from_egraph_serialize(RECORD | {"root_eclasses": ["y"]})
+
+
+WRONG_RECORDS = [
+    ([], "an e-graph has no 'nodes': give an object"),
+    (RECORD | {"root_eclasses": "root$"}, "an e-graph has no 'root_eclasses': give an object"),
+    (RECORD | {"root_eclasses": [["root$"]]}, r"the root \['root\$'\] is no class"),
+    (RECORD | {"class_data": None}, "the class_data are None: give an object with an object for each class"),
+    (RECORD | {"class_data": {"root$": None}}, "the class_data of 'root\\$' are None: give an object"),
+    (RECORD | {"class_data": {"root$": {"weight": "2.5"}}}, "the weight of 'root\\$' is '2.5': give an integer"),
+    (RECORD | {"class_data": {"root$": {"weight": "inf"}}}, "the weight of 'root\\$' is 'inf': give an integer"),
+    (RECORD | {"class_data": {"root$": {"low": 0}}}, "the low of 'root\\$' is 0: give an integer as text, -inf or inf"),
+    (RECORD | {"class_data": {"root$": {"high": "x"}}}, "the high of 'root\\$' is 'x': give an integer as text, -inf"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), WRONG_RECORDS, ids=[message for _, message in WRONG_RECORDS])
+def test_what_is_no_record_is_one_line(record, message):
+    with pytest.raises(ValueError, match=message):
+        from_egraph_serialize(record)
+
+
+def test_data_of_classes_that_are_not_ours_are_passed_over():
+    record = RECORD | {"class_data": {"root$": {"type": "Math"}, "no class": {"type": "i64"}}}
+    assert from_egraph_serialize(record) == from_egraph_serialize(RECORD)
