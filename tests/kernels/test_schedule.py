@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import eqsat
-from eqsat.codegen import vectors
+from eqsat.codegen import loads, vectors
 from eqsat.codegen.interior import interior_of
-from eqsat.codegen.loads import guarded_loads
+from eqsat.codegen.loads import guarded_loads, is_inside_where
 from eqsat.codegen.loops import expand
 from eqsat.codegen.nests import to_c
 from eqsat.codegen.vectors import contiguous_runs
@@ -228,6 +228,20 @@ def test_what_does_not_change_in_a_row_may_be_loaded_outside_its_interior():
     assert ([str(load) for load in inside], inline) == (["B[q - i + 40]"], frozenset())
 
 
+def test_a_load_that_stands_outside_of_its_branch_too_is_known_in_neither():
+    few = buffer("B", "f32", (4,))[J % 8]
+    chosen = where(J % 8 < 4, few * 2.0, 0.0)
+    assert guarded_loads([chosen], [], None)[0] == {few}
+    assert guarded_loads([chosen + few], [], None) == (frozenset(), frozenset())
+
+
+def test_once_the_time_is_up_no_load_is_known_to_be_inside(monkeypatch):
+    element = buffer("B", "f32", (24,))[J]
+    assert is_inside_where([], element)
+    monkeypatch.setattr(loads, "LinearArithmetic", lambda known: SimpleNamespace(late_or_raise=lambda: True))
+    assert not is_inside_where([], element)
+
+
 #: No condition; one that holds too rarely; one of a remainder alone; a triangle.
 ALL_ALIKE = [
     X[I, Q],
@@ -294,6 +308,12 @@ def test_neighbours_become_vector_loads_and_stores():
     assert len(re.findall(r"\bA\[t", source)) == 8
     moved = to_c(optimized(kernel(Store(SAME[I, J], A[I, J], [I, J]))), lanes=4)
     assert "*(f32x4 *)&Y[t1] = v0;" in moved
+    # three neighbours are no vector of C, and an element that is there in a branch alone is loaded in it
+    line, few, out = buffer("A", "f32", (26,)), buffer("B", "f32", (4,)), buffer("Y", "f32", (24,))
+    for value in (line[where(J % 4 < 3, J, J + 2)], where(J % 8 < 4, few[J % 8], 0.0)):
+        source = to_c(kernel(Store(out[J], value, [J])), lanes=4)
+        assert "*(f32x4 *)&Y[" in source
+        assert "*(const" not in source
 
 
 def test_a_lane_may_divide_by_zero_where_that_is_not_chosen():

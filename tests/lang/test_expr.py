@@ -17,7 +17,7 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, buffer, const, make, rebuild, substitute, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, tmod, where
 from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import DIVISIONS, OPS, OWN, SHIFTS, apply_to_numbers
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, OPS, OWN, SHIFTS, apply_to_numbers
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import integer_of, integers_of
@@ -264,6 +264,13 @@ def test_elements_of_arrays_that_are_not_given_are_at_every_place():
         (small,) = evaluate([array[var("y", -9, 9)]], {"y": [5, -5]})
         assert found[3:].tolist() == small.tolist()
         assert evaluate([array[x]], {"x": 2**70})[0] == found[0]
+
+
+@pytest.mark.parametrize("element", ["bool", "i32", "i64"])
+def test_elements_of_arrays_that_are_not_given_are_of_their_type(element):
+    (found,) = evaluate([buffer("A", element)[var("x", 0, 99)]], {"x": np.arange(100)})
+    low, high = ELEMENTS[element]
+    assert low <= int(found.min()) < int(found.max()) <= high
 
 
 @pytest.mark.parametrize("x", [-(2**63), 2**63, 10**20, -(10**20)])
