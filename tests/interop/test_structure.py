@@ -52,6 +52,11 @@ NORMAL = [
         "Mul(RANGE(1048576.cast(Index)), RANGE(1048576.cast(Index)))",
         "Mul(RANGE(1048576, i32).cast(i64), RANGE(1048576, i32).cast(i64)).cast(Index)",
     ),
+    # what another operation takes is no bound of what it gives
+    (
+        "Mul(LOAD(65536, i32).cast(Index), 65536.cast(Index))",
+        "Mul(LOAD(65536, i32).cast(i32), 65536.cast(i32)).cast(Index)",
+    ),
     (
         "Sub(RANGE(2147483647.cast(Index)), RANGE(2147483647.cast(Index)))",
         "Sub(RANGE(2147483647, i32).cast(i32), RANGE(2147483647, i32).cast(i32)).cast(Index)",

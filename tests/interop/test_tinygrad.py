@@ -21,6 +21,7 @@ from tinygrad.uop.ops import PatternMatcher
 from eqsat.egraph.budget import Budget
 from eqsat.extract import OpCount
 from eqsat.interop import tinygrad as drop_in
+from eqsat.interop.drop_in import DropIn
 from eqsat.interop.limits import INTEROP_LIMITS
 
 SMALL = Budget(nodes=2000, seconds=0.5, rounds=6)
@@ -278,6 +279,21 @@ def test_conditions_from_memory_are_kept():
     assert (done.changed, done.divisions_after) == (1, 0)
     for holds in (False, True):
         assert_equal(before, after, {**DOMAIN, flag: [holds]})
+
+
+def test_what_has_no_operator_of_terms_is_kept():
+    other = OUTER.alu(Ops.XOR, INNER)
+    after, done = optimised(sink_of(floordiv(other * 7 + INNER, 7)))
+    assert (done.changed, done.divisions_after) == (1, 0)
+    assert places_of(after) == [other]
+
+
+def test_answers_with_other_options_are_not_those_that_are_kept():
+    system = DropIn("a compiler")
+    system.install([], "one model")
+    assert [system.answer("kernel", lambda: 1), system.answer("kernel", lambda: 2)] == [1, 1]
+    system.install([], "another model")
+    assert system.answer("kernel", lambda: 2) == 2
 
 
 def test_arithmetic_that_wraps_around_stays():
