@@ -597,6 +597,11 @@ def test_a_map_that_was_rewritten_goes_with_its_last_reader():
     assert "affine.apply" not in found
 
 
+def test_a_line_that_does_not_end_is_kept():
+    text = body("%x0 = arith.addi %n, %n : i32") + "#map = affine_map<(d0),\n"
+    assert rewrite(text).endswith("}\n#map = affine_map<(d0),\n")
+
+
 def test_a_brace_too_many_is_named():
     with pytest.raises(ValueError, match="line 3 of the MLIR text closes a region that is not open"):
         rewrite("module {\n}\n}\n")

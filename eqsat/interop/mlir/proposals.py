@@ -126,7 +126,7 @@ class Program:
         """What nothing reads any more, once ``replaced`` and the reads ``lost`` are gone and ``used`` are read."""
         gained, fewer = Counter(_resolved(used)), Counter[Value]()
         replaced = set(replaced)
-        found: dict[Statement, None] = {}
+        found: list[Statement] = []
         queue = _resolved(lost)
         while queue:
             value = queue.pop()
@@ -135,10 +135,10 @@ class Program:
             # of several results others may be read
             is_free = len(value.users) + gained[value] == fewer[value] and statement.results == [value]
             is_free = is_free and value in self.terms.computed
-            if is_free and statement.replacement is None and statement not in replaced and statement not in found:
-                found[statement] = None
+            if is_free and statement.replacement is None and statement not in replaced:
+                found.append(statement)
                 queue += _resolved(statement.operands)
-        return list(found)
+        return found
 
     def remove(self, statements: Iterable[Statement]) -> None:
         """Take dead statements out."""
