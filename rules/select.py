@@ -131,7 +131,6 @@ SELECT = [
     Rule("max-of-quotient",    "max(x // d, c)",                 "max(x, c*d) // d",               "d > 0 and vmin(x) < 0 and 0 <= c", "a quotient keeps the order", modulo_theory=True),
     Rule("max-of-max-in-branch", "max(where(p, max(x, y), z), x)", "max(where(p, y, z), x)",      why="x is above it anyway", modulo_theory=True),
     Rule("max-of-two-values",  "max(x, c)",                      "where(c < x, vmax(x), c)",       "c < vmax(x) and vmax(x) - modulus(x) <= c and vmax(x) % modulus(x) == remainder(x)", "above c it has one value", modulo_theory=True, needs_theory=True),
-    Rule("max-steps",          "max(x + c, y) - max(x, y)",      "min(max(x - y + c, 0), c)",      "0 <= c",               "of c steps those above y", modulo_theory=True),
     Rule("max-of-multiples",   "max(x*y, x*z)",                  "x*max(y, z)",                    "0 <= vmin(x)",         "x keeps the order", modulo_theory=True),
     Rule("max-of-negative-multiples", "max(x*y, x*z)",           "x*min(y, z)",                    "vmax(x) <= 0",         "x turns the order round", modulo_theory=True),
     Rule("max-more",           "max(x, x + y)",                  "x + y",                          "vmin(y) >= 0",         "x + y is not below x"),

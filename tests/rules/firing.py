@@ -782,12 +782,6 @@ FIRING = [
         {"i": (0, 9), "j": (0, 9), "x": (0, 9), "y": (0, 9), "z": (0, 9)},
     ),
     Firing("max-of-two-values", "max(x*6, 8)", "where(8 < x*6, 12, 8)", {"x": (-9, 2)}),
-    Firing(
-        "max-steps",
-        "k + max(i + 1, j) - max(i, j)",
-        "k + min(max(i - j + 1, 0), 1)",
-        {"i": (0, 9), "j": (0, 9), "k": (0, 9)},
-    ),
     Firing("max-of-multiples", "max(x*y, x*z)", "x*max(y, z)", {"x": (0, 9), "y": (-9, 9), "z": (-9, 9)}),
     Firing("max-of-negative-multiples", "max(x*y, x*z)", "x*min(y, z)", {"x": (-9, 0), "y": (-9, 9), "z": (-9, 9)}),
     Firing("max-more", "max(x, x + y)", "x + y", {"x": (8, 11), "y": (0, 7)}),
