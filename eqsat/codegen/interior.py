@@ -41,7 +41,7 @@ class Interior:
 
 def interior_of(store: Store) -> Interior | None:
     """The interior of the innermost loop of ``store``; ``None`` if no condition holds in one long part of the loop."""
-    if not store.over or extent(store.over[-1]) < CODE_LIMITS.interior_row:
+    if not store.over or extent(store.over[-1]) < CODE_LIMITS.row:
         return None
     row = store.over[-1]
     theory = LinearArithmetic()
@@ -131,7 +131,7 @@ def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
     stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
-    return stop - start >= CODE_LIMITS.interior_row and not mentions(rest, row)
+    return stop - start >= CODE_LIMITS.row and not mentions(rest, row)
 
 
 def _within(

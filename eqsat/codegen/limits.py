@@ -19,9 +19,7 @@ class CodeLimits:
     #: Operators, repeated ones among them, that a load in a branch is written together with; with more it has a test
     #: of its own, and what is computed from it has locals.
     in_branch: int = 200
-    #: Rows with fewer elements than this have no loop for their interior.
-    interior_row: int = 8
-    #: Rows with fewer elements than this are not worth a pass of their own.
+    #: Rows with fewer elements than this are not worth a loop for their interior, nor a pass of their own.
     row: int = 8
     #: Elements of a row that does not split into strips of 16; sums in a row of this length or less are taken together,
     #: sums in a longer one step by step in memory.

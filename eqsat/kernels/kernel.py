@@ -106,8 +106,7 @@ class Store:
         for variable in self.over:
             if not isinstance(variable, Expr) or variable.op != "var" or self.over.count(variable) > 1:
                 raise ValueError(f"a store ranges over distinct variables, not over {brief(as_expr(variable))!r}")
-            if not is_finite(variable.vmin, variable.vmax):
-                raise ValueError(f"the loop over {brief(variable)!r} has no end: give the variable bounds")
+            refuse_endless(variable)
         self._check_indices(array)
 
     def __repr__(self) -> str:
@@ -323,6 +322,12 @@ class Kernel(Displayed):
             if not v.vmin <= number <= v.vmax:
                 stated, within = shortened(digits(number), 60), bounds_text(v.vmin, v.vmax)
                 raise ValueError(f"variable {name!r} is given {stated}, outside its range {within}")
+
+
+def refuse_endless(variable: Expr) -> None:
+    """Raise ``ValueError`` if no loop can run over all values of a variable."""
+    if not is_finite(variable.vmin, variable.vmax):
+        raise ValueError(f"the loop over {brief(variable)!r} has no end: give the variable bounds")
 
 
 def zero_like(term: Expr) -> bool | float:

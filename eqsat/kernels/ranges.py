@@ -28,11 +28,10 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
-from eqsat.kernels.kernel import fresh, set_fields
+from eqsat.kernels.kernel import fresh, refuse_endless, set_fields
 from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr, as_free, brief, const, free_name, make, substitute, var
-from eqsat.lang.infinity import is_finite
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import division_count, extent, index_level, indices_around, topological, variables, with_users
@@ -76,8 +75,7 @@ class Axis:
         require(variable, Expr, "the variable of an axis")
         if variable.op != "var":
             raise ValueError(f"an axis needs a variable, not {brief(variable)!r}")
-        if not is_finite(variable.vmin, variable.vmax):
-            raise ValueError(f"the loop over {brief(variable)!r} has no end: give the variable bounds")
+        refuse_endless(variable)
         set_fields(self, variable=variable, kind=kind, scopes=frozenset(scopes))
 
     @property

@@ -169,6 +169,10 @@ EXACT = [
     ("prod(where(r < n and k < x, 1, 0), r, 0, 10)", "where(n < 10 or x <= k, 0, 1)"),
     ("sum(A[r], r, n, n + 1)", "A[n]"),
     ("A[(n*8 + k)//8*8 + k]", "A[n*8 + k]"),
+    # rows that are empty from some row on
+    ("sum(sum(A[r*8 + s], s, 0, n - r), r, 0, 64)", "sum(sum(A[r*8 + s], s, 0, n - r), r, 0, n)"),
+    ("sum(sum(A[s], s, r, n)*r, r, 0, 64)", "sum(sum(A[s], s, r, n)*r, r, 0, n)"),
+    ("sum(sum(A[r*8 + s]*x, s, 0, n - r*2), r, 0, 64)", "sum(sum(A[r*8 + s], s, 0, n - r*2), r, 0, n - n//2)*x"),
 ]
 
 
