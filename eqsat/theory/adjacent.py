@@ -1,7 +1,7 @@
-"""Reductions over ranges of which one begins where the other ends as one; differences of sums over ranges that overlap.
+"""Two reductions over adjacent ranges as one, and the difference of two sums over ranges that overlap.
 
-They are joined before they are normalised: a closed form no longer shows the range. :mod:`eqsat.alternatives.ranges`
-joins those that are only found later.
+For ``0 <= m <= n``, ``sum(A[i], i, 0, m) + sum(A[i], i, m, n)`` is ``sum(A[i], i, 0, n)``. They are joined before they
+are normalised: a closed form no longer shows the range. :mod:`eqsat.alternatives.ranges` joins those found later.
 """
 
 from __future__ import annotations

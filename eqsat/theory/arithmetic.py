@@ -91,7 +91,7 @@ class NormalForms(Protocol):
 
 
 class Values(Protocol):
-    """What is known of values: bounds, signs, and quotients read as divisions."""
+    """What is known of values: bounds, signs, quotients read as divisions, and values at sample points."""
 
     def range(self, atom: Expr) -> Bounds:
         """Inclusive bounds of an atom under the facts."""
@@ -121,9 +121,9 @@ class Values(Protocol):
         """Whether the form is known never to be zero."""
 
     def ends(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
-        """A form that is zero where a comparison holds, and one where it fails; ``ZERO`` if none is known.
+        """A form that is zero where a comparison holds, and one that is zero where it fails; ``ZERO`` if none is known.
 
-        There is one where the form that is compared has a single value.
+        For ``x < 1`` and an ``x`` in [0, 1] these are ``-x`` and ``1 - x``.
         """
 
     def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
@@ -132,9 +132,7 @@ class Values(Protocol):
     def two_values(self, form: LinearForm) -> tuple[Expr, int, int] | None:
         """The condition under which a form has the lower of its two values, and both values; else ``None``."""
 
-
-class Samples(Protocol):
-    """Values at sample points, which show that something can hold: no proof of the contrary is tried then."""
+    # at sample points, which show that something can hold: no proof of the contrary is tried then
 
     def witnessed(self) -> NDArray[Any]:
         """At which sample points the facts hold."""
@@ -174,7 +172,7 @@ class Assumptions(Protocol):
         """All points of the variables of ``terms`` at which the facts hold; ``None`` if there are too many."""
 
 
-class Arithmetic(NormalForms, Values, Samples, Assumptions):
+class Arithmetic(NormalForms, Values, Assumptions):
     """A theory: its answers under known facts, and its tables.
 
     A theory that assumes more is its child, which starts with the facts of its parent.

@@ -84,7 +84,11 @@ def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm
 
 
 def _at_ends(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
-    """Branches that differ by a literal, if the condition, or its complement, is an equation that implies that."""
+    """Branches that differ by a literal where the condition, or its complement, says what a sum is.
+
+    For an ``x`` from 0 on, ``x < 1`` says that ``x`` is 0: ``where(x < 1, y + x, y + 3)`` has the branches ``y`` and
+    ``y + 3``.
+    """
     difference = x.plus(y, -1)
     if difference.terms:
         for is_there, zero in zip((True, False), theory.outermost().ends(condition), strict=True):

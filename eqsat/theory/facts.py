@@ -223,9 +223,10 @@ class Facts(Arithmetic):
             self._assume_at_least(dividend.times(-1), -(high * divisor + divisor - 1))
 
     def _without_offset(self, direction: LinearForm, value: int) -> tuple[LinearForm, int]:
-        """An equation ``direction == value``; of a remainder, that of its dividend without constant.
+        """``direction == value``, in which a remainder of a sum with a constant becomes one of the sum without it.
 
-        ``x - (x + 2)//4*4 == -2`` is ``x - x//4*4 == 2``: all quotients of ``x`` by 4 are that one and a constant then.
+        ``x - (x + 2)//4*4 == -2`` says that ``(x + 2) % 4`` is 0. It becomes ``x - x//4*4 == 2``, which says that
+        ``x % 4`` is 2: then ``x`` is solved as ``x//4*4 + 2``.
         """
         for remainder in self.remainders_in(direction):
             plain, n, sign = remainder.dividend.direction(), remainder.divisor, remainder.scale

@@ -380,6 +380,7 @@ def _compared(op: str, form: LinearForm) -> Expr:
 
 
 def _without_quotients(form: LinearForm, equations: Sequence[LinearForm]) -> LinearForm:
+    """``form`` less multiples of ``equations``, forms that are zero, which remove quotients from it."""
     for equation in equations:
         for atom, coefficient in equation.terms.items():
             if not _divides(atom) or _is_within(atom, equation):

@@ -1,6 +1,7 @@
 """Largest and smallest values over a range in closed form: those at an end of the range, or of a branch of a selection.
 
-The closed forms hold for ranges that are not empty; :meth:`ExtremeOver.of` distinguishes the others.
+``max_over(i*3 + x, i, 0, n)`` is ``n*3 + x - 3`` for a positive ``n``. The closed forms hold for ranges that are not
+empty; :meth:`ExtremeOver.of` distinguishes the others.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ _INTEGER_STEPS: dict[str, Callable[[LinearArithmetic, LinearForm, LinearForm], L
     "floordiv": LinearArithmetic.quotient,
     "mod": LinearArithmetic.remainder,
     "tdiv": LinearArithmetic.truncated,
-    "tmod": LinearArithmetic._truncated_remainder,
+    "tmod": lambda theory, x, y: x.plus(theory.times(y, theory.truncated(x, y)), -1),
     "shl": LinearArithmetic._shift_left,
     "shr": LinearArithmetic._shift_right,
     "bitand": lambda theory, x, y: bitwise(theory, "bitand", x, y),

@@ -1,6 +1,7 @@
 """Nested reductions whose indices are the digits of one number, as one reduction over that number.
 
-They are merged before they are normalised: once the inner one has a closed form, the outer one hardly ever shows it.
+``sum(sum(A[i*4 + j], j, 0, 4), i, 0, 8)`` is ``sum(A[k], k, 0, 32)``. They are merged before they are normalised: once
+the inner one has a closed form, the outer one hardly ever shows it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Products over a range in closed form: powers, and what is 1 but for a part of the range."""
+"""Products over a range in closed form: powers, and what is 1 but for a part of the range.
+
+``prod(x, r, 0, 3)`` is ``x*x*x``; ``prod(where(r < n, x, 1), r, 0, 8)`` is ``prod(x, r, 0, min(n, 8))``.
+"""
 
 from __future__ import annotations
 

@@ -508,9 +508,6 @@ class Quotients(Arithmetic):
             return None
         return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
 
-    def _truncated_remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        return x.plus(self.times(divisor, self.truncated(x, divisor)), -1)
-
     def _shift_left(self, x: LinearForm, amount: LinearForm) -> LinearForm:
         return x.times(1 << amount.constant) if not amount.terms else self._uninterpreted_shift("shl", x, amount)
 

@@ -1,4 +1,8 @@
-"""Ranges of reductions, their parts, and the base class of the closed forms of each kind of reduction."""
+"""Ranges of reductions, their parts, and the base class of the closed forms of each kind of reduction.
+
+A condition in a body becomes a part of the range: ``sum(where(3 <= i, x, 0), i, 0, n)`` is the sum of ``x`` over
+``[3, n)``.
+"""
 
 from __future__ import annotations
 
