@@ -455,8 +455,12 @@ def checked(model: CostModel) -> CostModel:
     """``model`` with its prices checked, unless it is one of :data:`COST_MODELS`."""
     if isinstance(model, LoopAware):
         return replace(model, model=checked(model.model))
-    known = isinstance(model, Checked) or any(model is shipped for shipped in COST_MODELS.values())
-    return model if known else Checked(model)
+    return model if isinstance(model, Checked) or is_shipped_model(model) else Checked(model)
+
+
+def is_shipped_model(model: CostModel) -> bool:
+    """Whether ``model`` is one of :data:`COST_MODELS`."""
+    return any(model is shipped for shipped in COST_MODELS.values())
 
 
 def is_power_of_two(value: int) -> bool:
@@ -497,7 +501,7 @@ def exact_multiplier(divisor: int, most: int) -> tuple[int, int]:
         shift += 1
 
 
-#: The shipped models that need no data, by name.
+#: The shipped models that need no data, by name. By none does an operation cost less than an addition.
 COST_MODELS: dict[str, CostModel] = {
     "latency": Latency(),
     "throughput": Throughput(),

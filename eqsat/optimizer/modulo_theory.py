@@ -22,7 +22,7 @@ from eqsat.alternatives.inputs import compares_selection
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
-from eqsat.extract.cost import CostModel, LoopAware, is_power_of_two
+from eqsat.extract.cost import CostModel, LoopAware, is_power_of_two, is_shipped_model
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
@@ -294,7 +294,9 @@ class ModuloTheory(Optimisation):
     def _chosen(self, chooser: Chooser, limit: float, without_rules: Choice) -> Choice:
         """As :meth:`_extract`; raise :class:`OverdueError` if that takes long."""
         choice, cost = chooser.choose()
-        if self.extract == "tree":
+        # what uses a value that is computed anyway has two operations; conditions may be known to bound one variable
+        is_least = is_shipped_model(self.model) and cost <= 2 * chooser.of_products.addition
+        if self.extract == "tree" or (is_least and not chooser.builder.theory.by_bounds):
             return choice
         best = self._reusing(chooser, choice, cost, limit)
         if without_rules and len(chooser.builder.graph) <= LIMITS.second_choice_nodes and self._has_time():

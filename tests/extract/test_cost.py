@@ -126,6 +126,14 @@ def test_models_by_name():
     assert cost_model("throughput") == Throughput()
 
 
+@pytest.mark.parametrize("model", COST_MODELS.values(), ids=lambda model: type(model).__name__)
+def test_no_operation_costs_less_than_an_addition_by_a_model_that_ships(model):
+    addition = model.price("add", [BYTE, BYTE], (0, 510))
+    for op, shape in OPS.items() - OWN.items():
+        for operands in product([BYTE, SIGNED, FREE, literal(8), literal(7), literal(-1)], repeat=len(shape.takes)):
+            assert model.price(op, operands, BYTE) >= addition, (op, operands)
+
+
 KINDS = [
     # operator, bounds of the operands, kind
     ("add", [BYTE, BYTE], "add i32"),
