@@ -78,8 +78,6 @@ SELECT = [
     Rule("where-and-bit",      "where(p and c <= x, c, 0)",      "where(p, x, 0)",                 "c == 1 and 0 <= vmin(x) and vmax(x) <= 1", "x is a bit", modulo_theory=True),
     Rule("where-or-bit",       "where(p or x < c, 0, c)",        "where(p, 0, x)",                 "c == 1 and 0 <= vmin(x) and vmax(x) <= 1", "x is a bit", modulo_theory=True),
     Rule("where-not-bit",      "where(x < c, c, 0)",             "c - x",                          "c == 1 and 0 <= vmin(x) and vmax(x) <= 1", "x is a bit", modulo_theory=True),
-    Rule("where-bit-more",     "where(x < c, a, b)",             "x + (a + 1 - c)",                "b == a + 1 and vmin(x) == c - 1 and vmax(x) == c", "x has two values", modulo_theory=True),
-    Rule("where-bit-less",     "where(x < c, a, b)",             "(a + c - 1) - x",                "b == a - 1 and vmin(x) == c - 1 and vmax(x) == c", "x has two values", modulo_theory=True),
     Rule("where-bit-scaled",   "where(x < 1, 0, b)",             "x*b",                            "b & b - 1 == 0 and 0 <= vmin(x) and vmax(x) <= 1", "x is a bit", modulo_theory=True),
     Rule("where-compares",     "where(x < y, c, 0) - where(x <= y, 0, c)", "max(min(y - x, c), -c)", "c == 1",             "x is below, at or above y", modulo_theory=True),
     Rule("where-floor",        "tdiv(x, d) - where(x < 0 and x != tdiv(x, d)*d, c, 0)", "x // d",  "c == 1 and d > 0",     "rounding toward zero is one too many below it, but for multiples", modulo_theory=True),
