@@ -137,6 +137,8 @@ class Builder:
             if not classes.pending:
                 self.quotients.add_nested()
                 self._credit("nested quotients")
+                self.input.add_waiting()
+                self._credit("input")
         for variable, form in self.theory.solved.items():
             if form in classes:
                 self.add_node(self.add_class(form), classes.own_node(variable))

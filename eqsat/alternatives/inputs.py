@@ -95,6 +95,8 @@ class InputNodes(KindNodes):
         self._has_few = True
         # whether terms are added that say no more than their normal forms
         self._all_terms = False
+        # terms that are added once their dividends have classes, and their own classes
+        self._waiting: list[tuple[int, Expr]] = []
 
     def add(self, terms: Iterable[Expr], all_terms: bool = False) -> None:
         """Let the classes that terms of the input belong to have these as nodes; operands come first.
@@ -165,8 +167,14 @@ class InputNodes(KindNodes):
     def add_to(self, c: int) -> None:
         """Add to a class the terms of the input with its value, and what follows from them."""
         value = self.classes.values[c]
-        if originals := self._originals.get(value):
-            for node in self._nodes(originals, LIMITS.input_nodes):
+        ready: list[Expr] = []
+        for term in self._originals.get(value, ()):
+            if self._is_ready(term):
+                ready.append(term)
+            else:
+                self._waiting.append((c, term))
+        if ready:
+            for node in self._nodes(ready, LIMITS.input_nodes):
                 if self.classes.add_node(c, node):
                     if self._has_few:
                         self.nodes.setdefault(c, node)
@@ -176,6 +184,29 @@ class InputNodes(KindNodes):
         if self._rewrites and (rewrites := self._rewrites.get(value)):
             for node in self._nodes(rewrites, LIMITS.hidden_nodes):
                 self.classes.add_node(c, node)
+
+    def add_waiting(self) -> None:
+        """Add the quotients and remainders whose dividends have got classes."""
+        waiting, self._waiting = self._waiting, []
+        for c, term in waiting:
+            if self._is_ready(term):
+                for node in self._nodes([term], 1):
+                    self.classes.add_node(c, node)
+            else:
+                self._waiting.append((c, term))
+
+    def _is_ready(self, term: Expr) -> bool:
+        """Whether a term of the input would make no class that nothing else needs.
+
+        A quotient or remainder of ``x + y*n`` by ``n`` has a normal form without ``y*n`` in its dividend. The sum with
+        it is seldom of use, but in long inputs its own quotients and conditions are many.
+        """
+        if self._has_few or self._all_terms or term.op not in FLOORS or term.args[1].op != "const":
+            return True
+        dividend, n = self.classes.value_of(term.args[0]), term.args[1].vmin
+        if not isinstance(dividend, LinearForm) or dividend in self.classes:
+            return True
+        return not any(k % n == 0 for k in dividend.terms.values())
 
     def _nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
         # terms that differ in the order of operands give the same node: take them by what their operands mean

@@ -45,7 +45,8 @@ class AlternativeLimits:
     input_nodes: int = 6
     #: E-nodes of one class that follow from these by hidden laws; further ones are left out.
     hidden_nodes: int = 4
-    #: Inputs with this number of divisions or more are not rewritten by hidden laws, and are no start of the choice.
+    #: Inputs with this number of divisions or more are not rewritten by hidden laws, and are no start of the choice;
+    #: their quotients and remainders make no classes of dividends that their normal forms shorten.
     input_divisions: int = 120
     #: Terms of the input from one look at the clock to the next.
     terms_per_look: int = 64

@@ -1,11 +1,13 @@
 """Hidden laws: each at every point of small domains, and answers that need one cost no more than it gives."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from corpora import read
 
 from eqsat.alternatives.inputs import HIDDEN, HiddenLaws
+from eqsat.alternatives.limits import LIMITS
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import var
@@ -96,3 +98,23 @@ def test_every_respelling_is_equal_to_its_term():
                 assert (check.kind, check.equal) == ("exhaustive", True), f"{before} is not {after}"
                 count += 1
     assert count > len(terms)
+
+
+#: A sum with values in [0, 147], whose remainder by 7 has a normal form without its first term.
+DIVIDEND = "x*14 + y%5*3 + z"
+
+
+@pytest.mark.parametrize(
+    ("texts", "divisions", "is_divided"),
+    [
+        ([f"({DIVIDEND})%7"], 120, True),
+        ([f"({DIVIDEND})%7"], 1, False),
+        ([f"({DIVIDEND})%7", DIVIDEND], 1, True),
+    ],
+    ids=["short input", "long input", "long input that has the dividend"],
+)
+def test_long_inputs_divide_as_they_are_written_what_is_there_alone(texts, divisions, is_divided, monkeypatch):
+    monkeypatch.setattr("eqsat.alternatives.inputs.LIMITS", replace(LIMITS, input_divisions=divisions))
+    graph = optimize(texts, x=(0, 9), y=(0, 50), z=(0, 9)).graph
+    divided = {operands[0] for nodes in graph.classes.values() for op, _, operands in nodes if op == "mod"}
+    assert any(graph.bounds[c] == (0, 147) for c in divided) is is_divided
