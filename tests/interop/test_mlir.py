@@ -35,7 +35,7 @@ DIVISIONS = {
     "pixel_shuffle": (6, 4),
     "selects": (1, 0),
     "strided": (4, 0),
-    "swizzle": (3, 3),
+    "swizzle": (3, 2),
     "symbols": (5, 1),
     "tiled_copy": (4, 0),
     "transpose": (2, 0),

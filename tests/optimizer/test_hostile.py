@@ -35,13 +35,12 @@ from eqsat.kernels import ranges, staging
 from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.schedule import sharing_loops
 from eqsat.kernels.simplification import simplified
-from eqsat.lang import dtypes
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, make, named_variable, var
 from eqsat.lang.functions import maximum, minimum, sum_over, where
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import numbered, parse, parse_program
-from eqsat.lang.traversal import topological, variables
+from eqsat.lang.traversal import misfits, topological, variables
 from eqsat.optimizer import modulo_theory, optimisation, rules_alone, unknown_divisors
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite
@@ -383,7 +382,7 @@ def test_bounds_of_loops_are_not_written_out_for_ever():
 
 def test_many_roots_beyond_64_bits_are_looked_at_together(monkeypatch):
     walks = []
-    monkeypatch.setattr(dtypes, "topological", lambda roots: walks.append(roots) or topological(roots))
+    monkeypatch.setattr(optimisation, "misfits", lambda roots: walks.append(roots) or misfits(roots))
     roots = [var("x", 0, 2**62)]
     for n in range(30):
         roots.append((roots[-1] * 3 + n) // 4 % 2**62)

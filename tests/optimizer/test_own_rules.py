@@ -175,7 +175,7 @@ HIDDEN = [
     ("max(g - 3, 3 - g)", [APART]),
     ("max(g*2 + 5, -5 - g*2)*h", [APART]),
     ("i + 6 - (i & 6)", [TO_EITHER]),
-    ("i*k + 9 - (i*k & 4)", [TO_EITHER]),
+    ("i*k + 4 - (i*k & 4)", [TO_EITHER]),
     ("own_hash(i + 33)", [PERIOD]),
     ("own_hash(k + 22*j + 33)*h", [PERIOD]),
     ("own_hash(g*11 + 36)", [PERIOD]),
