@@ -191,6 +191,10 @@ def program() -> str:
         for i in range(arity):
             row = f"({name} {' '.join('e' if i == j else f'x{j}' for j in range(arity))})"
             lines.append(f'(rule ((= e {row})) ((subsume {row})) :ruleset ones :name "own-{name}{i}")')
+    # a selection by a condition that is known is its branch: else rules scale the other one without end
+    for condition, branch in (("(Yes)", "x"), ("(No)", "y")):
+        row = f"(Where {condition} x y)"
+        lines.append(f'(rule ((= e {row})) ((union e {branch}) (subsume {row})) :ruleset ones :name "branch-{branch}")')
     lines += _insertion()
     for ruleset, name, query, actions in _KEPT:
         mark = " :unsafe-seminaive" if name in _UNTRACKED else ""

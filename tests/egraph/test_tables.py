@@ -1,8 +1,9 @@
-"""When egglog reads rules."""
+"""When egglog reads rules, and what it knows without any."""
 
 import pytest
 
 from eqsat import optimize
+from eqsat.egraph.program import ATOM, CONDITION, FAILS, HOLDS
 from eqsat.egraph.tables import Tables, read_all_rules
 
 
@@ -51,3 +52,16 @@ def test_all_rules_can_be_read_before_any_input_needs_them(session):
     assert "where-merge-and" in everything
     optimize(NEEDS_SELECTIONS, **RANGES)
     assert read(session) == everything
+
+
+@pytest.mark.parametrize(("known", "branch"), [(HOLDS, 2), (FAILS, 3), (CONDITION, None)])
+def test_a_condition_that_is_known_selects_its_branch(known: str, branch: int | None):
+    tables = Tables([])
+    tables.begin()
+    tables.add(known, 1)
+    for c in (2, 3):
+        tables.add(ATOM, c, 0, 9, 1)
+    tables.add("where", 4, 1, 2, 3)
+    tables.insert()
+    of = {tables.integer(row.inputs[0]): row.output for row in tables.rows()["A"]}
+    assert [c for c in (2, 3) if of[c] == of[4]] == ([] if branch is None else [branch])
