@@ -23,9 +23,9 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS, UNINTERPRETED
+from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED
 from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import VariableSets, indices_around, misfits, topological
+from eqsat.lang.traversal import VariableSets, indices_around, misfits, symbolic_divisors, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules
@@ -123,7 +123,7 @@ class Optimisation(ABC):
     @cached_property
     def divides_by_terms(self) -> bool:
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
-        return any(t.op in DIVISIONS and t.args[1].op != "const" for t in self.terms)
+        return bool(symbolic_divisors(self.terms))
 
     def _theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
         """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
