@@ -21,13 +21,12 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import accumulate
-from math import inf
 from operator import index, mul
 from pathlib import Path
 from runpy import run_path
 from typing import Any, Protocol, cast
 
-from eqsat.extract.graph import Bounds
+from eqsat.extract.graph import Bounds, trips
 
 _I32 = (-(2**31), 2**31 - 1)
 DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
@@ -35,19 +34,11 @@ DIVISIONS = frozenset({"floordiv", "mod", "tdiv", "tmod"})
 #: Reductions; their operands are the body, the index and the ends of the range.
 _REDUCTIONS = frozenset({"sum_over", "prod_over", "max_over", "min_over"})
 
-#: How often a loop is taken to run whose range has no end.
-UNKNOWN_TRIPS = 1024
-
 
 def steps(operands: Sequence[Bounds]) -> int:
     """The number of steps of a reduction with these operands: the values of its index."""
     low, high = operands[1]
     return trips(high - low + 1)
-
-
-def trips(values: int) -> int:
-    """How often a loop over some values is taken to run: :data:`UNKNOWN_TRIPS` where it may run any number of times."""
-    return UNKNOWN_TRIPS if values == inf else values
 
 
 class CostModel(Protocol):
@@ -399,11 +390,11 @@ class LoopAware:
         if not isinstance(self.loops, Mapping):
             raise TypeError(f"loops must say how often each runs, as in {{'i': 8}}, not {self.loops!r}")
         refuse_other(self.model)
-        for name, trips in self.loops.items():
-            if not hasattr(trips, "__index__"):
-                raise TypeError(f"loop {name!r} runs {trips!r} times: give an integer")
-            if trips < 1:
-                raise ValueError(f"loop {name!r} runs {trips} times: give 1 or more")
+        for name, runs in self.loops.items():
+            if not hasattr(runs, "__index__"):
+                raise TypeError(f"loop {name!r} runs {runs!r} times: give an integer")
+            if runs < 1:
+                raise ValueError(f"loop {name!r} runs {runs} times: give 1 or more")
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
         """What a node costs each time that it runs."""

@@ -21,6 +21,13 @@ Bounds = tuple[int, int]
 
 #: The operator and payload of a node that says that its class equals its operand: a sum of that alone.
 EQUALITY = ("sum", (0, (1,)))
+#: How often a loop is taken to run whose range has no end.
+UNKNOWN_TRIPS = 1024
+
+
+def trips(values: int) -> int:
+    """How often a loop over some values is taken to run: :data:`UNKNOWN_TRIPS` where it may run any number of times."""
+    return UNKNOWN_TRIPS if values == inf else values
 
 
 def sum_payload(payload: Payload) -> tuple[int, tuple[int, ...]]:

@@ -11,10 +11,9 @@ from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, make
-from eqsat.lang.ops import COMPARISONS, UNINTERPRETED
+from eqsat.lang.ops import COMPARISONS, UNINTERPRETED, np
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import domain_size, extent, is_index, may_divide_by_zero, topological, variables
 from eqsat.theory.forms import LinearForm, number, read, to_expr

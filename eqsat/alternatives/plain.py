@@ -12,8 +12,7 @@ from functools import reduce
 from math import prod
 from operator import or_
 
-from eqsat.extract.cost import trips
-from eqsat.extract.graph import Bounds, EGraph, Node, Payload, added
+from eqsat.extract.graph import Bounds, EGraph, Node, Payload, added, trips
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import linear_bounds

@@ -13,7 +13,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import may_divide_by_zero
 from eqsat.theory.forms import (
     ZERO,

@@ -42,7 +42,7 @@ from eqsat.kernels.staging import LEAST_RATIO, SPLIT_LIMITS, Intermediate, Split
 from eqsat.lang.costs import cost_of, model_of
 from eqsat.lang.dtypes import select_width, widths
 from eqsat.lang.expr import FALSE, Expr, substitute, var
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.text import parse, parse_program, to_program, to_text
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import counted

@@ -68,7 +68,7 @@ from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import Expr, buffer, var
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.text import parse, to_program, to_text
 from eqsat.lang.traversal import extent
 from eqsat.lang.validation import counted

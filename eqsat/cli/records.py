@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr, bounds_of, shortened, var
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.validation import shown
 
 Record = Mapping[str, Any]

@@ -14,8 +14,7 @@ from eqsat.codegen.expressions import check_name, expression
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import common_width
 from eqsat.lang.expr import Expr, ExprLike, as_expr, const, rebuild, replaced, var, with_operands
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import REDUCTIONS, is_finite
 from eqsat.lang.text import to_text
 from eqsat.lang.traversal import domain_size, indices_around, variables
 from eqsat.lang.validation import integer_of, list_of, require

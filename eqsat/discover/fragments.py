@@ -11,8 +11,7 @@ from itertools import combinations
 
 from eqsat.discover.search import within_reach
 from eqsat.lang.expr import Expr, const, make, var
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import OPS
+from eqsat.lang.ops import OPS, is_finite
 from eqsat.lang.traversal import topological
 
 #: The most operators of a fragment, variables of it, and fragments of one term.

@@ -46,8 +46,7 @@ from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, bounds_of, brief, const, replaced, shortened, var
 from eqsat.lang.functions import where
-from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import Bounds
+from eqsat.lang.ops import INFINITY, Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
 from eqsat.lang.traversal import chain_members, divides_by_zero, reached, topological, variables

@@ -23,8 +23,7 @@ from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
 from eqsat.interop.sympy import from_sympy, to_sympy
 from eqsat.lang.costs import cost_of, prices
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import Infinity
-from eqsat.lang.ops import Bounds
+from eqsat.lang.ops import Bounds, Infinity
 from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
 

@@ -38,8 +38,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.functions import load, maximum, minimum, prod_over, sum_over, where
-from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import SUMS, Bounds
+from eqsat.lang.ops import INFINITY, SUMS, Bounds
 from eqsat.lang.terms import buffer_key, written_product
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import facts_on, is_index, reached, use_counts

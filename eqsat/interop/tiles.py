@@ -20,7 +20,7 @@ from eqsat.interop.indexing import IndexingMap
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, ExprLike, as_expr, brief, replaced, var
-from eqsat.lang.infinity import INFINITY
+from eqsat.lang.ops import INFINITY
 from eqsat.lang.sampling import grid
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import domain_size, extent, topological, variables

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from eqsat.lang.arrays import np
 from eqsat.lang.display import Displayed, html_table
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
@@ -34,8 +33,7 @@ from eqsat.lang.expr import (
     shortened,
 )
 from eqsat.lang.functions import where
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import ELEMENTS, Buffer
+from eqsat.lang.ops import ELEMENTS, Buffer, is_finite, np
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import array_of, buffers, extent, variables
 from eqsat.lang.validation import integer_of, require, shown

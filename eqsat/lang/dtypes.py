@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, bounds_text, brief
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import ELEMENTS, OWN, SHIFTS
+from eqsat.lang.ops import ELEMENTS, OWN, SHIFTS, is_finite
 from eqsat.lang.traversal import array_of, outside_addresses, topological, variables
 from eqsat.lang.validation import list_of
 

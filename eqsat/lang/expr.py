@@ -19,15 +19,14 @@ from math import isinf
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, cast
 from weakref import ref
 
-from eqsat.lang.arrays import np
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.infinity import INFINITY, bits
 from eqsat.lang.interning import Identity, interned, known, terms
 from eqsat.lang.ops import (
     BITWISE,
     ELEMENTS,
     FLOAT_OF,
     FLOATS,
+    INFINITY,
     MAX_SHIFT,
     MOST_BITS,
     OPS,
@@ -37,7 +36,9 @@ from eqsat.lang.ops import (
     Buffer,
     FloatOp,
     Op,
+    bits,
     for_each_own,
+    np,
     reduction_bounds,
     rounded_to_odd,
     trip_bounds,

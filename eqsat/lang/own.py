@@ -15,10 +15,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.extract.cost import OWN_PRICES
-from eqsat.lang.arrays import np
 from eqsat.lang.expr import WORDS, Expr, ExprLike, as_expr, make
-from eqsat.lang.infinity import INFINITY, is_finite
-from eqsat.lang.ops import FLOATS, LETTERS, OPS, REDUCTIONS, Bounds, Op, add_own
+from eqsat.lang.ops import FLOATS, INFINITY, LETTERS, OPS, REDUCTIONS, Bounds, Op, add_own, is_finite, np
 from eqsat.lang.validation import require
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate, integers
 from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum, where
-from eqsat.lang.infinity import finite_part, is_finite
+from eqsat.lang.ops import finite_part, is_finite, np
 from eqsat.lang.traversal import topological
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from itertools import chain
 from math import inf, prod
 from typing import Self, cast
 
-from eqsat.extract.cost import trips
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, ELEMENTS, REDUCTIONS, Buffer
+from eqsat.extract.graph import trips
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, REDUCTIONS, Buffer, is_finite
 
 #: A form of a term may have wider bounds than this only if the term has.
 WIDE = 1 << 1000

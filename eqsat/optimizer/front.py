@@ -11,9 +11,9 @@ from typing import TypeGuard, cast, overload
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
-from eqsat.lang.arrays import telling_of_imports
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
+from eqsat.lang.ops import telling_of_imports
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import names_of, variables
 from eqsat.lang.validation import shown

@@ -32,8 +32,7 @@ from eqsat.egraph.program import (
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload
 from eqsat.lang.expr import FALSE, TRUE
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import DIVISIONS, FLOORS, REDUCTIONS
+from eqsat.lang.ops import DIVISIONS, FLOORS, REDUCTIONS, is_finite
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import LinearForm, literal

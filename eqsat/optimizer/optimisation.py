@@ -22,8 +22,7 @@ from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED
+from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED, is_finite
 from eqsat.lang.terms import named_leaves
 from eqsat.lang.traversal import VariableSets, indices_around, misfits, symbolic_divisors, topological
 from eqsat.optimizer.limits import LIMITS

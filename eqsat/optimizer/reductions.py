@@ -13,7 +13,7 @@ from eqsat.alternatives.builder import Builder
 from eqsat.egraph.compilation import Match, ReductionQuery
 from eqsat.egraph.patterns import FOUND_IN_BODIES, LITERALS, MEASURES, levels_around, measure_of
 from eqsat.lang.expr import TRUE, Expr, any_var, const
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import is_index, term_count, variables
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.right_sides import (

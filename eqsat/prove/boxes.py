@@ -15,12 +15,10 @@ from operator import and_
 from time import monotonic
 from typing import cast
 
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import evaluate, number_type
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, const, make, rebuild, shift_amount, var
 from eqsat.lang.functions import where
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, COMPARISONS, DIVISIONS, OPS, SHIFTS, SUMS
+from eqsat.lang.ops import BITWISE, COMPARISONS, DIVISIONS, OPS, SHIFTS, SUMS, is_finite, np
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import chain_members, domain_size, extent, topological, value_of_range, variables
 

@@ -15,8 +15,7 @@ from time import monotonic
 from typing import cast
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import OWN
+from eqsat.lang.ops import OWN, is_finite
 from eqsat.lang.traversal import term_count, value_of_range, variables
 from eqsat.lang.validation import counted
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import topological
 from eqsat.prove.boxes import FLOATING, Point, UndecidedError, confirmed, is_linear
 

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, TERMS, Pattern, alternatives, mentioned, shown
 from eqsat.egraph.rule import Counterexample, Rule
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, make, substitute, var
-from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, np
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.traversal import divisors, topological, variables
 from eqsat.lang.validation import refuse_seconds, require

@@ -15,11 +15,9 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, cast
 
-from eqsat.lang.arrays import np
 from eqsat.lang.expr import Expr, brief, const, instantiate, make, rebuild
 from eqsat.lang.functions import where
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op, is_finite, np
 from eqsat.lang.traversal import array_of, neutral, topological
 from eqsat.prove.boxes import FLOATING, UndecidedError
 

@@ -18,9 +18,9 @@ from math import inf, prod
 from time import monotonic
 from typing import Literal
 
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, most_steps
 from eqsat.lang.expr import TRUE, Expr
+from eqsat.lang.ops import np
 from eqsat.lang.sampling import sample, select
 from eqsat.lang.traversal import VariableSets, buffers, extent, variables
 from eqsat.lang.validation import counted, list_of, refuse_below, refuse_seconds, require

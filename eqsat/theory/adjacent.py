@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import permutations, product
 
-from eqsat.lang.arrays import np
 from eqsat.lang.expr import TRUE, Expr, any_var, instantiate, make
-from eqsat.lang.ops import SUMS
+from eqsat.lang.ops import SUMS, np
 from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, to_expr

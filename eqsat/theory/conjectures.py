@@ -15,10 +15,9 @@ from math import gcd, sqrt
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
-from eqsat.lang.ops import COMPARISONS
+from eqsat.lang.ops import COMPARISONS, np
 from eqsat.lang.sampling import all_hold, grid, select
 from eqsat.lang.traversal import (
     Simplicity,

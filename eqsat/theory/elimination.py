@@ -14,8 +14,7 @@ from itertools import product
 from math import gcd
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import is_finite
-from eqsat.lang.ops import Bounds, linear_bounds
+from eqsat.lang.ops import Bounds, is_finite, linear_bounds
 from eqsat.theory.forms import LinearForm
 from eqsat.theory.limits import LIMITS
 

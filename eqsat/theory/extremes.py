@@ -13,7 +13,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.expr import Expr, const, make
-from eqsat.lang.infinity import INFINITY
+from eqsat.lang.ops import INFINITY
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, Order, number, to_expr
 from eqsat.theory.limits import LIMITS

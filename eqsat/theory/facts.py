@@ -14,12 +14,10 @@ from math import gcd
 from operator import or_
 from typing import Self
 
-from eqsat.lang.arrays import np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr
-from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import SUMS
+from eqsat.lang.ops import INFINITY, SUMS, np
 from eqsat.lang.sampling import all_hold, grid
 from eqsat.lang.traversal import (
     chain_members,

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
-from eqsat.lang.infinity import INFINITY, is_finite
-from eqsat.lang.ops import COMPARISONS
+from eqsat.lang.ops import COMPARISONS, INFINITY, is_finite
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic, begun, is_negative
 from eqsat.theory.digits import join_digits, join_order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 
 
 class KnownBits(NamedTuple):

@@ -15,11 +15,10 @@ from functools import reduce
 from math import gcd
 from operator import or_
 
-from eqsat.lang.arrays import np
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, any_var, const, instantiate, replaced
-from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.ops import REDUCTIONS, np
 from eqsat.lang.traversal import long_partial_chains, topological
 from eqsat.theory.arithmetic import Arithmetic, begun
 from eqsat.theory.forms import LinearForm, atom_form, literal, literal_divisor, number, to_expr

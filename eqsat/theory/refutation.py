@@ -15,7 +15,7 @@ from math import gcd
 from typing import NamedTuple, Self
 
 from eqsat.lang.expr import FALSE, Expr
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.elimination import Rows

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eqsat.lang.arrays import np
 from eqsat.lang.evaluation import apply_operator, number_type
 from eqsat.lang.expr import Expr
-from eqsat.lang.infinity import finite_part
-from eqsat.lang.ops import FLOATS, REDUCTIONS
+from eqsat.lang.ops import FLOATS, REDUCTIONS, finite_part, np
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm

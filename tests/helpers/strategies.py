@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, var
 from eqsat.lang.functions import maximum, minimum, where
-from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import DIVISIONS, OPS, OWN
+from eqsat.lang.ops import DIVISIONS, INFINITY, OPS, OWN
 from eqsat.lang.traversal import variables
 
 #: The values that expressions stay within by default: symmetric, so that no magnitude overflows 64 bits.

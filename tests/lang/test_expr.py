@@ -12,12 +12,10 @@ from strategies import expressions, grid
 
 from eqsat.egraph.trace import Spent
 from eqsat.lang import expr, functions, interning
-from eqsat.lang.arrays import np, telling_of_imports
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, buffer, const, make, rebuild, substitute, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, tmod, where
-from eqsat.lang.infinity import INFINITY
-from eqsat.lang.ops import DIVISIONS, ELEMENTS, OPS, OWN, SHIFTS, apply_to_numbers
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, INFINITY, OPS, OWN, SHIFTS, apply_to_numbers, np, telling_of_imports
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import integer_of, integers_of

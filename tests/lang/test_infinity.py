@@ -14,7 +14,7 @@ from eqsat.lang.dtypes import select_width
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import buffer, var
 from eqsat.lang.functions import prod_over, sum_over
-from eqsat.lang.infinity import INFINITY
+from eqsat.lang.ops import INFINITY
 from eqsat.lang.sampling import REACHES, sample
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables

@@ -14,10 +14,10 @@ from strategies import bool_expressions, expressions
 from eqsat import Budget, Rule, buffer, optimize, var, where
 from eqsat.alternatives.plain import PlainClasses, bind_indices
 from eqsat.extract import COST_MODELS, EGraph, Latency, LoopAware, OpCount, Priced, Throughput, dag, exact, tree
-from eqsat.extract.cost import UNKNOWN_TRIPS
+from eqsat.extract.graph import UNKNOWN_TRIPS
 from eqsat.extract.select import reachable_part, refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
-from eqsat.lang.infinity import INFINITY
+from eqsat.lang.ops import INFINITY
 from eqsat.lang.text import parse
 from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.snapshot import Part, Snapshot, same

@@ -12,7 +12,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, replaced, var
-from eqsat.lang.infinity import is_finite
+from eqsat.lang.ops import is_finite
 from eqsat.lang.own import operator
 from eqsat.lang.sampling import sample
 from eqsat.lang.text import parse
