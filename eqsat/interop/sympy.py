@@ -39,9 +39,9 @@ from eqsat.lang.expr import (
 )
 from eqsat.lang.functions import load, maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.ops import INFINITY, SUMS, Bounds
-from eqsat.lang.terms import buffer_key, written_product
+from eqsat.lang.terms import written_product
 from eqsat.lang.text import numbered
-from eqsat.lang.traversal import facts_on, is_index, reached, use_counts
+from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, use_counts
 from eqsat.lang.validation import counted, require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic

@@ -33,8 +33,16 @@ from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr, as_free, brief, const, free_name, make, substitute, var
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import division_count, extent, index_level, indices_around, topological, variables, with_users
+from eqsat.lang.traversal import (
+    division_count,
+    extent,
+    index_level,
+    indices_around,
+    named_leaves,
+    topological,
+    variables,
+    with_users,
+)
 from eqsat.lang.validation import counted, integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, cast
 from weakref import ref
 
 from eqsat.lang.errors import TooWideError
-from eqsat.lang.interning import Identity, interned, known, terms
 from eqsat.lang.ops import (
     BITWISE,
     ELEMENTS,
@@ -44,7 +43,18 @@ from eqsat.lang.ops import (
     trip_bounds,
 )
 from eqsat.lang.slots import Slot
-from eqsat.lang.traversal import Term, buffers, divides_by_zero, index_level, indices_around, variables
+from eqsat.lang.traversal import (
+    Identity,
+    Term,
+    buffers,
+    divides_by_zero,
+    in_use,
+    index_level,
+    indices_around,
+    interned,
+    known,
+    variables,
+)
 from eqsat.lang.traversal import topological as topological
 from eqsat.lang.validation import counted, list_of, require, shown
 
@@ -533,7 +543,7 @@ def make(name: str, *args: Expr) -> Expr:
     an operand has the wrong sort, or there are too few or too many.
     """
     identity = (name, *args)
-    found: ref[Expr] | None = terms.get(identity)
+    found: ref[Expr] | None = in_use.get(identity)
     if found is not None and (term := found()) is not None:
         return term
     op = OPS.get(name)

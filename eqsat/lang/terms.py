@@ -13,8 +13,8 @@ from eqsat.extract.select import Choice, reachable
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, named_variable, replaced, shift_amount
 from eqsat.lang.functions import where
-from eqsat.lang.ops import BITWISE, COMPARISONS, SHIFTS, Buffer
-from eqsat.lang.traversal import buffers, is_wide, variables
+from eqsat.lang.ops import BITWISE, COMPARISONS, SHIFTS
+from eqsat.lang.traversal import buffer_key, is_wide
 
 #: By operator the literal that changes nothing; in a difference on the right only.
 _UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}
@@ -85,13 +85,6 @@ def node_of(term: Expr, operands: tuple[int, ...]) -> Node:
     return term.op, buffer_key(term) if term.op == "buffer" else cast(Payload, term.value), operands
 
 
-def named_leaves(terms: Iterable[Expr]) -> dict[str, Expr]:
-    """The variables and buffers among terms, by their names in e-nodes."""
-    found = [term for term in terms if term.op in ("var", "buffer")]
-    named = {cast(str, v.value): v for v in variables(found)}
-    return named | {buffer_key(array): array for array in buffers(found)}
-
-
 def written_sum(terms: Iterable[tuple[Expr, int]], constant: int) -> Expr:
     """A sum written term by term, positive terms first, without literals and like terms among them."""
     together: dict[Expr, int] = {}
@@ -157,8 +150,3 @@ def one_of_two(term: Expr) -> tuple[Expr | None, bool]:
         return None, False
     at_zero, at_one = (make(term.op, *replaced([x, y], {variable: const(n)})) for n in (0, 1))
     return (variable, bool(at_one.vmin)) if at_zero.vmin != at_one.vmin else (None, False)
-
-
-def buffer_key(array: Expr) -> str:
-    """The name of a buffer that no variable can have."""
-    return f"{cast(Buffer, array.value).name}[]"

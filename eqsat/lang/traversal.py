@@ -1,4 +1,4 @@
-"""The fields of a term, and traversals: subterms in order, variables, sizes, chains of one operator.
+"""The fields of a term, the table of terms in use, and traversals: subterms in order, variables, sizes, chains.
 
 Terms share subterms and may be thousands of levels deep: every traversal visits each distinct term once and is
 iterative.
@@ -6,12 +6,15 @@ iterative.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from math import inf, prod
-from typing import Self, cast
+from threading import RLock
+from typing import Any, Self, cast
+from weakref import ref
 
 from eqsat.extract.graph import trips
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, REDUCTIONS, Buffer, is_finite
@@ -38,6 +41,57 @@ class Term:
     is_bool: bool
     key: int
     element: str | None
+
+
+#: Of a term its operator and its operands, or for a leaf its kind and its value.
+Identity = tuple[object, ...]
+
+#: The terms in use by identity; equal terms are one object, in all threads. The references are weak. An entry outlives
+#: its term until the table is swept, which costs less than a callback for each term.
+in_use: dict[Identity, ref[Any]] = {}
+#: The table is swept when it has more entries than this, or half as many again as it had left, whichever is more.
+MIN_SWEPT = 1 << 14
+_sweep_at = [MIN_SWEPT]
+#: Held while an entry is removed or replaced.
+_table_lock = RLock()
+# a child of a fork that begins while a thread holds the lock would wait for it forever
+os.register_at_fork(before=_table_lock.acquire, after_in_parent=_table_lock.release, after_in_child=_table_lock.release)
+
+
+def known(identity: Identity) -> Any:
+    """The term with this identity, if it is in use, else ``None``."""
+    found = in_use.get(identity)
+    return None if found is None else found()
+
+
+def interned[T](identity: Identity, term: T) -> T:
+    """``term``, just made, or the one with this identity where another thread was faster."""
+    if len(in_use) > _sweep_at[0]:
+        sweep()
+    own = ref(term)
+    return term if in_use.setdefault(identity, own) is own else _entered(identity, own)
+
+
+def _entered[T](identity: Identity, own: ref[T]) -> T:
+    """The term that another thread has entered; if its entry has outlived it, ``own`` replaces it."""
+    with _table_lock:
+        other: T | None = known(identity)
+        if other is not None:
+            return other
+        in_use[identity] = own
+        return cast(T, own())
+
+
+def sweep() -> None:
+    """Forget the terms that are not in use."""
+    with _table_lock:
+        # users come after their operands, which their identities keep alive
+        left = list(in_use.items())
+        while left:
+            identity, term = left.pop()
+            if term() is None:
+                del in_use[identity]
+        _sweep_at[0] = max(MIN_SWEPT, len(in_use) * 3 // 2)
 
 
 def topological[T: Term](roots: Iterable[T]) -> list[T]:
@@ -323,6 +377,18 @@ def names_of[T: Term](roots: Iterable[T]) -> dict[str, T]:
     order = topological(roots)
     arrays = {cast(Buffer, array.value).name: array for array in buffers(order)}
     return {str(v.value): v for v in variables(order)} | arrays
+
+
+def named_leaves[T: Term](terms: Iterable[T]) -> dict[str, T]:
+    """The variables and buffers among terms, by their names in e-nodes."""
+    found = [term for term in terms if term.op in ("var", "buffer")]
+    named = {cast(str, v.value): v for v in variables(found)}
+    return named | {buffer_key(array): array for array in buffers(found)}
+
+
+def buffer_key(array: Term) -> str:
+    """The name of a buffer that no variable can have."""
+    return f"{cast(Buffer, array.value).name}[]"
 
 
 def outside_addresses[T: Term](roots: Iterable[T]) -> set[T]:

@@ -23,8 +23,7 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED, is_finite
-from eqsat.lang.terms import named_leaves
-from eqsat.lang.traversal import VariableSets, indices_around, misfits, symbolic_divisors, topological
+from eqsat.lang.traversal import VariableSets, indices_around, misfits, named_leaves, symbolic_divisors, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules

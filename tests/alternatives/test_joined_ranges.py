@@ -9,8 +9,8 @@ from eqsat.egraph.budget import Budget
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import sum_over, where
-from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
+from eqsat.lang.traversal import buffer_key
 from eqsat.optimizer.front import optimize
 from eqsat.theory.adjacent import joined
 from eqsat.theory.linear import LinearArithmetic

@@ -14,9 +14,8 @@ from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr, buffer, var
 from eqsat.lang.functions import sum_over
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.terms import buffer_key
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import buffers, is_index, topological, variables
+from eqsat.lang.traversal import buffer_key, buffers, is_index, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE
 

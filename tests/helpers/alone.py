@@ -12,8 +12,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, EGraph, united
 from eqsat.lang.expr import Expr
-from eqsat.lang.terms import buffer_key
-from eqsat.lang.traversal import buffers, topological, variables
+from eqsat.lang.traversal import buffer_key, buffers, topological, variables
 from eqsat.optimizer.saturation import saturate
 from eqsat.rules import DEFAULT
 from eqsat.theory.structural import StructuralArithmetic

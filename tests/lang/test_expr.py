@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from strategies import expressions, grid
 
 from eqsat.egraph.trace import Spent
-from eqsat.lang import expr, functions, interning
+from eqsat.lang import expr, functions, traversal
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, as_expr, buffer, const, make, rebuild, substitute, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, tmod, where
@@ -517,20 +517,20 @@ def test_pickling_gives_the_same_object(drawn):
 
 def test_terms_that_nothing_uses_are_forgotten():
     gc.collect()
-    interning.sweep()
-    before = len(interning.terms)
+    traversal.sweep()
+    before = len(traversal.in_use)
     term = deep(500)
     for number in range(1 << 16):
         const(10**6 + number)
-    assert len(interning.terms) <= 3 * max(before, interning.MIN_SWEPT)
-    interning.sweep()
+    assert len(traversal.in_use) <= 3 * max(before, traversal.MIN_SWEPT)
+    traversal.sweep()
     # a term keeps those below it
-    assert before + 500 <= len(interning.terms)
+    assert before + 500 <= len(traversal.in_use)
     assert deep(500) is term
     del term
     gc.collect()
-    interning.sweep()
-    assert len(interning.terms) == before
+    traversal.sweep()
+    assert len(traversal.in_use) == before
 
 
 def test_what_an_array_holds_is_no_value_of_a_variable():
