@@ -125,6 +125,11 @@ def parse(text: str, names: Mapping[str, Expr], remedy: str = _REMEDY) -> Expr:
     """
     require(text, str, "an expression")
     require(names, Mapping, "names")
+    return term_in(text, names, remedy)
+
+
+def term_in(text: str, names: Mapping[str, Expr], remedy: str) -> Expr:
+    """As :func:`parse`, for a caller that knows what its arguments are."""
     _refuse_long([text])
     return _Parser(text, names, remedy).run()
 

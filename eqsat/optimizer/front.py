@@ -14,7 +14,7 @@ from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
 from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
 from eqsat.lang.ops import telling_of_imports
-from eqsat.lang.text import parse
+from eqsat.lang.text import term_in
 from eqsat.lang.traversal import names_of, variables
 from eqsat.lang.validation import shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
@@ -236,7 +236,7 @@ def _listed[E](name: str, given: Iterable[E], what: str) -> list[E]:
 
 def term_of(given: Expr | str, names: Mapping[str, Expr]) -> Expr:
     """The term that an expression is, or its text says."""
-    term = parse(given, names, REMEDY) if isinstance(given, str) else as_expr(given)
+    term = term_in(given, names, REMEDY) if isinstance(given, str) else as_expr(given)
     refuse_array(term)
     return term
 
