@@ -63,9 +63,8 @@ if TYPE_CHECKING:
 
 IntLike = SupportsIndex
 
-#: A term's text, and how it is pickled; :mod:`eqsat.lang.text` fills both.
+#: A term's text; :mod:`eqsat.lang.text` fills it.
 TEXT: Slot[str] = Slot()
-REDUCED: Slot[tuple[Any, ...]] = Slot()
 #: A term as a formula; :mod:`eqsat.lang.display` fills it.
 FORMULA: Slot[str | None] = Slot()
 #: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
@@ -141,7 +140,7 @@ class Expr(Term, Displayed):
         raise AttributeError(f"an Expr is immutable: cannot set {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return REDUCED.call(self)
+        return from_rows, (to_rows(self),)
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
@@ -918,3 +917,32 @@ def substitute(roots: Iterable[Expr], replacement: Mapping[Expr, ExprLike]) -> l
 def replaced(roots: Iterable[Expr], images: Mapping[Expr, Expr]) -> list[Expr]:
     """As :func:`substitute`, but what is never evaluated may come to divide by zero."""
     return rebuild(roots, lambda term, args: images.get(term))
+
+
+#: Of each term its operator, the fields of a leaf, and the places of its operands.
+Rows = list[tuple[str, list[Any], list[int]]]
+
+
+def to_rows(root: Expr) -> Rows:
+    """``root`` as a flat table, operands before users: for pickling terms of any depth."""
+    places = {term: place for place, term in enumerate(topological([root]))}
+    fields = {op: names for op, (_, *names) in _LEAVES.items()}
+    return [(t.op, [getattr(t, f) for f in fields.get(t.op, ())], [places[a] for a in t.args]) for t in places]
+
+
+def from_rows(rows: Rows) -> Expr:
+    """The inverse of :func:`to_rows`."""
+    terms: list[Expr] = []
+    for op, fields, args in rows:
+        terms.append(_LEAVES[op][0](*fields) if op in _LEAVES else make(op, *[terms[a] for a in args]))
+    return terms[-1]
+
+
+#: By leaf, what makes it, and the fields that this takes.
+_LEAVES: dict[str, Any] = {
+    "const": (const, "value"),
+    "bool": (as_expr, "value"),
+    "var": (any_var, "value", "vmin", "vmax"),
+    "float": (any_float, "value", "element"),
+    "buffer": (any_buffer, "value"),
+}

@@ -15,25 +15,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count, pairwise
 from math import inf, isfinite
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 from unicodedata import normalize
 
 from eqsat.lang.expr import (
     FALSE,
-    REDUCED,
     TEXT,
     TRUE,
     Expr,
-    any_float,
     any_var,
     as_expr,
     bitwise,
     brief,
-    buffer,
     const,
     digits,
     free_name,
@@ -45,7 +42,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
-from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, topological, tree_size, use_counts
+from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, tree_size, use_counts
 from eqsat.lang.validation import counted, list_of, require
 
 _TOKEN = re.compile(
@@ -693,37 +690,3 @@ def parse_program(
     for name, text in lets:
         known[name] = parse(text, known, remedy)
     return [parse(text, known, remedy) for text in texts]
-
-
-#: Of each term its operator, the fields of a leaf, and the places of its operands.
-Rows = list[tuple[str, tuple[Any, ...], tuple[int, ...]]]
-
-
-def to_rows(root: Expr) -> Rows:
-    """``root`` as a flat table, operands before users: for pickling terms of any depth."""
-    places = {term: place for place, term in enumerate(topological([root]))}
-    return [(t.op, _LEAVES[t.op][0](t) if t.op in _LEAVES else (), tuple([places[a] for a in t.args])) for t in places]
-
-
-def from_rows(rows: Rows) -> Expr:
-    """The inverse of :func:`to_rows`."""
-    terms: list[Expr] = []
-    for op, fields, args in rows:
-        terms.append(_LEAVES[op][1](*fields) if op in _LEAVES else make(op, *[terms[a] for a in args]))
-    return terms[-1]
-
-
-#: By leaf, what :func:`to_rows` has of it, and what makes it of that.
-_LEAVES: dict[str, tuple[Callable[[Expr], tuple[Any, ...]], Callable[..., Expr]]] = {
-    "const": (lambda term: (term.value,), const),
-    "bool": (lambda term: (term.value,), as_expr),
-    "var": (lambda term: (term.value, term.vmin, term.vmax), any_var),
-    "float": (lambda term: (term.value, term.element), any_float),
-    "buffer": (lambda term: astuple(cast(Buffer, term.value)), buffer),
-}
-
-
-@REDUCED.fill
-def reduced(root: Expr) -> tuple[Callable[[Rows], Expr], tuple[Rows]]:
-    """How ``root`` is pickled: as its table."""
-    return from_rows, (to_rows(root),)
