@@ -37,7 +37,7 @@ from eqsat.lang.expr import (
     substitute,
     var,
 )
-from eqsat.lang.functions import load, maximum, minimum, prod_over, sum_over, where
+from eqsat.lang.functions import maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.ops import INFINITY, SUMS, Bounds
 from eqsat.lang.terms import written_product
 from eqsat.lang.text import numbered
@@ -406,7 +406,7 @@ class _Reader:
         name = key[:-2] if key else self._name(str(head.name if e.is_Indexed else type(e).__name__))
         array = buffer(name, "bool" if is_condition else "int")
         self.names[buffer_key(array)] = head
-        value = load(array, *map(self.integer, e.indices if e.is_Indexed else e.args))
+        value = array[tuple(map(self.integer, e.indices if e.is_Indexed else e.args))]
         return value if is_condition else _Ratio(value)
 
     def _index(self, e: Any) -> _Ratio:

@@ -1,4 +1,4 @@
-"""What the language writes as calls: minima, selections, C's divisions, floating-point functions, reductions, loads.
+"""What the language writes as calls: minima, selections, C's divisions, floating-point functions, reductions.
 
 Operators that Python writes with signs are methods of :class:`eqsat.lang.expr.Expr`.
 """
@@ -278,11 +278,3 @@ def _over(name: str, body: ExprLike, index: Expr, low: ExprLike, high: ExprLike)
     if not isinstance(index, Expr):
         raise TypeError(f"{name} needs a variable as its index, not {index!r}")
     return make(name, as_expr(body), index, as_expr(low), as_expr(high))
-
-
-def load(array: Expr, *indices: ExprLike) -> Expr:
-    """The element of ``array`` at ``indices``: :class:`Expr`'s subscript. Outside the array it is unspecified.
-
-    Raises ``TypeError`` if ``array`` is no buffer, an index is a condition, or there are too few or too many.
-    """
-    return make("load", array, *map(as_expr, indices))

@@ -17,7 +17,7 @@ from operator import or_
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import TRUE, Expr, any_buffer, const, make, rebuild
-from eqsat.lang.functions import load, maximum, minimum, where
+from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
 from eqsat.lang.traversal import VariableSets, chain_members, may_divide_by_zero, topological, with_users
 from eqsat.optimizer.limits import LIMITS
@@ -87,7 +87,7 @@ def _with_hidden_divisions(given: Input, assume: bool, until: float) -> Input:
             assumed |= always
             given = _with_divisors(given, [division for division in unknown if division in always])
             continue
-        images = {d: load((_ALWAYS if d in always else _SOMETIMES)[d.op], *d.args) for d in unknown}
+        images = {d: (_ALWAYS if d in always else _SOMETIMES)[d.op][d.args] for d in unknown}
         given = _with_loads(given, images)
     return given
 
@@ -99,7 +99,7 @@ def _with_loads(given: Input, images: Mapping[Expr, Expr]) -> Input:
 
 def _with_all_hidden(given: Input) -> Input:
     def hidden(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        return load(_SOMETIMES[term.op], *args) if may_divide_by_zero(term) else None
+        return _SOMETIMES[term.op][args] if may_divide_by_zero(term) else None
 
     return given.rewritten(partial(_with_images, image=hidden))
 
