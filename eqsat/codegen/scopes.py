@@ -15,8 +15,9 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.codegen.loads import guarded_loads
 from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, widths
-from eqsat.lang.expr import TRUE, Expr, any_var, const, free_name, replaced
+from eqsat.lang.expr import TRUE, Expr, any_var, const, replaced
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.text import free_name
 from eqsat.lang.traversal import evaluated_operands, extent, index_level, is_index, neutral, topological, use_counts
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic

@@ -28,7 +28,6 @@ from eqsat.lang.expr import (
     bounds_of,
     buffer,
     const,
-    free_name,
     make,
     power,
     refuse_array,
@@ -40,7 +39,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.ops import INFINITY, SUMS, Bounds
 from eqsat.lang.terms import written_product
-from eqsat.lang.text import numbered
+from eqsat.lang.text import free_name, numbered
 from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, use_counts
 from eqsat.lang.validation import counted, require
 from eqsat.optimizer.front import OPTIONS

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.lang.display import Displayed, html_table
+from eqsat.lang.dtypes import bounds_text
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import (
@@ -21,11 +22,9 @@ from eqsat.lang.expr import (
     any_var,
     as_expr,
     as_float,
-    bounds_text,
     brief,
     buffer,
     digits,
-    free_name,
     make,
     rebuild,
     refuse_array,
@@ -35,6 +34,7 @@ from eqsat.lang.expr import (
 from eqsat.lang.functions import where
 from eqsat.lang.ops import ELEMENTS, Buffer, is_finite, np
 from eqsat.lang.sampling import grid
+from eqsat.lang.text import free_name
 from eqsat.lang.traversal import array_of, buffers, extent, variables
 from eqsat.lang.validation import integer_of, require, shown
 from eqsat.theory.linear import LinearArithmetic

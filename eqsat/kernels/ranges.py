@@ -31,8 +31,9 @@ from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.kernels.kernel import fresh, refuse_endless, set_fields
 from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY, model_of
-from eqsat.lang.expr import Expr, as_free, brief, const, free_name, make, substitute, var
+from eqsat.lang.expr import Expr, any_var, brief, const, make, substitute, var
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.text import free_name
 from eqsat.lang.traversal import (
     division_count,
     extent,
@@ -50,6 +51,11 @@ from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import suspects, unsafe_divisions
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
+
+
+def as_free(index: Expr) -> Expr:
+    """A free variable of the range of ``index``, the index of a reduction, for terms outside of that reduction."""
+    return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 
 @dataclass(frozen=True)

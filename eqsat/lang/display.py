@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
-from eqsat.lang.expr import FORMULA, Displayed, Expr
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer
+from eqsat.lang.slots import FORMULA, Displayed
 from eqsat.lang.text import Pieces, listed, pieces, to_text
 from eqsat.lang.traversal import tree_size
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eqsat.lang.expr import Expr, bounds_text, brief
+from eqsat.lang.expr import Expr, brief, digits, shortened
 from eqsat.lang.ops import ELEMENTS, OWN, SHIFTS, is_finite
 from eqsat.lang.traversal import array_of, outside_addresses, topological, variables
 from eqsat.lang.validation import list_of
@@ -26,6 +26,11 @@ LIMITS = {32: ELEMENTS["i32"], 64: ELEMENTS["i64"]}
 def width_of(low: int, high: int) -> int | None:
     """The narrowest width that holds ``[low, high]``, or None if 64 bits do not."""
     return next((width for width, (least, most) in LIMITS.items() if least <= low and high <= most), None)
+
+
+def bounds_text(low: int, high: int) -> str:
+    """A range as messages have it; of long numbers the first digits."""
+    return f"[{shortened(digits(low), 60)}, {shortened(digits(high), 60)}]"
 
 
 def select_width(term: Expr) -> int:

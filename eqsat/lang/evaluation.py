@@ -11,8 +11,9 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from eqsat.lang.expr import VALUES, Expr, as_float, brief, refuse_array
+from eqsat.lang.expr import Expr, as_float, brief, refuse_array
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, is_finite, np, rounded_to_odd
+from eqsat.lang.slots import VALUES
 from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
 from eqsat.lang.validation import counted, list_of, require
 

@@ -42,7 +42,7 @@ from eqsat.lang.ops import (
     rounded_to_odd,
     trip_bounds,
 )
-from eqsat.lang.slots import Slot
+from eqsat.lang.slots import FORMULA, TEXT, VALUES, Displayed
 from eqsat.lang.traversal import (
     Identity,
     Term,
@@ -56,38 +56,15 @@ from eqsat.lang.traversal import (
     variables,
 )
 from eqsat.lang.traversal import topological as topological
-from eqsat.lang.validation import counted, list_of, require, shown
+from eqsat.lang.validation import counted, list_of, origin_of, require, shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 IntLike = SupportsIndex
 
-#: A term's text; :mod:`eqsat.lang.text` fills it.
-TEXT: Slot[str] = Slot()
-#: A term as a formula; :mod:`eqsat.lang.display` fills it.
-FORMULA: Slot[str | None] = Slot()
-#: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
-VALUES: Slot[list[NDArray[Any]]] = Slot()
-
 #: The largest exponent.
 MAX_POWER = 1000
-
-
-class Displayed:
-    """What notebooks show as a table or a formula, beside its text."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str | None:
-        return None
-
-    def _repr_latex_(self) -> str | None:
-        return None
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        forms = {"text/plain": repr(self), "text/html": self._repr_html_(), "text/latex": self._repr_latex_()}
-        return {kind: form for kind, form in forms.items() if form is not None}
 
 
 def _sign(name: str) -> tuple[Callable[[Expr, ExprLike], Expr], Callable[[Expr, ExprLike], Expr]]:
@@ -445,11 +422,6 @@ def digits(number: int) -> str:
     return str(number) if bits(number) <= MOST_BITS else hex(number)
 
 
-def bounds_text(low: int, high: int) -> str:
-    """A range as messages have it; of long numbers the first digits."""
-    return f"[{shortened(digits(low), 60)}, {shortened(digits(high), 60)}]"
-
-
 def buffer(name: str, element: str = "i32", shape: Iterable[IntLike] | None = None) -> Expr:
     """The array ``name``, to be subscripted.
 
@@ -518,19 +490,6 @@ def as_expr(value: ExprLike) -> Expr:
     except TypeError:
         remedy = f"convert it by {converter}" if (converter := origin_of(value)) else "give an Expr, an int or a bool"
         raise TypeError(f"{shown(value)} is not an index expression: {remedy}") from None
-
-
-#: How terms of other systems are converted, by their package.
-_CONVERTERS = {
-    "sympy": "eqsat.interop.sympy.from_sympy, or simplify it by eqsat.interop.sympy.simplify",
-    "torch": "eqsat.interop.sympy.from_sympy if it is a symbolic size, or by eqsat.interop.inductor.install",
-    "tinygrad": "eqsat.interop.tinygrad.install, which optimises the kernels that tinygrad makes",
-}
-
-
-def origin_of(value: object) -> str | None:
-    """How to convert ``value`` if it is a term of another system, else ``None``."""
-    return _CONVERTERS.get(type(value).__module__.partition(".")[0])
 
 
 def make(name: str, *args: Expr) -> Expr:
@@ -866,19 +825,6 @@ def brief(term: Expr, limit: int = 60) -> str:
 def shortened(text: str, most: int) -> str:
     """A text cut to ``most`` characters: for messages."""
     return text if len(text) <= most else text[: most - 3] + "..."
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
-
-
-def as_free(index: Expr) -> Expr:
-    """A free variable of the range of ``index``, the index of a reduction, for terms outside of that reduction."""
-    return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 
 def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:

@@ -1,8 +1,9 @@
-"""Slots for functions that a module calls, but that are defined in a module which imports it."""
+"""What a module declares and those above it fill: slots for functions that it calls, and what notebooks show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 
 class Slot[R]:
@@ -23,3 +24,27 @@ class Slot[R]:
         """Let ``function`` be the one that is called; as a decorator, return it as it is."""
         self.call = function
         return function
+
+
+#: A term's text; :mod:`eqsat.lang.text` fills it.
+TEXT: Slot[str] = Slot()
+#: A term as a formula; :mod:`eqsat.lang.display` fills it.
+FORMULA: Slot[str | None] = Slot()
+#: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
+VALUES: Slot[list[Any]] = Slot()
+
+
+class Displayed:
+    """What notebooks show as a table or a formula, beside its text."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        return None
+
+    def _repr_latex_(self) -> str | None:
+        return None
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        forms = {"text/plain": repr(self), "text/html": self._repr_html_(), "text/latex": self._repr_latex_()}
+        return {kind: form for kind, form in forms.items() if form is not None}

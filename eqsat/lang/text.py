@@ -24,7 +24,6 @@ from unicodedata import normalize
 
 from eqsat.lang.expr import (
     FALSE,
-    TEXT,
     TRUE,
     Expr,
     any_var,
@@ -33,7 +32,6 @@ from eqsat.lang.expr import (
     brief,
     const,
     digits,
-    free_name,
     inverted,
     make,
     power,
@@ -42,6 +40,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
+from eqsat.lang.slots import TEXT
 from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, tree_size, use_counts
 from eqsat.lang.validation import counted, list_of, require
 
@@ -644,6 +643,14 @@ def to_program(roots: Sequence[Expr], taken: Iterable[str] = ()) -> tuple[list[t
             names[term] = name
             depth[term] = 0
     return lets, [to_text(root, names) for root in roots]
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """``name``, with as many underscores behind it as make it new; ``taken`` gains it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def numbered(prefix: str, taken: Collection[str], first: int = 0) -> Iterator[str]:

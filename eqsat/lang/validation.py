@@ -46,6 +46,19 @@ def shown(given: object) -> str:
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__
 
 
+#: How terms of other systems are converted, by their package.
+_CONVERTERS = {
+    "sympy": "eqsat.interop.sympy.from_sympy, or simplify it by eqsat.interop.sympy.simplify",
+    "torch": "eqsat.interop.sympy.from_sympy if it is a symbolic size, or by eqsat.interop.inductor.install",
+    "tinygrad": "eqsat.interop.tinygrad.install, which optimises the kernels that tinygrad makes",
+}
+
+
+def origin_of(value: object) -> str | None:
+    """How to convert ``value`` if it is a term of another system, else ``None``."""
+    return _CONVERTERS.get(type(value).__module__.partition(".")[0])
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """A number of things in words: the noun is ``one`` for one of them, else ``many``, or ``one`` with an s.
 

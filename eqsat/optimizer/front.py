@@ -12,11 +12,11 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule, refuse_repeated
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, model_of, strength_reduced
-from eqsat.lang.expr import Expr, as_expr, brief, origin_of, refuse_array, var
+from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
 from eqsat.lang.ops import telling_of_imports
 from eqsat.lang.text import term_in
 from eqsat.lang.traversal import names_of, variables
-from eqsat.lang.validation import shown
+from eqsat.lang.validation import origin_of, shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.pareto import SIZES

@@ -8,8 +8,8 @@ import eqsat
 from eqsat import buffer, optimize, var
 from eqsat.interop.indexing import IndexingMap
 from eqsat.lang.display import html_table, to_latex
-from eqsat.lang.expr import Displayed
 from eqsat.lang.functions import exp
+from eqsat.lang.slots import Displayed
 from eqsat.lang.text import parse
 
 X, J, N = var("i", 0, 8), var("row_1", 0, 8), var("n", 1, 9)
