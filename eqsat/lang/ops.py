@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 _TOLD: ContextVar[Callable[[float], object]] = ContextVar("told", default=lambda _: None)
 
 if TYPE_CHECKING:
-    import numpy as np
+    import numpy
+
+    np = numpy
 else:
 
     class _NumPy:

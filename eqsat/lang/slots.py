@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Slot[R]:
@@ -31,7 +34,7 @@ TEXT: Slot[str] = Slot()
 #: A term as a formula; :mod:`eqsat.lang.display` fills it.
 FORMULA: Slot[str | None] = Slot()
 #: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
-VALUES: Slot[list[Any]] = Slot()
+VALUES: Slot[list[NDArray[Any]]] = Slot()
 
 
 class Displayed:
