@@ -292,7 +292,10 @@ class Quotients(Arithmetic):
         return x, digits
 
     def _by_enumeration(self, x: LinearForm, n: int) -> LinearForm | None:
-        """``x // n`` for an ``x`` of one atom ``v``, if at all its values that is ``a*v + b`` or ``(v + b)//m + a``."""
+        """``x // n`` for an ``x`` of one atom ``v``, if at all its values that is ``a*v + b`` or ``(v + b)//m + a``.
+
+        What has N values is divided by N at most: ``(v + 7)//8`` is ``(v + 2)//3`` for a ``v`` in [0, 2].
+        """
         ((atom, coefficient),) = x.terms.items()
         low, high = self.range(atom)
         if high - low >= LIMITS.enumerated_values:
@@ -305,6 +308,12 @@ class Quotients(Arithmetic):
         if all(b - a == slope for a, b in pairwise(values)):
             return LinearForm({atom: slope} if slope else {}, values[0] - slope * low)
         steps = [v for v, (a, b) in enumerate(pairwise(values), low + 1) if a != b]
+        # by the bounds that hold everywhere, so that the quotient is the same where facts hold
+        least, most = self.outermost().range(atom)
+        if coefficient == 1 and n > most - least + 1:
+            # of N values a larger divisor has one multiple at most, and so has N
+            count = most - least + 1
+            return self.quotient_by(LinearForm({atom: 1}, count - steps[0]), count).shifted(values[-1] - 1)
         if abs(coefficient) == 1 or abs(values[-1] - values[0]) != len(steps):
             return None
         # the first and the last value may come less often than those between

@@ -260,6 +260,8 @@ STEPS = [
     ("(x*4 + 1)//3", "x", {"x": (-1, 1)}, {"x": (-2, 1)}),
     ("x*5//59", "x//12", {"x": (0, 47)}, {"x": (0, 59)}),
     ("(x*-5 + 3)//59", "-((x + 11)//12)", {"x": (0, 36)}, {"x": (0, 48)}),
+    ("(x + 31)//32", "(x + 2)//3", {"x": (0, 2)}, {"x": (0, 4)}),
+    ("(6 - x)//8", "1 - (x + 3)//5", {"x": (5, 9)}, {"x": (5, 15)}),
     # digits: a dividend beside its quotient
     ("(x//4*4 + x%4)//8", "x//8", {"x": BIG}, None),
     ("(x//4*8 + x%4)//8", "x//4", {"x": BIG}, None),
@@ -514,6 +516,18 @@ def test_a_selection_by_another_comparison_is_no_extreme(condition):
 
 def without_powers(text: str) -> str:
     return text.replace("2**70", str(2**70))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 2), (-3, 4), (5, 9), (-2, -1)])
+def test_a_quotient_by_more_than_there_are_values_is_the_one_that_steps_there(low, high):
+    x, theory = var("x", low, high), LinearArithmetic()
+    forms = {}
+    for n, c in product(range(high - low + 1, 20), range(-30, 31)):
+        first = (low + c) // n
+        steps = [v for v in range(low, high + 1) if (v + c) // n != first]
+        form = theory.form((x + c) // n).shifted(-first)
+        assert form == forms.setdefault(steps[0] if steps else None, form)
+    assert len(forms) == high - low + 1
 
 
 @pytest.mark.parametrize(("text", "becomes", "ranges", "near"), STEPS, ids=lambda x: x if isinstance(x, str) else "")
