@@ -416,6 +416,9 @@ class ModuloTheory(Optimisation):
             )
             if again == values or (nodes > ALTERNATIVES.classes and not is_shorter):
                 break
+            if cost_of(terms, self.model) >= self._cost_as_is(values):
+                # rules found nothing better than the normal forms before, as they are
+                break
             order = topological(terms)
             builder = self._insert(base, order, terms, again)
             # of what divides no more the rules have found what they find

@@ -310,6 +310,20 @@ def test_an_answer_that_is_read_again_uses_what_is_there():
     assert result.cost == optimize(result.exprs, gates=[None, gate], **ranges).cost == 11
 
 
+@pytest.mark.parametrize(
+    ("text", "x", "runs"),
+    [
+        ("tdiv(x + 5, 3) - tdiv(x + 1, 3)", (-1, 1000), 3),
+        ("x%8 + (x + 1)//8*8", (0, 1000), 2),
+        # the answer costs as much as the first normal form
+        ("tdiv(x + 70, 8)", (-1000, 1000), 1),
+    ],
+)
+def test_an_answer_is_read_again_if_it_costs_less_than_its_first_normal_form(text: str, x: tuple[int, int], runs: int):
+    result = sound(optimize(text, x=x))
+    assert {done.run for done in result.trace.rounds} == {*range(1, runs + 1)}
+
+
 @every_way
 def test_under_a_gate_that_never_holds_anything_is_right(options):
     sound(optimize(["x % 8", "y % 8"], gates=["x < y and y < x", None], **XY, **options))
