@@ -83,8 +83,8 @@ class Tables:
         self._ways: list[tuple[Compiled, tuple[str, ...]]] = []
         # the places of the rules that egglog has not read
         self._unread = [*range(len(rules))]
-        # by the number of shapes found since the run began, which only grows: what is able then
-        self._able_then: dict[tuple[int, bool], tuple[tuple[str, ...], ...]] = {}
+        # by the shapes found, and whether broad rules run: what is able then
+        self._able_then: dict[tuple[frozenset[Shape], bool], tuple[tuple[str, ...], ...]] = {}
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
         # the names of rules that only remember what they have found: the e-graph is as before
@@ -322,7 +322,6 @@ class Tables:
         self._once = once
         self.matches, self.seconds = Counter(), Counter()
         self.shapes, self._given = Shapes(), Given() if filtered else None
-        self._able_then.clear()
         self.is_cut = False
         if self._joins is not None:
             self._joins.clear()
@@ -415,7 +414,7 @@ class Tables:
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
         """The rulesets of the ways to match that the e-graph has all shapes for."""
         found = self.shapes.found
-        key = len(found), with_broad
+        key = frozenset(found), with_broad
         if key not in self._able_then:
             self._read_able()
             self._able_then[key] = tuple(
