@@ -54,7 +54,20 @@ class CostModel(Protocol):
     """
 
     def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        """The cost of one node, its operands not counted: an integer, 0 or more; 0 for literals and variables."""
+        """The cost of one node without its operands, in the unit of the model: 0 or more, 0 for literals and variables.
+
+        It is asked for every node of an e-graph, so it should be quick.
+
+        Parameters
+        ----------
+        op : str
+            The operator, such as ``"add"``, as ``Expr.op`` has it, or the name of a user's own.
+        operands : sequence of (int, int)
+            Inclusive bounds of each operand; none for literals and variables. Both bounds of a literal are its value.
+            What has no bound has an infinite one, which compares as ``math.inf`` does.
+        result : (int, int)
+            Inclusive bounds of the node's value. Those of a condition, here and of operands, are within 0 and 1.
+        """
         ...
 
 

@@ -13,9 +13,13 @@ import eqsat.extract
 from eqsat import Kernel, Store, buffer, var
 from eqsat.cli.cases import read_case, read_corpus, write_corpus
 from eqsat.codegen.expressions import to_c
-from eqsat.extract import EGraph, Latency, Priced, exact, reachable, reaches, to_dot, to_egraph_serialize
+from eqsat.codegen.runtime import compile_exprs
+from eqsat.extract import CostModel, EGraph, Latency, Priced, exact, reachable, reaches, to_dot, to_egraph_serialize
+from eqsat.interop.mlir import rewriting
 from eqsat.interop.sympy import to_sympy
-from eqsat.kernels.simplification import optimized
+from eqsat.interop.tiles import memory_steps
+from eqsat.kernels.simplification import optimized, simplified
+from eqsat.kernels.staging import cheaper, split_reduction
 from eqsat.lang.display import to_latex
 from eqsat.lang.dtypes import widths
 from eqsat.lang.expr import substitute
@@ -73,6 +77,25 @@ def test_a_public_name_is_documented(module, name):
         parameters = inspect.signature(found).parameters if inspect.isfunction(found) else {}
         assert not parameters or "Parameters\n----" in text, "the parameters are not said"
         assert "->" not in text.split("\n")[0]
+        unsaid = [name for name in parameters if not re.search(rf"\b{name}\b", text)]
+        assert not unsaid, "some parameters are not said"
+
+
+def test_what_a_cost_model_is_asked_is_documented():
+    text = inspect.getdoc(CostModel.price) or ""
+    assert [name for name in ("op", "operands", "result") if f"\n{name} : " not in text] == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [compile_exprs, optimized, simplified, split_reduction, cheaper, rewriting, memory_steps],
+    ids=lambda function: function.__name__,
+)
+def test_a_function_that_refuses_says_what(function):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        function(*["}"] * sum(p.default is p.empty for p in inspect.signature(function).parameters.values()))
+    raises = (inspect.getdoc(function) or "").partition("Raises\n------\n")[2]
+    assert raised.type.__name__ in raises.partition(">>> ")[0]
 
 
 @pytest.mark.parametrize("given", [3, "i//2", None, [3], {"i": 1}], ids=repr)

@@ -179,7 +179,7 @@ class CompiledExprs:
 def compile_exprs(
     roots: Sequence[Expr], variables: Sequence[Expr] | None = None, *, flags: Sequence[str] = FLAGS
 ) -> CompiledExprs:
-    """Compile ``roots`` into one function; see :func:`compile_many`.
+    """Compile ``roots`` into one function, which takes an array for each variable and returns one for each root.
 
     Parameters
     ----------
@@ -189,6 +189,15 @@ def compile_exprs(
         The arguments in order; all variables of the roots by name if none are given.
     flags : sequence of str
         Options of the C compiler.
+
+    Raises
+    ------
+    ValueError
+        If there is no root, a term does not fit 64 bits, or ``variables`` lack a variable of the roots.
+    TypeError
+        If an argument is of another type.
+    CompileError
+        If there is no C compiler, it fails, or the cache directory cannot be written.
 
     >>> from eqsat.lang.expr import var
     >>> i = var("i", -100, 100)

@@ -204,6 +204,18 @@ def memory_steps(of: IndexingMap, shape: Shape) -> tuple[int | None, ...]:
     shape : Shape
         The operand's shape and layout.
 
+    Returns
+    -------
+    tuple of (int or None)
+        By dim of the map, the distance in elements.
+
+    Raises
+    ------
+    ValueError
+        If the map leads to another number of dimensions than ``shape`` has.
+    TypeError
+        If an argument is of another type.
+
     >>> transposed = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 3]")
     >>> memory_steps(transposed, Shape.parse("f32[4,5]")), memory_steps(transposed, Shape.parse("f32[4,5]{0,1}"))
     ((1, 5), (4, 1))

@@ -80,6 +80,13 @@ def optimized(kernel: Kernel, *, reassociate: bool = False, budget: Budget = KER
     budget : Budget
         What all of it may use together.
 
+    Raises
+    ------
+    ValueError
+        If a divisor may be zero; the message names it and the kernel.
+    TypeError
+        If ``kernel`` is no kernel, or ``budget`` no budget.
+
     >>> from eqsat.lang.expr import buffer, var
     >>> a, b, k = buffer("A", "f32", (4, 6)), buffer("B", "f32", (24,)), var("k", 0, 23)
     >>> optimized(Kernel("turn", [Store(b[k], a[k % 4, k // 4], [k])])).stores
@@ -122,6 +129,13 @@ def simplified(
         with 0.0 is 0.0 then, whatever the other factor is.
     budget : Budget
         What all of it may use together. Where time runs out loops and terms stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If a divisor may be zero, there is no such cost model, or it gives no price; the message names it.
+    TypeError
+        If an argument is of another type.
 
     Notes
     -----

@@ -142,6 +142,11 @@ def split_reduction(kernel: Kernel, limits: SplitLimits = SPLIT_LIMITS, reassoci
     reassociate : bool
         Whether sums and products of floating-point values may be taken in parts, which rounds differently.
 
+    Raises
+    ------
+    TypeError
+        If ``kernel`` is no kernel.
+
     >>> from eqsat import sum_over, var
     >>> a, out, r = buffer("A", "i32", (65536,)), buffer("OUT", "i64", (1,)), var("r", 0, 65535)
     >>> for stage in split_reduction(Kernel("total", [Store(out[0], sum_over(a[r], r, 0, 65536))])).kernels:
@@ -479,6 +484,11 @@ def cheaper(kernel: Kernel, producer: Store, cost: CostModel = LATENCY) -> Pipel
         What stores it. One that :func:`inlined` refuses is kept.
     cost : CostModel
         What one evaluation costs; each term is paid as often as its loop runs.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of another type.
 
     >>> from eqsat import max_over, var
     >>> x, t = buffer("X", "i32", (64,)), buffer("T", "i64", (64,))

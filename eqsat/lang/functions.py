@@ -243,6 +243,8 @@ def prod_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Exp
 def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
     """The largest value of ``body`` over the values of ``index`` in ``[low, high)``; ``-2**31`` if there are none.
 
+    Over no floating-point values it is minus infinity.
+
     Parameters
     ----------
     body, index, low, high
@@ -259,6 +261,8 @@ def max_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr
 
 def min_over(body: ExprLike, index: Expr, low: ExprLike, high: ExprLike) -> Expr:
     """The smallest value of ``body`` over the values of ``index`` in ``[low, high)``; ``2**31 - 1`` if there are none.
+
+    Over no floating-point values it is infinity.
 
     Parameters
     ----------

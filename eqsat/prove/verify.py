@@ -146,6 +146,8 @@ def check_equal(
     samples : int
         Points to compare at otherwise: the ends of each range, 0, 1 and -1, random ones, and points found by a search
         where constraints or gates are tight.
+    seed : int
+        Of the random points: the same number draws the same points.
     prove : bool
         Leave no point out, and take up to ``seconds`` for that: :func:`prove_equal`.
 

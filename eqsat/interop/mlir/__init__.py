@@ -117,6 +117,11 @@ def rewriting(
     atoms : callable, optional
         Which terms are kept together: an operation that computes one stays, and others see its value alone.
 
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`rewrite`.
+
     >>> rewriting("module {\n}\n").changed
     0
     """
