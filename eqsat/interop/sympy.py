@@ -795,9 +795,14 @@ class _Writer:
         if dividend.vmin >= 0 and divisor.vmin >= 0:
             # truncating and floor remainders agree
             if modular := self.names.get("class ModularIndexing"):
+                operands = [x, self.sympy.Integer(1)]
                 if dividend.op == "floordiv" and dividend.args[0].vmin >= 0 and dividend.args[1].vmin >= 0:
-                    return modular(*[self._written[a] for a in dividend.args], y)
-                return modular(x, self.sympy.Integer(1), y)
+                    operands = [self._written[a] for a in dividend.args]
+                try:
+                    return modular(*operands, y)
+                except self.sympy.PolynomialError:
+                    # PyTorch's class asks for divisors of the dividend, and SymPy finds none of a Piecewise
+                    return modular(*operands, y, evaluate=False)
             if remainder := self.names.get("class Mod"):
                 return remainder(x, y)
         remainder = self.names.get("class PythonMod")

@@ -345,6 +345,22 @@ def test_classes_of_others_are_written_again():
     assert isinstance(simplify(Where(x < 3, x, y)), Where)
 
 
+def test_remainders_of_selections_are_written_though_sympy_has_no_divisors_of_them():
+    """PyTorch's class asks for the greatest common divisor, which SymPy refuses for a ``Piecewise``."""
+
+    def divided(cls, base, divisor, modulus):
+        divisors = [sp.gcd(term, modulus * divisor) for term in sp.Add.make_args(base)]
+        assert modulus * divisor not in divisors
+
+    kind = type("ModularIndexing", (ModularIndexing,), {"eval": classmethod(divided)})
+    i, j = sp.symbols("i j", integer=True, nonnegative=True)
+    found = simplify(kind(i + 12 * j, 10, 2), {i: (0, 3), j: (0, 4)}, extract="tree")
+    for a, b in product(range(4), range(5)):
+        assert value(found, {i: a, j: b}) == (a + 12 * b) // 10 % 2
+    assert found.has(Piecewise)
+    assert found.has(kind)
+
+
 def test_quotients_by_what_may_be_negative_are_not_merged():
     """PyTorch's class makes ``(x//y)//z`` a quotient by ``y*z``, which differs for a negative ``z``."""
 
