@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -20,11 +20,11 @@ from typing import Any
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics
-from eqsat.interop.sympy import from_sympy, to_sympy
+from eqsat.interop.sympy import Reading, from_sympy, to_sympy
 from eqsat.lang.costs import cost_of, prices
-from eqsat.lang.expr import Expr
-from eqsat.lang.ops import Bounds, Infinity
-from eqsat.lang.traversal import topological
+from eqsat.lang.expr import Expr, replaced, var
+from eqsat.lang.ops import FLOORS, Bounds, Infinity
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 
 __all__ = ["Printed", "Statistics", "enabled", "improved", "install", "install_if_asked", "reset_statistics"]
@@ -92,10 +92,12 @@ class Printed:
 class _Problem:
     """The indices of a kernel that divide, and what is known, in numbered symbols: the key by which answers are kept.
 
-    ``on_processor``: indices have 64 bits; on other devices they may have 32.
+    ``iterated``: the symbols that are iteration variables; the others are sizes. ``on_processor``: indices have 64
+    bits; on other devices they may have 32.
     """
 
     indices: tuple[Any, ...]
+    iterated: frozenset[Any]
     ranges: tuple[tuple[Any, tuple[int | None, int | None]], ...]
     facts: tuple[Any, ...]
     on_processor: bool
@@ -227,6 +229,7 @@ def _problem(indices: Sequence[Any], sizes: Mapping[Any, Any]) -> tuple[_Problem
     facts += [axiom for axiom in axioms if axiom.free_symbols <= outer]
     problem = _Problem(
         tuple(index.xreplace(numbered) for index in indices),
+        frozenset(numbered[variable] for variable in inner),
         tuple((numbered[symbol], ends) for symbol, ends in ranges.items()),
         tuple(fact.xreplace(numbered) for fact in facts),
         _on_processor(),
@@ -270,18 +273,40 @@ def _solved(problem: _Problem) -> list[Any]:
     indices = [problem.indices[place] for place in places]
     # the constraints that come from reading the others do not count
     reading = from_sympy(indices, ranges, facts)
-    search: dict[str, Any] = {"extract": "tree", "budget": BUDGET, "branches": "lazy", "unknown_divisors": "keep"}
-    result = optimize(reading.terms, constraints=reading.constraints, cost=Printed(), **search)
     names = {**_inductors_classes(), **reading.names}
-    for place, index, term in zip(places, indices, result.exprs, strict=True):
-        try:
-            if result.stop == "time":
-                raise Kept("time")
-            answers[place] = _cheaper(index, to_sympy(term, names), ranges, facts, problem.on_processor)
-        except Kept as reason:
-            answers[place] = str(reason)
+    terms, end = list(reading.terms), BUDGET.ends()
+    # what holds for any divisors is found in a small part of the time if their own terms are not looked into
+    sizes = _quotients_of_sizes(reading, problem.iterated)
+    for hidden in [sizes, []] if sizes else [[]]:
+        found = _optimized(terms, reading.constraints, hidden, end)
+        for n, (place, index) in enumerate(zip(places, indices, strict=True)):
+            best = index if isinstance(answers[place], str) else answers[place]
+            try:
+                if found is None:
+                    raise Kept("time")
+                answers[place] = _cheaper(best, to_sympy(found[n], names), ranges, facts, problem.on_processor)
+                terms[n] = found[n]
+            except Kept as reason:
+                if best is index:
+                    answers[place] = str(reason)
     _keep_what_is_shared(problem, answers, ranges, facts)
     return answers
+
+
+def _quotients_of_sizes(reading: Reading, iterated: Collection[Any]) -> list[Expr]:
+    """Quotients and remainders without iteration variables, such as the number of rows after a step of 2."""
+    kept = {name for name, symbol in reading.names.items() if symbol in iterated}
+    divisions = [t for t in topological(reading.terms) if t.op in FLOORS]
+    return [t for t in divisions if kept.isdisjoint([x.value for x in variables([t])])]
+
+
+def _optimized(terms: Sequence[Expr], facts: Sequence[Expr], hidden: Sequence[Expr], end: float) -> list[Expr] | None:
+    """The cheapest terms found, ``None`` if the time ran out. Of a ``hidden`` term only the bounds are known."""
+    values = {term: var(f"hidden{n}", term.vmin, term.vmax) for n, term in enumerate(hidden)}
+    given, known = replaced(terms, values), replaced(facts, values)
+    search: dict[str, Any] = {"extract": "tree", "branches": "lazy", "unknown_divisors": "keep"}
+    result = optimize(given, constraints=known, cost=Printed(), budget=BUDGET.until(end), **search)
+    return None if result.stop == "time" else replaced(result.exprs, {value: term for term, value in values.items()})
 
 
 def _doubt(index: Any, ranges: Mapping[Any, Any], facts: Sequence[Any]) -> str:

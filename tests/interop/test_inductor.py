@@ -69,7 +69,9 @@ SHAPES = {permuted: (2, 8, 6, 10), padded: (2, 4, 8, 10), pooled: (2, 4, 16, 14)
 
 
 @pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
+def _clean(monkeypatch) -> Iterator[None]:
+    # seconds that a busy machine does not run out of
+    monkeypatch.setattr(inductor, "BUDGET", replace(inductor.BUDGET, seconds=20.0))
     torch._dynamo.reset()
     inductor.reset_statistics()
     yield
@@ -283,6 +285,30 @@ def test_a_product_of_sums_costs_what_it_is_multiplied_out(monkeypatch):
     index = FloorDiv(i, FloorDiv(n + 4, 4)) + 4 * ModularIndexing(i, 1, FloorDiv(n + 4, 4))
     assert one(index, {i: 4 * FloorDiv(n + 4, 4)}) == index
     assert inductor.statistics().kept == {"costs no less": 1}
+
+
+def test_quotients_of_sizes_are_divisors_like_others(monkeypatch):
+    """The rows and columns of a window whose step is 2: their numbers are quotients of the sizes of the image."""
+    monkeypatch.setattr(inductor, "_on_processor", lambda: True)
+    m, n = sympy.symbols("m n", integer=True, positive=True)
+    rows, columns = FloorDiv(m + 1, 2), FloorDiv(n + 1, 2)
+    place, sizes = MODULAR(i, 3, rows * columns), {i: 6 * rows * columns, j: 9}
+    row, column = MODULAR(place, columns, rows), MODULAR(place, 1, columns)
+    indices = {
+        "index0": FloorDiv(j, 3) + 2 * row,
+        "index1": MODULAR(j, 1, 3) + 2 * column,
+        "index2": 3 * m * n * FloorDiv(i, 3 * rows * columns) + n * FloorDiv(j, 3) + 2 * n * row + 2 * column - 1,
+    }
+    found = inductor.improved(indices, sizes)
+    assert "time" not in inductor.statistics().kept
+    assert found["index0"] == FloorDiv(j, 3) + 2 * MODULAR(i, 3 * columns, rows)
+    assert found["index1"] == MODULAR(j, 1, 3) + 2 * MODULAR(i, 3, columns)
+    for sizes_of_image in product((1, 2, 5), (1, 4, 7)):
+        known = dict(zip((m, n), map(sympy.Integer, sizes_of_image), strict=True))
+        for a, b in product(range(int(sizes[i].xreplace(known))), range(9)):
+            point = {**known, i: sympy.Integer(a), j: sympy.Integer(b)}
+            for name, index in indices.items():
+                assert found[name].xreplace(point) == index.xreplace(point), point
 
 
 def test_an_index_stays_where_another_has_its_quotients():
