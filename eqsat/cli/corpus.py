@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from eqsat.cli.records import Id, id_of, load, numbered_lines, one_line, reason
+from eqsat.cli.records import Id, id_of, load, numbered_lines, one_line, reason, refuse_long_costs
 from eqsat.cli.settings import Row, Settings
-from eqsat.lang.validation import counted
+from eqsat.lang.validation import counted, shown
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -45,7 +45,9 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
     try:
         from eqsat.cli.kinds import answer
 
-        return answer(load(line), f"line {number}", settings)
+        row = answer(load(line), f"line {number}", settings)
+        refuse_long_costs(row)
+        return row
     except MemoryError:
         return _failed(line, number, "out of memory: give --memory more, or a smaller input")
     except BaseException as error:
@@ -76,6 +78,9 @@ class Comparison:
             rows = []
         if not any("cost" in row or "error" in row for row in rows):
             raise click.UsageError(f"{path} has no rows of 'eqsat corpus', which have a cost: give what -o wrote")
+        for row in rows:
+            if type(row.get("cost", 0)) is not int:
+                raise click.UsageError(f"{path}: a cost is {shown(row['cost'])}, not an integer: give what -o wrote")
         self.path, self.before = path, defaultdict[str, deque[Row]](deque)
         for row in rows:
             self.before[str(row.get("id"))].append(row)

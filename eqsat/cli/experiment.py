@@ -26,7 +26,7 @@ import numpy as np
 
 from eqsat.cli.cases import Case, LeaveOut, case, case_of, read_corpus
 from eqsat.cli.files import write_whole
-from eqsat.cli.records import Record, kind_of, load, numbered_lines, reason
+from eqsat.cli.records import Record, kind_of, load, numbered_lines, reason, refuse_long_costs
 from eqsat.codegen.expressions import function
 from eqsat.codegen.runtime import CompiledExprs, compile_many
 from eqsat.egraph.budget import Budget
@@ -353,6 +353,7 @@ def _answers(case: Case, optimised: Result, models: Mapping[str, CostModel], ext
     found = [optimised]
     for (name, model), extract in product(models.items(), dict.fromkeys(extractors)):
         best = optimised.extract(model, extract)
+        refuse_long_costs({"cost_before": best.cost_before})
         found.append(best)
         rows.append(Row(str(case.id), name, extract, best.exprs, variables, best.cost, best.cost_before, best.gap))
     for row, result in zip(rows, found, strict=True):

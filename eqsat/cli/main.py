@@ -58,7 +58,7 @@ from eqsat.cli.options import (
     several,
     with_settings,
 )
-from eqsat.cli.records import numbered_lines, one_line, reason
+from eqsat.cli.records import numbered_lines, one_line, reason, refuse_long_costs
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
 from eqsat.cli.settings import Row, program, record
@@ -67,7 +67,7 @@ from eqsat.extract.cost import LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError
-from eqsat.lang.expr import Expr, buffer, var
+from eqsat.lang.expr import Expr, buffer, digits, var
 from eqsat.lang.ops import is_finite
 from eqsat.lang.text import parse, to_program, to_text
 from eqsat.lang.traversal import extent
@@ -253,13 +253,14 @@ def optimize(
         write_whole(html, result.to_html())
     if as_json:
         found = _record(result, check, names, as_c, derivation)
+        refuse_long_costs(found)
         say(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
     say(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
     # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
     for answer in result.pareto:
         if answer.exprs != result.exprs:
-            say(f"# cost {answer.cost}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
+            say(f"# cost {digits(answer.cost)}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
         say(f"\n{derivation}")
     click.echo(_remark(result, check, pareto), err=True)
@@ -301,8 +302,8 @@ def _variable(option: str, item: str) -> Expr:
         first, last = [int(end) if end.strip() or ":" not in bounds else None for end in (low, high)]
     except ValueError as error:
         if "digits" in str(error):
-            digits = sys.get_int_max_str_digits()
-            raise click.UsageError(f"{option} {name}: a bound has more than {digits} digits") from None
+            most = sys.get_int_max_str_digits()
+            raise click.UsageError(f"{option} {name}: a bound has more than {most} digits") from None
         form = "NAME=N" if is_range else "NAME=LOW:HIGH"
         raise click.UsageError(f"{option} {item!r} is not of the form {form}") from None
     return var(name, first, cast(int, last) - 1 if is_range else last)
@@ -354,11 +355,11 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
         checked = "unchanged"
     if check.proof:
         checked += f" ({check.proof})"
-    bound = "" if result.bound is None else f" (at least {result.bound})"
+    bound = "" if result.bound is None else f" (at least {digits(result.bound)})"
     sizes = "" if size is None else f", {SIZES[size](result.exprs)} {size}"
     return (
-        f"# cost {result.cost_before} -> {result.cost}{bound}{sizes}, {result.stop}, {counted(result.nodes, 'node')}, "
-        f"{result.milliseconds:.1f} ms, {checked}"
+        f"# cost {digits(result.cost_before)} -> {digits(result.cost)}{bound}{sizes}, {result.stop}, "
+        f"{counted(result.nodes, 'node')}, {result.milliseconds:.1f} ms, {checked}"
     )
 
 

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr, bounds_of, shortened, var
-from eqsat.lang.ops import is_finite
+from eqsat.lang.ops import MOST_BITS, is_finite
 from eqsat.lang.validation import shown
 
 Record = Mapping[str, Any]
@@ -69,6 +69,13 @@ def _integer(digits: str) -> int:
     if 0 < most < len(digits.lstrip("-")):
         raise ValueError(f"a number of {len(digits.lstrip('-'))} digits: give at most {most}")
     return int(digits)
+
+
+def refuse_long_costs(row: Record) -> None:
+    """Refuse a row whose costs, as of long loops in loops, have more digits than Python writes."""
+    for key in ("cost_before", "cost", "bound"):
+        if (row.get(key) or 0).bit_length() > MOST_BITS:
+            raise ValueError(f"{key!r} has more than {MOST_BITS} bits: give the loops fewer steps, or another model")
 
 
 def repeated(names: Iterable[str]) -> list[str]:

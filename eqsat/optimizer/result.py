@@ -14,7 +14,7 @@ from eqsat.extract.cost import CostModel
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.display import Displayed, formula, html_table
-from eqsat.lang.expr import Expr, brief
+from eqsat.lang.expr import Expr, brief, digits
 from eqsat.lang.slots import Slot
 from eqsat.lang.validation import counted
 from eqsat.optimizer.limits import LIMITS
@@ -108,7 +108,7 @@ class Result(Displayed):
     snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
-        costs = f"cost {self.cost_before} -> {self.cost}, {self.stop}, {counted(self.nodes, 'e-node')}"
+        costs = f"cost {digits(self.cost_before)} -> {digits(self.cost)}, {self.stop}, {counted(self.nodes, 'e-node')}"
         answer = [brief(expr, SHORT) for expr in self.exprs[: LIMITS.shown_roots]]
         if len(self.exprs) > LIMITS.shown_roots:
             answer.append(f"and {counted(len(self.exprs) - LIMITS.shown_roots, 'more root')}")

@@ -421,6 +421,23 @@ def test_a_baseline_that_is_no_json_is_named(eqsat, tmp_path):
     assert (code, err.startswith(f"eqsat: {__file__} has no rows of 'eqsat corpus'")) == (2, True)
 
 
+@pytest.mark.parametrize("cost", ["3", None, 1.5, True])
+def test_a_baseline_whose_costs_are_no_integers_is_refused_before_anything_is_answered(eqsat, tmp_path, cost):
+    (tmp_path / "in.jsonl").write_text(GOOD)
+    (tmp_path / "old.jsonl").write_text(json.dumps({"id": "good", "cost": cost}))
+    code, out, err = eqsat("corpus", str(tmp_path / "in.jsonl"), "--baseline", str(tmp_path / "old.jsonl"))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"a cost is {cost!r}, not an integer: give what -o wrote" in err
+
+
+def test_costs_of_many_digits_are_printed_as_long_literals_are(eqsat):
+    end = "9" * 2900
+    code, out, err = eqsat("optimize", f"sum(sum((r + s)//7, r, 0, {end}), s, 0, {end})")
+    assert (code, err.startswith("# cost 0x")) == (0, True)
+    code, out, err = eqsat("optimize", f"sum(sum((r + s)//7, r, 0, {end}), s, 0, {end})", "--json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
 def test_a_baseline_of_cases_is_refused(eqsat, tmp_path):
     cases = tmp_path / "cases.jsonl"
     cases.write_text(GOOD)

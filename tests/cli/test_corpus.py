@@ -78,6 +78,14 @@ def test_what_is_wrong_with_a_line_becomes_its_row(line, name, message):
     assert "\n" not in row["error"]
 
 
+def test_a_cost_that_has_too_many_digits_is_that_of_its_case_alone():
+    end = "9" * 2900
+    loops = {"id": "long", "vars": {}, "exprs": [f"sum(sum((r + s)//7, r, 0, {end}), s, 0, {end})"]}
+    row = run_line(json.dumps(loops), 7, Settings())
+    assert row["id"] == "long"
+    assert row["error"].startswith("'cost_before' has more than 10000 bits")
+
+
 def test_a_row():
     row = run_line(GOOD, 1, Settings())
     assert set(row) == {"id", "out", "cost_before", "cost", "ms", "stop", "nodes", "checked"}

@@ -106,6 +106,13 @@ def test_too_many_terms_are_left_out(monkeypatch):
     assert left_out == ["line 1: 7 terms are too many to compile: up to 5 are"]
 
 
+def test_a_case_whose_costs_have_too_many_digits_for_a_table_is_left_out(tmp_path):
+    long = f"sum(sum((r + s)//7, r, 0, {'9' * 2900}), s, 0, {'9' * 2900})"
+    found = eqsat.experiment([long, "x*9 + y*9"], {"latency": Latency()}, x=(0, 9), y=(0, 9))
+    found.to_csv(tmp_path / "rows.csv")
+    assert {row.roots for row in found.rows if row.model == INPUT} == {(var("x", 0, 9) * 9 + var("y", 0, 9) * 9,)}
+
+
 def test_too_many_variables_are_left_out():
     ranges = ", ".join(f'"v{n}": [0, 9]' for n in range(3000))
     left_out = []

@@ -156,6 +156,8 @@ def test_reductions_with_more_digits_than_python_spells():
     i, n = var("i", 0, 9), var("n", 0, 2**4999)
     square = sum_over(i * i, i, 0, n)
     assert optimize(square).expr is square
+    end = "9" * 2900
+    assert str(optimize(f"sum(sum((r + s)//7, r, 0, {end}), s, 0, {end})")).splitlines()[1].startswith("cost 0x")
     index = sum_over(i % 3, i, 0, sum_over(sum_over(n, i, 0, n), i, 0, n)).args[1]
     assert named_variable(str(index.value)) is index
 
