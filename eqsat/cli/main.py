@@ -450,7 +450,8 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_sec
 
     refuse_unwritable(output)
     try:
-        text = content(source).decode()
+        # some editors begin a file with a mark of its encoding
+        text = content(source).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
     found = rewriting(text, cost=cost, budget=Budget(seconds=seconds), total=total_seconds)

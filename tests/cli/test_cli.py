@@ -415,6 +415,24 @@ def test_a_dash_is_standard_output(eqsat, tmp_path, monkeypatch):
     assert not Path("-").exists()
 
 
+def test_a_mark_of_the_encoding_does_not_hide_the_first_line_of_a_module(eqsat, tmp_path):
+    module = """#map = affine_map<(d0) -> (d0 * 4 floordiv 4)>
+func.func @f(%a: memref<64xindex>) {
+  affine.for %i = 0 to 64 {
+    %b = affine.apply #map(%i)
+    affine.store %b, %a[%b] : memref<64xindex>
+  }
+  return
+}
+"""
+    found = []
+    for mark in ("", "\ufeff"):
+        (tmp_path / "in.mlir").write_text(mark + module, encoding="utf-8")
+        found.append(eqsat("mlir", str(tmp_path / "in.mlir")))
+    assert "affine.apply" not in found[0][1]
+    assert found[0] == found[1]
+
+
 def test_a_baseline_that_is_no_json_is_named(eqsat, tmp_path):
     (tmp_path / "in.jsonl").write_text(GOOD)
     code, _, err = eqsat("corpus", str(tmp_path / "in.jsonl"), "--baseline", __file__)
