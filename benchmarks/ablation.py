@@ -31,8 +31,7 @@ from rich.progress import Progress
 
 from eqsat.alternatives.providers import PROVIDERS, Provider
 from eqsat.alternatives.providers import without as without_providers
-from eqsat.cli.records import one_line
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row, one_line
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import model_of

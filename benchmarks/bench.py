@@ -30,8 +30,7 @@ from peers import PEERS, USUAL
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from eqsat.cli.records import one_line
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row, one_line
 from eqsat.codegen.libraries import cache_directory
 from eqsat.lang.costs import model_of
 from eqsat.lang.errors import CompileError

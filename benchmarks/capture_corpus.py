@@ -23,7 +23,7 @@ from peers.environment import UnavailableError, environment
 from peers.spelling import from_nodes
 
 from eqsat.cli.cases import read_case
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 from eqsat.codegen.libraries import cache_directory
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import DIVISIONS

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from comparison.orders import GREEDY, rules_in_order
 from comparison.run import Item, key_of
 from comparison.solvers import EQSAT
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of

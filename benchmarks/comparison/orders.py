@@ -15,7 +15,7 @@ from typing import Any
 from comparison.run import Item
 from comparison.shuffle import reordered
 from comparison.solvers import EQSAT
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract.cost import CostModel

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from comparison.orders import ENGINES, GREEDY, spread
 from comparison.solvers import EQSAT, OURS
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 
 #: Dots per inch, and inches of one panel.
 DPI, WIDTH, HEIGHT = 90, 7.2, 3.6

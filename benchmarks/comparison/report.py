@@ -33,7 +33,7 @@ from comparison.summary import (
     standing,
     with_best,
 )
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import Expr
 

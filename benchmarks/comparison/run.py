@@ -28,8 +28,7 @@ from eqsat.cli.calibrate import processor
 from eqsat.cli.cases import Case, case_of
 from eqsat.cli.experiment import MOST_TERMS, measure
 from eqsat.cli.experiment import Row as Measurement
-from eqsat.cli.records import kind_of, load, numbered_lines
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row, kind_of, load, numbered_lines
 from eqsat.codegen.libraries import compiler_version
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 
 from comparison.solvers import EQSAT, OURS
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 
 #: The cheapest answer of the peers to each case, as if they were one solver that runs them all.
 BEST = "best of the peers"

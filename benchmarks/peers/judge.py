@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eqsat.cli.cases import Case
-from eqsat.cli.settings import Row
+from eqsat.cli.records import Row
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr

@@ -15,9 +15,11 @@ from math import prod
 from typing import Any
 
 from eqsat.cli.cases import as_conditions, case_of, refuse_unknown
+from eqsat.cli.options import Settings
 from eqsat.cli.records import (
     REMEDY,
     Record,
+    Row,
     ends,
     get,
     get_texts,
@@ -26,9 +28,9 @@ from eqsat.cli.records import (
     json_ends,
     kind_of,
     number_text,
+    record,
     variable,
 )
-from eqsat.cli.settings import Row, Settings, record
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints

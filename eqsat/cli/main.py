@@ -58,10 +58,9 @@ from eqsat.cli.options import (
     several,
     with_settings,
 )
-from eqsat.cli.records import numbered_lines, one_line, reason, refuse_long_costs
+from eqsat.cli.records import Row, numbered_lines, one_line, program, reason, record, refuse_long_costs
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
-from eqsat.cli.settings import Row, program, record
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import LoopAware
 from eqsat.interop.limits import INTEROP_LIMITS

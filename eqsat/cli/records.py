@@ -1,4 +1,4 @@
-"""Records: the JSON objects of a corpus, one a line, and what their keys hold, checked.
+"""Records: the JSON objects of a corpus, one a line, and what their keys hold, checked; and what rows say of a result.
 
 Each error says in one line what is wrong with a record.
 """
@@ -8,15 +8,20 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr, bounds_of, shortened, var
 from eqsat.lang.ops import MOST_BITS, is_finite
+from eqsat.lang.text import to_program
 from eqsat.lang.validation import shown
+from eqsat.optimizer.result import Result
+from eqsat.prove.verify import Check
 
 Record = Mapping[str, Any]
+#: The answer to a case, as JSON data.
+Row = dict[str, Any]
 Id = str | int | float
 #: What to do about an unknown variable; double braces are for ``str.format``.
 REMEDY = 'give its range, "vars": {{"{name}": [0, N]}}'
@@ -157,3 +162,23 @@ def ends(name: str, bounds: Any) -> tuple[int, int]:
 def json_ends(variable: Expr) -> list[int | None]:
     """The two bounds of a variable as JSON has them: the inverse of :func:`variable`."""
     return [end if is_finite(end) else None for end in (variable.vmin, variable.vmax)]
+
+
+def record(result: Result, check: Check, taken: Iterable[str]) -> Row:
+    """What a row says of a result; the names of its shared subterms are none of ``taken``."""
+    return {
+        **program(result.exprs, taken),
+        "cost_before": result.cost_before,
+        "cost": result.cost,
+        **({} if result.bound is None else {"bound": result.bound}),
+        "ms": round(result.milliseconds, 3),
+        "stop": result.stop,
+        "nodes": result.nodes,
+        **check.row,
+    }
+
+
+def program(exprs: Sequence[Expr], taken: Iterable[str]) -> Row:
+    """Terms as text, with the subterms that they share, if any, by names that are not ``taken``."""
+    lets, out = to_program(exprs, taken)
+    return {"out": out, **({"lets": [list(pair) for pair in lets]} if lets else {})}

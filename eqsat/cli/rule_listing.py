@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from eqsat.cli.files import progress, say_left_out
+from eqsat.cli.records import Row
 from eqsat.cli.rulesets import LISTED
-from eqsat.cli.settings import Row
 from eqsat.egraph.rule import Rule
 from eqsat.lang.validation import counted
 from eqsat.optimizer.front import optimize
