@@ -217,6 +217,11 @@ def test_modules_stand_in_few_layers():
     assert (max(map(layer, graph)), layer("eqsat.optimizer.front")) == (17, 13)
 
 
+def test_no_module_is_long():
+    long = [path for path, _ in modules("eqsat") if len((ROOT / path).read_text().splitlines()) > 900]
+    assert not long
+
+
 def modules_read(tree: ast.Module) -> set[str]:
     """What a module reads when it is imported, where ``from package import module`` reads the module."""
     froms = [node for node in tree.body if isinstance(node, ast.ImportFrom)]

@@ -58,16 +58,11 @@ def model_of(given: CostModel | str) -> CostModel:
 
 def cost_of(roots: Iterable[Expr], model: CostModel) -> int:
     """The cost of ``roots`` under ``model``: each distinct node once, or as often as it runs."""
-    return cost_of_terms(topological(roots), checked(model))
-
-
-def cost_of_terms(terms: Sequence[Expr], model: CostModel) -> int:
-    """The cost of distinct ``terms``, which have their operands among them, those first."""
-    return sum(costs_of_terms(terms, model))
+    return sum(costs_of_terms(topological(roots), checked(model)))
 
 
 def costs_of_terms(terms: Sequence[Expr], model: CostModel) -> list[int]:
-    """What each term costs without its operands."""
+    """What each of distinct ``terms`` costs without its operands, which are among them, before it."""
     if isinstance(model, LoopAware):
         level = levels(terms, model)
         runs = [model.runs(level[t]) for t in terms]

@@ -116,7 +116,7 @@ def operator(
         if all(map(_is_same, before, given)):
             return Operator(name)
         raise ValueError(f"there is an operator {name!r} already: give another name")
-    if not isinstance(name, str) or not name.isascii() or not name.isidentifier() or name in _TAKEN or name[0] == "_":
+    if not name.isascii() or not name.isidentifier() or name in _TAKEN or name[0] == "_":
         raise ValueError(f"{name!r} cannot name an operator: use letters, digits and underscores, and no name of eqsat")
     if type(arity) is not int or not 1 <= arity <= len(LETTERS):
         raise ValueError(f"operator {name!r} takes {arity!r} operands: give 1 to {len(LETTERS)}")

@@ -18,7 +18,7 @@ from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.exact import Exact, exact
 from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
-from eqsat.lang.costs import cost_of, cost_of_terms, costs_alone, plain, reduced
+from eqsat.lang.costs import cost_of, costs_alone, costs_of_terms, plain, reduced
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
@@ -326,7 +326,7 @@ class Optimisation(ABC):
             exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
         exprs, model = reduced(exprs, self.model), plain(self.model)
         # a long input that does not change is priced once
-        is_changed, cost_before = tuple(exprs) != self.roots, cost_of_terms(self.order, model)
+        is_changed, cost_before = tuple(exprs) != self.roots, sum(costs_of_terms(self.order, model))
         cost = cost_of(exprs, model) if is_changed else cost_before
         if self.extract == "tree":
             exprs = self._cheapest(exprs, reduced(self.roots, self.model), model)
