@@ -58,6 +58,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _never_negative(builder, forms),
         _rounded_down(builder, forms),
         _merged(builder, conditions),
+        _windows(builder, conditions, needed),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
@@ -322,6 +323,19 @@ def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
     for condition, bounds in builder.theory.by_bounds.items():
         if condition in builder.classes and bounds is not condition and bounds.args:
             yield builder.add_class(condition), (bounds.op, None, builder.operands(bounds))
+
+
+def _windows(
+    builder: Builder, conditions: Sequence[tuple[int, Expr]], needed: Iterable[int]
+) -> Iterator[tuple[int, Node]]:
+    """``0 <= x and x < 14`` as ``x%16 < 14``, and ``x + where(p, 1, 2) < 9`` as ``x < where(p, 8, 7)``."""
+    forms: dict[LinearForm, list[LinearForm]] = defaultdict(list)
+    for c in needed:
+        if isinstance(value := builder.values[c], LinearForm) and value.terms:
+            forms[value.direction()].append(value)
+    for c, condition in conditions:
+        for node in chain(builder.conditions.windows(condition, forms), builder.conditions.by_selections(condition)):
+            yield c, node
 
 
 def _merged(builder: Builder, conditions: Sequence[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 from typing import cast
 
 from eqsat.alternatives.canonical import KindNodes
@@ -53,20 +53,165 @@ class ConditionNodes(KindNodes):
         """
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
         for above in (True, False) if term in members else (term.op == "and",):
-            ends = [member for member in members if _is_at_end(member, above)]
-            forms = [cast(LinearForm, self._above_zero(member)) for member in ends]
-            if len(ends) < 2 and all(abs(k) == 1 for form in forms for k in form.terms.values()):
+            ends = {member: form for member in members if (form := self._below_end(member, above)) is not None}
+            if len(ends) < 2 and all(form.direction() in self._directions(member) for member, form in ends.items()):
                 continue
             total = ZERO
-            for atom, k in chain(*[form.terms.items() for form in forms]):
-                sign, end = (1 if k > 0 else -1), (atom.vmax if (k > 0) == above else atom.vmin)
-                total = total.plus(atom_form(atom), sign).shifted(-sign * end)
-            joined = self.theory.at_least_zero(total if above else total.shifted(-1))
-            if len(ends) == len(members):
-                yield self.classes.own_node(joined)
+            for form in ends.values():
+                total = total.plus(form)
+            joined = self.theory.at_least_zero(total if above else total.times(-1).shifted(-1))
+            nodes = [
+                self.classes.own_node(joined),
+                *self._whole(total, joined),
+                *self._as_extremes(ends.values(), above),
+            ]
+            for node in nodes:
+                yield from self._instead(term, members, [*ends], node)
+
+    def _whole(self, total: LinearForm, comparison: Expr) -> Iterator[Node]:
+        """A comparison of a sum that has remainders with these whole."""
+        if not total.is_affine():
+            yield from self.moved(comparison)
+
+    def by_selections(self, term: Expr) -> Iterator[Node]:
+        """``x + where(p, 3, 5) < 9`` as ``x < where(p, 6, 4)``: literals of a selection take in that of a comparison.
+
+        A term of two values with a coefficient that takes a product is such a selection too.
+        """
+        form = self.theory.difference(self.theory.negate(term) if term.op == "ne" else term)
+        if form is None or len(form.terms) < 2:
+            return
+        for atom, k in form.terms.items():
+            if atom.op == "where" and {branch.op for branch in atom.args[1:]} == {"const"}:
+                condition, ends = atom.args[0], [branch.vmin for branch in atom.args[1:]]
+            elif atom.vmax == atom.vmin + 1 and not is_power_of_two(abs(k)):
+                condition, ends = (
+                    self.theory.at_least_zero(atom_form(atom).times(-1).shifted(atom.vmin)),
+                    [atom.vmin, atom.vmax],
+                )
             else:
-                rest = self.theory.junction(term.op, [member for member in members if member not in ends])
-                yield self.node(term.op, joined, rest)
+                continue
+            rest = form.direction().plus(atom_form(atom), -k)
+            sign = 1 if rest.sign() > 0 else -1
+            limits = [number(-sign * (k * end + form.constant)) for end in ends]
+            limit = self.theory.selection(condition, *limits)
+            self.classes.add_node(self.add_class(limit), self.node("where", condition, *limits))
+            if term.op in ("eq", "ne"):
+                yield self.node(term.op, rest.times(sign), limit)
+            else:
+                yield self.node("le", *((limit, rest) if sign > 0 else (rest.times(-1), limit)))
+
+    @provides("windows")
+    def windows(self, term: Expr, needed: Mapping[LinearForm, Sequence[LinearForm]]) -> Iterator[Node]:
+        """``0 <= x and x < 14`` as ``x%16 < 14`` where ``x`` is no less than -2 nor more than 15.
+
+        Likewise ``2 <= x and x < 16`` is ``2 <= x%16``, and ``5 <= x and x < 13`` is ``(x - 5)//8 == 0``: a sum of the
+        same direction that is ``needed`` may stand for ``x``.
+        """
+        if term.op not in ("and", "or"):
+            return
+        members, inside = chain_members(term, term.op), term.op == "and"
+        sides: dict[LinearForm, dict[int, tuple[Expr, LinearForm]]] = defaultdict(dict)
+        for member in members:
+            if (form := self._above_zero(member)) is not None and form.terms:
+                sign = form.sign()
+                sides[form.direction().times(sign)][sign] = member, form
+        for direction, ends in sides.items():
+            if len(ends) < 2:
+                continue
+            (lower, least), (upper, most) = ends[1], ends[-1]
+            # the window is where both hold, or where neither does
+            low, high = (-least.constant, most.constant + 1) if inside else (most.constant + 1, -least.constant)
+            if low >= high:
+                continue
+            there = [*needed.get(direction, ()), *needed.get(direction.times(-1), ())]
+            for node in self._as_window(direction, there, (low, high), inside):
+                yield from self._instead(term, members, (lower, upper), node)
+
+    def _as_window(
+        self, direction: LinearForm, there: Iterable[LinearForm], window: tuple[int, int], inside: bool
+    ) -> Iterator[Node]:
+        """Whether a sum is in a window, or if not ``inside`` is not, by the sum or by others of its direction."""
+        for form in dict.fromkeys([direction, *there]):
+            if form.direction() == direction:
+                low, high = [end + form.constant for end in window]
+            else:
+                low, high = [1 + form.constant - end for end in reversed(window)]
+            if is_power_of_two(high - low) and low % (high - low) == 0:
+                quotient = self.theory.quotient_by(form, high - low)
+                yield self.node("eq" if inside else "ne", quotient, number(low // (high - low)))
+                continue
+            least, most = self.theory.bounds(form)
+            # with a shorter period what is outside may have the remainders of the window
+            period = max(high - least, most - low + 1)
+            if period <= LIMITS.window_period:
+                n = 1 << (period - 1).bit_length()
+                limit, below = (high - low, inside) if low % n == 0 else (low % n, not inside)
+                if low % n == 0 or high % n == 0:
+                    remainder = self.theory.remainder(form, number(n))
+                    self.classes.add_node(self.add_class(remainder), self.node("mod", form, number(n)))
+                    yield self._strictly(remainder, number(limit), below)
+
+    def _strictly(self, form: LinearForm, limit: LinearForm, below: bool) -> Node:
+        """``form < limit``, or if not ``below`` the opposite."""
+        return self.node("lt", form, limit) if below else self.node("le", limit, form)
+
+    def _instead(self, term: Expr, members: Sequence[Expr], some: Sequence[Expr], node: Node) -> Iterator[Node]:
+        """The node of a junction of which another node says what some members say together."""
+        if len(some) == len(members):
+            yield node
+            return
+        rest = [member for member in members if member not in some]
+        parts = [self.theory.junction(term.op, part) for part in (some, rest)]
+        self.classes.add_node(self.add_class(parts[0]), node)
+        yield self.node(term.op, *parts)
+
+    def _directions(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
+        """What a comparison compares with a literal, and its opposite."""
+        direction = cast(LinearForm, self._above_zero(comparison)).direction()
+        return direction, direction.times(-1)
+
+    def _as_extremes(self, ends: Collection[LinearForm], above: bool) -> Iterator[Node]:
+        """That forms which are at most zero are zero, or if not ``above`` that one is not, by their extremes.
+
+        ``1 <= x and 1 <= y and z < 1`` is ``z < min(x, y)`` where none is more than 1 nor less than 0.
+        """
+        upper = [form for form in ends if not self._sides(form)[0].terms]
+        lower = [form.times(-1) for form in ends if not self._sides(form)[1].terms]
+        offsets = [{form.constant for form in side} for side in (lower, upper)]
+        if len(lower) + len(upper) < len(ends) or any(len(of_side) > 1 for of_side in offsets) or len(ends) < 2:
+            return
+        # all are zero iff the greatest of one side and the gap are at most the least of the other
+        gap = sum(offsets[0]) - sum(offsets[1])
+        greatest = self.theory.extreme("max", [form.direction() for form in lower]) if lower else ZERO
+        least = self.theory.extreme("min", [form.direction() for form in upper]) if upper else ZERO
+        if not upper:
+            yield self._strictly(greatest, number(1 - gap), above)
+        elif not lower:
+            yield self._strictly(least, number(gap), not above)
+        elif gap in (0, 1) and len(ends) > 2:
+            sides = (greatest, least) if above else (least, greatest)
+            yield self.node("lt" if (gap == 1) == above else "le", *sides)
+
+    def _below_end(self, member: Expr, above: bool) -> LinearForm | None:
+        """The form that is at most zero, and is zero iff a member holds, or if not ``above`` iff it fails.
+
+        ``None`` if there is no such form, with coefficients that do not matter.
+        """
+        form = self._above_zero(member)
+        if form is None or not form.terms:
+            return None
+        if not _is_at_end(member, above):
+            # the bounds of remainders are known of their forms alone
+            low, high = (0, 0) if form.is_affine() else self.theory.bounds(form)
+            if above:
+                return form if high == 0 and low < 0 else None
+            return form.times(-1).shifted(-1) if low == -1 else None
+        total = ZERO
+        for atom, k in form.terms.items():
+            sign, end = (1 if k > 0 else -1), (atom.vmax if (k > 0) == above else atom.vmin)
+            total = total.plus(atom_form(atom), sign).shifted(-sign * end)
+        return total if above else total.times(-1)
 
     @provides("merged comparisons")
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:

@@ -70,6 +70,8 @@ class AlternativeLimits:
     pairs_per_look: int = 1000
     #: Pairs of a condition and a sum that are compared.
     condition_pairs: int = 400
+    #: The largest period of a remainder that says whether a sum is in a window; wider ones would take 64 bits.
+    window_period: int = 2**31
     #: Sums that are tried in place of terms of another sum: those that share most terms with it.
     parts: int = 16
     #: The same number for wide sums.

@@ -56,6 +56,7 @@ PROVIDERS = (
     Provider("start without loops", "a further choice, of closed forms", Proof.NOTHING_NEW),
     Provider("availability", "what uses values that are computed anyway", Proof.NORMAL_FORM),
     Provider("intervals", "conditions as intervals of sums that are there", Proof.POINTS),
+    Provider("windows", "whether a sum is in a window, by one remainder or quotient", Proof.LAW),
     Provider("start without rules", "a second choice, of what is best without rules", Proof.NOTHING_NEW),
     Provider("flat index", "the answer with a sum that the input takes apart as one variable", Proof.NORMAL_FORM),
     Provider("answer read again", "the answer's own normal forms", Proof.NORMAL_FORM),

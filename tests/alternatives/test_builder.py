@@ -860,7 +860,8 @@ def test_what_is_missing_to_a_multiple(text, wanted):
     assert checked([root]).cost <= cost_of([wanted], Latency())
 
 
-_ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9)}
+_ENDS = {"i": (0, 3), "j": (-2, 5), "k": (1, 4), "n": (0, 40), "m": (-9, 9), "l": (-(2**31), 2**31 - 1)}
+_ENDS |= dict.fromkeys("bcd", (0, 1))
 #: Roots, and what they become: a sum that is needed anyway has its constant already.
 BY_NEEDED = [
     (["i + 1", "n - i < 2"], ["i + 1", "n <= i + 1"]),
@@ -895,7 +896,18 @@ AT_ENDS = [
     ("i*8 + j == 29", "8 <= i + j"),
     ("i*8 + j < 29", "i + j < 8"),
     ("j - i*8 <= -26", "5 <= i - j"),
+    # remainders stay whole
+    ("j%4 < 1 and i == 3", "j%4 + 3 <= i"),
+    ("j%4 < 1 and i == 0", "max(i, j%4) < 1"),
+    ("3 <= j%4 or i == 3", "3 <= max(i, j%4)"),
+    ("1 <= b and n%2 < 1", "n%2 < b"),
+    ("1 <= b or n%2 < 1", "n%2 <= b"),
+    # several at the one end, and several at the other
+    ("1 <= b and 1 <= c and d < 1", "d < min(c, b)"),
+    ("b < 1 or c < 1 or 1 <= d", "min(c, b) <= d"),
+    ("1 <= b and 1 <= n%2 and d < 1", "d < min(n%2, b)"),
     # near misses: no end, or another
+    ("i == 3 and j%4 < 2", "3 <= i and j%4 < 2"),
     ("i == 3 and j == 4", "3 <= i and j == 4"),
     ("i < 3 or j < 4", "i < 3 or j < 4"),
     ("i < 3 and j < 5", "i < 3 and j < 5"),
@@ -926,6 +938,46 @@ def test_conditions_at_ends_and_in_parts(text, wanted):
     result = checked([root])
     assert str(result.expr) == wanted
     assert result.cost <= cost_of([root], Latency())
+
+
+#: Roots with windows of sums, and what the last becomes.
+WINDOWS = [
+    (["0 <= j and j < 5"], "j%8 < 5"),
+    (["j < 0 or 5 <= j"], "5 <= j%8"),
+    (["10 <= n and n < 32"], "10 <= n%32"),
+    (["n < 10 or 32 <= n"], "n%32 < 10"),
+    (["0 <= j and j < 5 and i < k"], "j%8 < 5 and i < k"),
+    # by a sum that is needed
+    (["m + 1", "-1 <= m and m < 5"], "(m + 1)%16 < 6"),
+    (["2 - m", "-1 <= m and m < 3"], "(2 - m)//4 == 0"),
+    (["n - 5", "n < 5 or 13 <= n"], "(n - 5)//8 != 0"),
+    # near misses: neither end is a multiple of the period
+    (["1 <= j and j < 5"], "j < 5 and 1 <= j"),
+    (["2 <= n and n < 32"], "2 <= n and n < 32"),
+    # wider than 32 bits
+    (["0 <= l and l < 5"], "0 <= l and l < 5"),
+    # literals of selections
+    (["m + where(i < 2, 3, 9) <= 7"], "m <= where(i < 2, 4, -2)"),
+    (["2 <= n - where(i < k, 3, 9)"], "where(i < k, 5, 11) <= n"),
+    (["n + where(i < k, 3, 9) == 17"], "n == where(i < k, 14, 8)"),
+    (["n + where(i < k, 3, 9) != 17"], "n != where(i < k, 14, 8)"),
+    (["n + b*5 < 9"], "n <= where(b < 1, 8, 3)"),
+    (["7 <= n - b*3"], "where(b < 1, 7, 10) <= n"),
+    # near misses: the product is a shift, a branch is no literal, or the sum is needed
+    (["n + b*4 < 9"], "b*4 + n < 9"),
+    (["m + where(i < k, j, 9) < 7"], "where(i < k, j, 9) + m < 7"),
+    (["m + where(i < 2, 3, 9)", "m + where(i < 2, 3, 9) < 7"], "m + where(2 <= i, 9, 3) < 7"),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), WINDOWS, ids=str)
+def test_windows_and_selections_in_comparisons(texts, wanted):
+    roots = [read(text, _ENDS) for text in texts]
+    result = optimize(roots)
+    assert str(result.exprs[-1]) == wanted
+    assert result.check().equal
+    if "l" not in texts[0]:
+        checked(roots)
 
 
 @pytest.mark.parametrize("text", ["i < 3 or j < 5", "i == 3 and j == 5", "i*8 + j < 29"])

@@ -32,6 +32,7 @@ WORTH = [
     ("linear programs", ["x*9"]),
     ("availability", ["y*(x%4) + x//4*4"]),
     ("intervals", ["i*10 + j", "where(i == 1 and j == 0, x, y)"]),
+    ("windows", ["0 <= u and u < 900"]),
     ("rules about reductions", ["sum(min(t*u % 7, y) + x*t, t, 0, 6)"]),
     ("flat index", [f"(i*8 + r){rest}" for rest in ("//12%2", "//3%4", "%3")]),
     ("answer read again", ["(a*6 + r*10 + 6)//6//10"]),
