@@ -191,10 +191,18 @@ def program() -> str:
         for i in range(arity):
             row = f"({name} {' '.join('e' if i == j else f'x{j}' for j in range(arity))})"
             lines.append(f'(rule ((= e {row})) ((subsume {row})) :ruleset ones :name "own-{name}{i}")')
-    # a selection by a condition that is known is its branch: else rules scale the other one without end
-    for condition, branch in (("(Yes)", "x"), ("(No)", "y")):
-        row = f"(Where {condition} x y)"
-        lines.append(f'(rule ((= e {row})) ((union e {branch}) (subsume {row})) :ruleset ones :name "branch-{branch}")')
+    # a condition that is known decides selections and junctions: else rules scale the other branch without end
+    for known, other, branch, junction in (("(Yes)", "(No)", "x", "And"), ("(No)", "(Yes)", "y", "Or")):
+        shorter = f"({junction} (multiset-remove m {known}))"
+        decided = [
+            (f"(Where {known} x y)", "", branch),
+            (f"(Not {known})", "", other),
+            (f"({junction} m)", f"(in m {other})", other),
+            (f"({junction} m)", f"(in m {known}) (< 1 (multiset-length m))", shorter),
+        ]
+        for place, (row, query, value) in enumerate(decided):
+            actions = f"(union e {value}) (subsume {row})"
+            lines.append(f'(rule ((= e {row}) {query}) ({actions}) :ruleset ones :name "known-{junction}{place}")')
     lines += _insertion()
     for ruleset, name, query, actions in _KEPT:
         mark = " :unsafe-seminaive" if name in _UNTRACKED else ""

@@ -31,6 +31,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload, sum_terms
+from eqsat.lang.expr import FALSE, TRUE
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.additions import Additions, Reader, Row
@@ -237,6 +238,11 @@ class _Run:
                 other = home.setdefault(value, c)
                 if other != c:
                     self.additions.equate(other, c)
+            for name, decided in (("Yes", TRUE), ("No", FALSE)):
+                # a literal that is no term of the input has no class yet
+                for row in rows.get(name, ()):
+                    if (c := home.get(row.output)) is not None and self.builder.values[c] is not decided:
+                        self.additions.equate(c, self.builder.add_class(decided))
             nodes, sums = self.reader.nodes(rows)
             self._add_rows(nodes, home)
             for output, constant, written in sums:

@@ -1,9 +1,11 @@
 """When egglog reads rules, and what it knows without any."""
 
+from itertools import combinations
+
 import pytest
 
 from eqsat import optimize
-from eqsat.egraph.program import ATOM, CONDITION, FAILS, HOLDS
+from eqsat.egraph.program import ATOM, CONDITION, FAILS, HOLDS, of_length
 from eqsat.egraph.tables import Tables, read_all_rules
 
 
@@ -65,3 +67,24 @@ def test_a_condition_that_is_known_selects_its_branch(known: str, branch: int | 
     tables.insert()
     of = {tables.integer(row.inputs[0]): row.output for row in tables.rows()["A"]}
     assert [c for c in (2, 3) if of[c] == of[4]] == ([] if branch is None else [branch])
+
+
+@pytest.mark.parametrize("op", ["and", "or"])
+@pytest.mark.parametrize(("known", "holds"), [(HOLDS, True), (FAILS, False), (CONDITION, None)])
+def test_a_member_that_is_known_decides_its_junction_or_is_left_out(op: str, known: str, holds: bool | None):
+    tables = Tables([])
+    tables.begin()
+    tables.add(known, 1)
+    for c in (2, 3):
+        tables.add(CONDITION, c)
+    tables.add(of_length(op, 3), 4, 1, 2, 3)
+    tables.add(of_length(op, 2), 5, 2, 3)
+    tables.add("not", 6, 1)
+    tables.insert()
+    rows = tables.rows()
+    of = {tables.integer(row.inputs[0]): row.output for row in rows["A"]}
+    alike = [(c, d) for c, d in combinations(sorted(of), 2) if of[c] == of[d]]
+    decides = holds is not None and holds != (op == "and")
+    assert alike == ([] if holds is None else [(1, 4)] if decides else [(4, 5)])
+    literals = {name: [row.output for row in rows.get(name, ())] for name in ("Yes", "No")}
+    assert (of[6] in literals["No" if holds else "Yes"]) == (holds is not None)

@@ -257,6 +257,27 @@ def test_the_default_finds_what_the_rules_alone_find(text, rules):
         assert default.check().counterexample is None
 
 
+RESIDUE = Rule("residues-of-fourth-powers", "x*x*x*x % 7 < 5", "True")
+DECIDED = [
+    ("i*i*i*i%7 < 5", "True"),
+    ("5 <= i*i*i*i%7", "False"),
+    ("i*i*i*i%7 < 5 and j < 5", "j < 5"),
+    ("i*i*i*i%7 < 5 or j < 5", "True"),
+    ("5 <= i*i*i*i%7 and j < 5", "False"),
+    ("not (i*i*i*i%7 < 5 and j < 5)", "5 <= j"),
+    ("where(i*i*i*i%7 < 5 and j < 5, j, 2)", "where(j < 5, j, 2)"),
+    ("where(i*i*i*i%7 < 5 or j < 5, j, 2)", "j"),
+]
+
+
+@pytest.mark.parametrize(("text", "becomes"), DECIDED, ids=[text for text, _ in DECIDED])
+def test_a_condition_that_a_rule_decides_decides_what_has_it(text: str, becomes: str) -> None:
+    # so many values are not tried
+    names = {"i": var("i", 0, 10**6), "j": var("j", 0, 9)}
+    result = optimize(parse(text, names), rules=[*DEFAULT, RESIDUE])
+    assert result.expr is parse(becomes, names)
+
+
 ABSOLUTE_OF = Rule("absolute-of-positive", "max(x, -x)*own_hash(x)", "x*own_hash(x)", "0 <= vmin(x)")
 UP_TO = Rule("up-to", "own_distance(x, y) + x", "y", "x < y")
 
