@@ -62,7 +62,7 @@ class OptimizerLimits:
     reindexed_rounds: int = 4
     #: Nodes of a term up to which an index in it is replaced; matches with longer terms are left out, and the run is
     #: not saturated.
-    moved_terms: int = 60
+    moved_terms: int = 120
     #: Right sides of rules about reductions with more nodes than this are not built: no rule makes them smaller again.
     built_terms: int = 400
     #: How deep nested operators are flattened.
