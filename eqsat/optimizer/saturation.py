@@ -241,8 +241,8 @@ class _Run:
             for name, decided in (("Yes", TRUE), ("No", FALSE)):
                 # a literal that is no term of the input has no class yet
                 for row in rows.get(name, ()):
-                    if (c := home.get(row.output)) is not None and self.builder.values[c] is not decided:
-                        self.additions.equate(c, self.builder.add_class(decided))
+                    if row.output in home and self.values[home[row.output]] is not decided:
+                        self.additions.equate(home[row.output], self.builder.add_class(decided))
             nodes, sums = self.reader.nodes(rows)
             self._add_rows(nodes, home)
             for output, constant, written in sums:
