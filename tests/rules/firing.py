@@ -325,7 +325,7 @@ FIRING = [
     Firing("lt-factor", "x*3 < 2", "x < 1", {"x": (0, 7)}, besides=["lt-scaled"]),
     Firing("factor-lt", "3 < x*6", "0 < x", {"x": (0, 99)}, besides=["scaled-lt"]),
     Firing("eq-scaled", "x*2 + y == 5", "x*2//2 == 2 and y == 1", {"x": (0, 99), "y": (0, 1)}),
-    Firing("eq-factor", "x*8 == 8", "x == 1", {"x": (0, 16)}),
+    Firing("eq-factor", "x*8 == 8", "x == 1", {"x": (0, 16)}, besides=("eq-scaled",)),
     Firing("eq-incongruent", "where(x < y, x*4 + 1, y*8 + 5) == 7", "False", {"x": (-8, 7), "y": (0, 7)}),
     Firing("eq-incongruent-terms", "x*4 + 1 == y*8 + 3", "False", {"x": (-8, 7), "y": (0, 7)}),
     Firing("lt-scales", "x*4 < y*4", "x < y", {"x": (2, 6), "y": (0, 31)}),
