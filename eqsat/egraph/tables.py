@@ -393,23 +393,19 @@ class Tables:
     def _has_changed(self, steps: Iterable[str]) -> bool:
         """Run the parts of a schedule; whether anything changed."""
         report = self._run(f"(run-schedule {' '.join(steps)})")[-1].report
-        times = report.search_and_apply_time_per_rule
+        found = {name: matches for name, matches in report.num_matches_per_rule.items() if matches}
         if self._program is not None:
-            self._program.wear(sum(report.num_matches_per_rule.values()))
-        changed = False
-        fired: list[tuple[str, str, int]] = []
-        for name, matches in report.num_matches_per_rule.items():
-            rule, marked, _ = name.partition("@")
-            if self._joins is not None:
+            self._program.wear(sum(found.values()))
+        if self._joins is not None:
+            for name, matches in found.items():
                 self._joins.matched(name, matches)
-            if marked and matches:
-                fired.append((rule, name, matches))
-            changed |= matches > 0 and name not in self._searches
         # egglog's order of rules differs from process to process
-        for rule, name, matches in sorted(fired):
-            self.matches[rule] += matches
+        fired = sorted([(rule, name) for name in found for rule, marked, _ in [name.partition("@")] if marked])
+        times = report.search_and_apply_time_per_rule if fired else {}
+        for rule, name in fired:
+            self.matches[rule] += found[name]
             self.seconds[rule] += times[name].total_seconds()
-        return changed and bool(report.updated)
+        return bool(report.updated) and not found.keys() <= self._searches
 
     def _able(self, with_broad: bool) -> tuple[tuple[str, ...], ...]:
         """The rulesets of the ways to match that the e-graph has all shapes for."""
