@@ -97,6 +97,8 @@ class Tables:
         self._combined: dict[tuple[str, ...], str] = {}
         # what tells how long a user's own rules may take
         self._joins = Joins() if thorough else None
+        #: The classes that egglog had when its rows were last read, each with its name there.
+        self.named: list[tuple[int, Any]] = []
         #: Whether rules were left out for lack of time.
         self.is_cut = False
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
@@ -445,10 +447,10 @@ class Tables:
 
     def _note_classes(self, rows: Mapping[str, Any]) -> None:
         """Note which classes egglog has united, and what conditions are true or false."""
+        self.named = sorted([(self.integer(row.inputs[0]), row.output) for row in rows.get("A", ())])
         first: dict[Any, int] = {}
-        for row in rows.get("A", ()):
-            c = self.integer(row.inputs[0])
-            self.shapes.unite(first.setdefault(row.output, c), c)
+        for c, name in self.named:
+            self.shapes.unite(first.setdefault(name, c), c)
         for name, kind in (("Yes", TRUE), ("No", FALSE)):
             for row in rows.get(name, ()):
                 if row.output in first:

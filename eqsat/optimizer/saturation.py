@@ -232,11 +232,9 @@ class _Run:
         """Add to the canonical e-graph what rules made in egglog."""
         with self.builder.adding("rules"):
             rows = self.tables.rows()
-            integer = self.tables.integer
             home: dict[Any, int] = {}
-            for c, value in sorted((integer(row.inputs[0]), row.output) for row in rows["A"]):
-                other = home.setdefault(value, c)
-                if other != c:
+            for c, name in self.tables.named:
+                if (other := home.setdefault(name, c)) != c:
                     self.additions.equate(other, c)
             for name, decided in (("Yes", TRUE), ("No", FALSE)):
                 # a literal that is no term of the input has no class yet
