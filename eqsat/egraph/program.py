@@ -81,9 +81,8 @@ EQUAL, OPEN, NORMAL = "equal", "open", "normal"
 #: The kinds of rows that are no nodes. A hyphen keeps them apart from operators, which a user may name.
 KNOWN, ATOM, NUMBER, CONDITION = "row-known", "row-atom", "row-number", "row-condition"
 HOLDS, FAILS, ALIGNED = "row-holds", "row-fails", "row-aligned"
-#: The kinds of rows that have a table of their own; the others share tables of these widths, since each table costs.
-_COMMON = frozenset({KNOWN, ATOM})
-_WIDTHS = (4, 8, 2 + 2 * MOST_COLUMNS)
+#: The kinds of rows share tables of these widths, since each table costs.
+_WIDTHS = (8, 2 + 2 * MOST_COLUMNS)
 
 _SORTS = """
 (sort E) (datatype T (Sc i64 E))
@@ -272,11 +271,8 @@ def _is(node: str) -> str:
 def _tables() -> Iterator[tuple[str, RowTable]]:
     for number, (kind, columns, _) in enumerate(_built()):
         width = len(columns.split())
-        if kind in _COMMON:
-            yield kind, RowTable(kind, number, width)
-        else:
-            width = next(most for most in _WIDTHS if most >= width)
-            yield kind, RowTable(f"rows{width}", number, width)
+        width = next(most for most in _WIDTHS if most >= width)
+        yield kind, RowTable(f"rows{width}", number, width)
 
 
 #: By kind of row, where such rows are.
