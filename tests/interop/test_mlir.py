@@ -748,6 +748,20 @@ class CheapMaxima:
         return {"min": 1000, "max": 1}.get(op, 2 if operands else 0)
 
 
+@pytest.mark.parametrize("map_", ["-d0 + 11, 2", "2, d0 * -4 + 38", "d0 * -3 + 31, d0 * 2"])
+def test_a_sum_with_a_negative_factor_costs_what_a_difference_costs(map_):
+    """Both are one expression to MLIR."""
+    text = f"""func.func @f(%sizes: memref<12xindex>) {{
+  affine.for %i = 0 to 12 {{
+    %n = affine.min affine_map<(d0) -> ({map_})>(%i)
+    affine.store %n, %sizes[%i] : memref<12xindex>
+  }}
+  return
+}}
+"""
+    assert rewrite(text) == text
+
+
 def test_a_maximum_costs_what_maxima_cost():
     """It was priced as a minimum, so that an answer which costs more took its place."""
     maximum = "%m = affine.max affine_map<(d0) -> (d0 * 6, d0 + 3)>(%i)"

@@ -16,7 +16,7 @@ from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
 from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import TOKEN, Statement, Value
 from eqsat.lang.costs import costs_alone
-from eqsat.lang.expr import Expr
+from eqsat.lang.expr import Expr, const, rebuild
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
 from eqsat.lang.traversal import chain_members, reached, term_count, topological, variables
@@ -114,9 +114,9 @@ class Sites:
         self, statement: Statement, emitted: Emitted, lost: Sequence[Value], answers: Sequence[Expr], is_needless: bool
     ) -> Proposal:
         """A proposal; it saves 1 at equal prices if it has fewer operators, or if the operation was needless."""
-        _, before = _expressions(statement, self.own)
-        old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, answers))
-        saving = old - new or int(is_needless or term_count(before) > term_count(answers))
+        before, after = (_without_differences(e) for e in (_expressions(statement, self.own)[1], answers))
+        old, new = (sum(costs_alone(roots, self.program.model)[r] for r in roots) for roots in (before, after))
+        saving = old - new or int(is_needless or term_count(before) > term_count(after))
         return self.program.proposal({statement: emitted}, lost, saving)
 
     def _applied(
@@ -203,6 +203,25 @@ def _expressions(statement: Statement, terms: KnownTerms) -> tuple[str, list[Exp
     if AFFINE_FOR.fullmatch(text):
         return _LOOP, [bound for loop in terms.loops(statement) for bound in (loop.first, loop.last)]
     return "", []
+
+
+def _without_differences(terms: Iterable[Expr]) -> list[Expr]:
+    """The terms as MLIR keeps them: a difference is a sum with a product by -1, whichever way it is written."""
+
+    def replace(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if term.op == "neg":
+            return _opposite(args[0])
+        return args[0] + _opposite(args[1]) if term.op == "sub" else None
+
+    return rebuild(terms, replace)
+
+
+def _opposite(term: Expr) -> Expr:
+    if term.op == "const":
+        return const(-term.vmin)
+    if term.op == "mul" and term.args[1].op == "const":
+        return term.args[0] * -term.args[1].vmin
+    return term * -1
 
 
 def _is_affine(term: Expr) -> bool:
