@@ -28,7 +28,7 @@ from eqsat.lang.validation import refuse_seconds
 from eqsat.optimizer.matcher import Matcher
 from eqsat.optimizer.result import Result
 from eqsat.prove.explanation import COARSE, Explanation, Step, replaced_within
-from eqsat.prove.verify import Check, check_equal, prove_equal
+from eqsat.prove.verify import STEPS, Check, check_equal, prove_equal
 
 #: Steps are checked at every point if there are no more than this.
 MAX_POINTS = 2**18
@@ -167,7 +167,7 @@ class _Explainer:
         conditions = [*given] if gate is None else [gate, *given]
         gates = [all_of(conditions) if conditions else None]
         known: dict[str, Any] = {"constraints": self.result.constraints, "gates": gates}
-        check = check_equal([before], [after], **known, most=MAX_POINTS, samples=SAMPLES)
+        check = check_equal([before], [after], **known, most=MAX_POINTS, samples=SAMPLES, steps=STEPS)
         if self.prove and check.equal and check.kind in ("sampled", "unchecked"):
             left = max(0.1, self.task.until(1) - time.perf_counter())
             check = prove_equal([before], [after], **known, seconds=left)

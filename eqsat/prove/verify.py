@@ -45,6 +45,10 @@ FIRST_PIECE = 16
 #: The most steps of reductions that one comparison evaluates, over all its points; beyond that it takes fewer points.
 STEPS = 2**26
 
+#: About how many of these steps take a second, and how many are evaluated whatever the time.
+STEPS_PER_SECOND = 2**27
+FEW_STEPS = 2**20
+
 #: The kinds of checks, the strongest first.
 CHECKS = ("exhaustive", "proved", "sampled", "unchecked")
 
@@ -108,7 +112,8 @@ class _Group:
 class _Effort:
     """How large domains may be that are swept, how many points of others are looked at, and until when.
 
-    Nothing is swept or searched for after the ``deadline``; at the ``end`` no more points are looked at.
+    Nothing is swept or searched for after the ``deadline``; at the ``end`` no more points are looked at. A root that
+    takes more than ``steps`` steps at one point is not evaluated.
     """
 
     most: int
@@ -116,6 +121,7 @@ class _Effort:
     seed: int = 0
     deadline: float = inf
     end: float = inf
+    steps: float = MAX_STEPS
 
 
 def check_equal(
@@ -127,6 +133,7 @@ def check_equal(
     most: int = MOST_POINTS,
     samples: int = 10_000,
     seed: int = 0,
+    steps: int = MAX_STEPS,
     prove: bool = False,
     seconds: float = PROOF_SECONDS,
 ) -> Check:
@@ -148,6 +155,8 @@ def check_equal(
         where constraints or gates are tight.
     seed : int
         Of the random points: the same number draws the same points.
+    steps : int
+        The most steps of reductions at one point; a root that takes more is ``"unchecked"``.
     prove : bool
         Leave no point out, and take up to ``seconds`` for that: :func:`prove_equal`.
 
@@ -172,7 +181,7 @@ def check_equal(
     refuse_below(0, most, "points")
     known = [*map(holds, list_of(Expr, constraints, "the constraints"))]
     differs = differences(before, after, gates)
-    check, _ = _evaluated(differs, known, gates, _Effort(most, samples, seed))
+    check, _ = _evaluated(differs, known, gates, _Effort(most, samples, seed, steps=min(steps, MAX_STEPS)))
     return _with_elements(check, differs, known)
 
 
@@ -219,7 +228,8 @@ def prove_equal(
     methods = list_of(str, methods, "the methods")
     refuse_unknown(methods)
     started, constraints = monotonic(), [*map(holds, list_of(Expr, constraints, "the constraints"))]
-    effort = _Effort(most, PROOF_SAMPLES, deadline=started + SWEEP_SHARE * seconds, end=started + seconds)
+    steps = min(MAX_STEPS, max(FEW_STEPS, seconds * STEPS_PER_SECOND))
+    effort = _Effort(most, PROOF_SAMPLES, 0, started + SWEEP_SHARE * seconds, started + seconds, steps)
     differs = differences(before, after, gates)
     check, left = _evaluated(differs, constraints, gates, effort)
     if not left or not check.equal:
@@ -254,11 +264,11 @@ def _evaluated(
     differs: list[Expr], constraints: Sequence[Expr], gates: Sequence[Expr | None], effort: _Effort
 ) -> tuple[Check, list[_Group]]:
     """The outcome of evaluation, and the groups that it left open, if it found no difference in others."""
-    too_long = [difference for difference in differs if most_steps([difference, *constraints]) > MAX_STEPS]
+    too_long = [difference for difference in differs if most_steps([difference, *constraints]) > effort.steps]
     if not too_long:
         return _evaluated_in_groups(differs, constraints if differs else (), gates, effort)
     others = [difference for difference in differs if difference not in too_long]
-    gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= MAX_STEPS]
+    gates = [gate for gate in gates if gate is not None and most_steps([gate]) <= effort.steps]
     check, left = _evaluated_in_groups(others, constraints if others else (), gates, effort)
     if not check.equal:
         return check, []

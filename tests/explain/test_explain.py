@@ -457,6 +457,11 @@ def test_random_reductions_are_derived(case):
     assert bool(found.steps) == (result.exprs != result.before)
 
 
+def test_steps_on_sums_that_take_seconds_to_evaluate_are_unchecked():
+    steps = explain(optimize("sum(r*3//7 + n%7, r, 0, 1000000000)", n=(0, 9)), seconds=1.0).steps
+    assert {step.check.kind for step in steps if step.before.op == "sum_over"} == {"unchecked"}
+
+
 def test_large_subterms_have_names_and_long_terms_lines_of_their_own():
     flat = "((((a*14 + b)*3 + c)*3 + d)*5 + e)"
     ranges = {"a": (0, 13), "b": (0, 13), "c": (0, 2), "d": (0, 2), "e": (0, 4)}

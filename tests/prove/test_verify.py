@@ -303,6 +303,14 @@ def test_what_takes_too_long_to_evaluate_is_said_to_be_unchecked():
     assert "256 steps" in undecided.proof
 
 
+def test_a_proof_evaluates_no_sum_that_takes_longer_than_its_time():
+    total, closed = (read(text, {"x": (0, 9)}) for text in ("sum(r + x, r, 0, 1000000000)", "499999999500000000 + x"))
+    assert prove_equal([total], [closed], seconds=0.1).kind == "unchecked"
+    assert check_equal([total], [closed], steps=2**20) == Check("unchecked", 0)
+    # short ones are evaluated all the same
+    assert prove_equal([read("sum(r, r, 0, 100)", {})], [read("4950", {})], seconds=0) == Check("exhaustive", 1)
+
+
 @pytest.mark.parametrize("options", [{"constraints": [SMALL]}, {"gates": [SMALL]}, {"constraints": [A]}])
 @pytest.mark.parametrize("compare", [check_equal, prove_equal])
 def test_a_number_is_no_constraint_and_no_gate(compare, options):
