@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eqsat.cli.files import write_whole
+from eqsat.cli.files import content_of_file, write_whole
 from eqsat.cli.records import (
     REMEDY,
     Id,
@@ -158,7 +158,7 @@ def read_corpus(source: str | Path | Iterable[str | bytes], leave_out: LeaveOut 
     """
     if not isinstance(source, str | Path | Iterable):
         raise TypeError(f"a corpus is given as {shown(source)}: give a file, or a list of lines")
-    lines = Path(source).read_bytes().split(b"\n") if isinstance(source, str | Path) else source
+    lines = content_of_file(Path(source)).split(b"\n") if isinstance(source, str | Path) else source
     cases = []
     for number, line in numbered_lines(lines):
         name = f"line {number}"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
+from eqsat.cli.files import content_of_file
 from eqsat.cli.options import Settings
 from eqsat.cli.records import Id, Row, id_of, load, numbered_lines, one_line, reason, refuse_long_costs
 from eqsat.lang.validation import counted, shown
@@ -73,7 +74,7 @@ class Comparison:
 
     def __init__(self, path: Path, kept: Iterable[Row]) -> None:
         try:
-            rows = [load(line) for line in path.read_bytes().split(b"\n") if line.strip()]
+            rows = [load(line) for line in content_of_file(path).split(b"\n") if line.strip()]
         except ValueError:
             rows = []
         if not any("cost" in row or "error" in row for row in rows):

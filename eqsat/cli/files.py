@@ -20,7 +20,16 @@ def standard_input() -> BinaryIO:
 
 def content(source: Path) -> bytes:
     """All of a file, or of standard input if it is called ``-``."""
-    return standard_input().read() if str(source) == "-" else source.read_bytes()
+    if str(source) == "-":
+        with naming(None, "standard input"):
+            return standard_input().read()
+    return content_of_file(source)
+
+
+def content_of_file(path: Path) -> bytes:
+    """All of a file."""
+    with naming(path):
+        return path.read_bytes()
 
 
 def lines_of(data: bytes) -> list[str]:
@@ -96,12 +105,12 @@ def write_whole(output: Path | None, text: str) -> None:
 
 
 @contextmanager
-def naming(output: Path | None) -> Iterator[None]:
-    """Errors name the file that is written: what fails to be written does not say where."""
+def naming(path: Path | None, otherwise: str = "standard output") -> Iterator[None]:
+    """Errors name the file that is read or written: what fails once it is open does not say where."""
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(output or "standard output")
+        error.filename = error.filename or str(path or otherwise)
         raise
 
 

@@ -26,6 +26,7 @@ from eqsat.cli.corpus import Comparison, rows_kept, run, run_on_cluster
 from eqsat.cli.files import (
     Ended,
     content,
+    content_of_file,
     ends_raised,
     lines_of,
     naming,
@@ -573,7 +574,7 @@ def experiment(
 
     models = {name: model_of(name) for name in costs.split(",")}
     chosen = rule_set(rule_files, without)
-    cases = experiments.chosen_cases(source.read_bytes().split(b"\n"), limit, seed, say_left_out)
+    cases = experiments.chosen_cases(content_of_file(source).split(b"\n"), limit, seed, say_left_out)
     output.mkdir(parents=True, exist_ok=True)
     rows: list[experiments.Row] = []
     try:

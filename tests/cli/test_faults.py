@@ -72,6 +72,18 @@ def test_a_full_disk_is_one_line_and_the_rest_can_be_done_later(corpus):
     resumed(source, output)
 
 
+@pytest.mark.parametrize("words", [["corpus"], ["mlir"], ["discover"], ["experiment", "-o", "rows"]])
+def test_a_file_that_cannot_be_read_to_its_end_is_named(words):
+    done = subprocess.run(command(*words, "/proc/self/mem"), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "eqsat: /proc/self/mem: Input/output error\n")
+
+
+def test_standard_input_that_cannot_be_read_is_named():
+    with open("/proc/self/mem", "rb") as memory:
+        done = subprocess.run(command("mlir", "-"), stdin=memory, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "eqsat: standard input: Input/output error\n")
+
+
 def test_a_full_disk_is_said_of_the_file_that_is_written(corpus):
     source, output = corpus
     done = subprocess.run(
