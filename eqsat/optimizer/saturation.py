@@ -373,12 +373,8 @@ def _tables(rules: tuple[Rule, ...], spent: Spent, deadlines: Deadlines) -> Iter
                 pass
         except IndexError:
             tables = Tables(rules, frozenset([rule for rule in rules if not is_shipped(rule)]))
-    try:
-        yield tables
-    except Exception:
-        # unlike an interrupt, an error leaves them empty
-        free.append(tables)
-        raise
+    yield tables
+    # after an error they are not used again: a handler of signals may have raised it while they read rules
     if not tables.is_worn:
         free.append(tables)
 

@@ -7,9 +7,11 @@ from threading import Barrier
 
 import pytest
 
+from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.budget import Budget
 from eqsat.lang.expr import Expr, var
 from eqsat.optimizer.front import optimize
+from eqsat.rules import DEFAULT
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +69,21 @@ def test_tables_that_another_thread_takes_between_two_looks(monkeypatch: pytest.
 
     monkeypatch.setattr("eqsat.optimizer.saturation._free_tables", lambda rules: Emptied())
     assert optimize("min(x, y)*3 + max(x, y)*3", x=(0, 9), y=(0, 9)).stop == "saturated"
+
+
+def test_an_error_in_the_middle_of_reading_rules_leaves_no_half_read_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(program: WarmProgram, text: str) -> None:
+        monkeypatch.undo()
+        program.extend(text)
+        # as a handler of SIGALRM may raise it, between any two instructions
+        raise TimeoutError
+
+    ranges = {"i": (1, 9), "j": (0, 9)}
+    # rules of their own have a session of their own
+    rules = DEFAULT[:-1]
+    first, text = "(i*12 + j)%5//3", "(j*16 + i + 1)%7//i"
+    optimize(first, rules=rules, **ranges)
+    monkeypatch.setattr(WarmProgram, "extend", interrupted)
+    with pytest.raises(TimeoutError):
+        optimize(text, rules=rules, **ranges)
+    assert optimize(text, rules=rules, **ranges).exprs == optimize(text, **ranges).exprs
