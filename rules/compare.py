@@ -89,6 +89,8 @@ COMPARE = [
     Rule("last-bucket-or-bucket", "c <= x or x//d == k", "x//d % (c//d - k) == k", "c % d == 0 and 0 <= vmin(x) and vmax(x) < c + d and 0 <= k and 2*k*d < c and c//d - k & c//d - k - 1 == 0", "of one remainder there are no other buckets", modulo_theory=True),
     Rule("first-or-eq",       "x < 1 or x == c",    "x % c == 0",              "0 <= vmin(x) and vmax(x) < 2*c and c & c - 1 == 0", "of one remainder there are no others", modulo_theory=True),
     Rule("last-or-eq",        "c <= x or x == k",   "x % (c - k) == k",        "0 <= vmin(x) and vmax(x) <= c and 0 <= k and 2*k < c and c - k & c - k - 1 == 0", "of one remainder there are no others", modulo_theory=True),
+    Rule("remainder-in-window", "x % d < c",        "0 <= x and x < c",        "c - d <= vmin(x) and vmax(x) < d", "remainders of what is below zero are at least c"),
+    Rule("remainder-outside-window", "x % d < c",   "x < c or d <= x",         "0 <= vmin(x) and vmax(x) < c + d", "remainders of what is beyond d are below c"),
     Rule("eq-or-lt",          "x == c or x < d",    "x < d",                   "c < d",                    "the order covers it", modulo_theory=True),
     Rule("eq-extends-lt",     "x == c or x < c",    "x < c + 1",               why="the next integer"),
 ]

@@ -515,7 +515,7 @@ SHORTER = [
     # what one branch of a selection takes away
     (["y*9 - (x + where(z < 3, 0, 1 - x))*3 + 3"], ["where(z < 3, y*8 + y - (x*2 + x) + 3, y*8 + y)"]),
     # a quotient of a quotient, whose common factor is gone
-    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"], ["((x + y*4)//18 - y//9*2)*24 + y//9", "5 <= x or x < 0"]),
+    (["(x + y*4)//18*24 - y//9*47", "x < 0 or 4 < x"], ["((x + y*4)//18 - y//9*2)*24 + y//9", "5 <= x%1024"]),
     # the complement of what is written
     (["not x//32 < x%16 + 3", "x//32 + x%32*18"], ["x%16 + 3 <= x//32", "x//32 + x%32*18"]),
     (["not (x//32 < x%16 + 3 or y < 9)", "x//32 + x%32*18"], ["x%16 + 3 <= x//32 and 9 <= y", "x//32 + x%32*18"]),

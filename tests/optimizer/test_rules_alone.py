@@ -229,7 +229,7 @@ def test_rounds_and_seconds_are_budgets() -> None:
 
 
 def test_tables_are_worn_out_by_what_egglog_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eqsat.egraph.tables.MOST_SCRIPTS", 1000)
+    monkeypatch.setattr("eqsat.egraph.tables.MOST_SCRIPTS", 500)
     rules = tuple(ARITHMETIC[10:16])
     worn = []
     for _ in range(5):

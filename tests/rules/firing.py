@@ -396,6 +396,8 @@ FIRING = [
     Firing("last-bucket-or-bucket", "6 <= x or x//2 == 1", "x//2 % 2 == 1", {"x": (0, 7)}),
     Firing("first-or-eq", "x < 1 or x == 2", "x % 2 == 0", {"x": (0, 3)}),
     Firing("last-or-eq", "3 <= x or x == 1", "x % 2 == 1", {"x": (0, 3)}),
+    Firing("remainder-in-window", "x%8 < 5", "0 <= x and x < 5", {"x": (-3, 7)}),
+    Firing("remainder-outside-window", "x%8 < 5", "x < 5 or 8 <= x", {"x": (0, 12)}),
     Firing("eq-or-lt", "x == 3 or x < 5", "x < 5", {"x": (0, 7)}),
     Firing("eq-extends-lt", "x == 8 or x < 8", "x < 9", {"x": (0, 11)}),
     # select
