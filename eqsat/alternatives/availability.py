@@ -27,7 +27,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.expr import Expr
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, to_expr
+from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number, to_expr
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -58,7 +58,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _never_negative(builder, forms),
         _rounded_down(builder, forms),
         _merged(builder, conditions),
-        _windows(builder, conditions, needed),
+        _windows(builder, conditions, values),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
@@ -326,13 +326,15 @@ def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
 
 
 def _windows(
-    builder: Builder, conditions: Sequence[tuple[int, Expr]], needed: Iterable[int]
+    builder: Builder, conditions: Sequence[tuple[int, Expr]], needed: Iterable[tuple[int, Value]]
 ) -> Iterator[tuple[int, Node]]:
     """``0 <= x and x < 14`` as ``x%16 < 14``, and ``x + where(p, 1, 2) < 9`` as ``x < where(p, 8, 7)``."""
+    if not conditions:
+        return
     forms: dict[LinearForm, list[LinearForm]] = defaultdict(list)
-    for c in needed:
-        if isinstance(value := builder.values[c], LinearForm) and value.terms:
-            forms[value.direction()].append(value)
+    for _, value in needed:
+        if isinstance(value, LinearForm) and value.terms:
+            forms[value.line()].append(value)
     for c, condition in conditions:
         for node in chain(builder.conditions.windows(condition, forms), builder.conditions.by_selections(condition)):
             yield c, node

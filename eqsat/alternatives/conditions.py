@@ -54,7 +54,7 @@ class ConditionNodes(KindNodes):
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
         for above in (True, False) if term in members else (term.op == "and",):
             ends = {member: form for member in members if (form := self._below_end(member, above)) is not None}
-            if len(ends) < 2 and all(form.direction() in self._directions(member) for member, form in ends.items()):
+            if len(ends) < 2 and all(self._inequality(member).line() == form.line() for member, form in ends.items()):
                 continue
             total = ZERO
             for form in ends.values():
@@ -91,7 +91,7 @@ class ConditionNodes(KindNodes):
                 )
             else:
                 continue
-            rest = form.direction().plus(atom_form(atom), -k)
+            rest = form.direction().without(atom)
             sign = 1 if rest.sign() > 0 else -1
             limits = [number(-sign * (k * end + form.constant)) for end in ends]
             limit = self.theory.selection(condition, *limits)
@@ -106,7 +106,7 @@ class ConditionNodes(KindNodes):
         """``0 <= x and x < 14`` as ``x%16 < 14`` where ``x`` is no less than -2 nor more than 15.
 
         Likewise ``2 <= x and x < 16`` is ``2 <= x%16``, and ``5 <= x and x < 13`` is ``(x - 5)//8 == 0``: a sum of the
-        same direction that is ``needed`` may stand for ``x``.
+        same line that is ``needed`` may stand for ``x``.
         """
         if term.op not in ("and", "or"):
             return
@@ -114,8 +114,7 @@ class ConditionNodes(KindNodes):
         sides: dict[LinearForm, dict[int, tuple[Expr, LinearForm]]] = defaultdict(dict)
         for member in members:
             if (form := self._above_zero(member)) is not None and form.terms:
-                sign = form.sign()
-                sides[form.direction().times(sign)][sign] = member, form
+                sides[form.line()][form.sign()] = member, form
         for direction, ends in sides.items():
             if len(ends) < 2:
                 continue
@@ -124,14 +123,13 @@ class ConditionNodes(KindNodes):
             low, high = (-least.constant, most.constant + 1) if inside else (most.constant + 1, -least.constant)
             if low >= high:
                 continue
-            there = [*needed.get(direction, ()), *needed.get(direction.times(-1), ())]
-            for node in self._as_window(direction, there, (low, high), inside):
+            for node in self._as_window(direction, needed.get(direction, ()), (low, high), inside):
                 yield from self._instead(term, members, (lower, upper), node)
 
     def _as_window(
         self, direction: LinearForm, there: Iterable[LinearForm], window: tuple[int, int], inside: bool
     ) -> Iterator[Node]:
-        """Whether a sum is in a window, or if not ``inside`` is not, by the sum or by others of its direction."""
+        """Whether a sum is in a window, or if not ``inside`` is not, by the sum or by others of its line."""
         for form in dict.fromkeys([direction, *there]):
             if form.direction() == direction:
                 low, high = [end + form.constant for end in window]
@@ -165,11 +163,6 @@ class ConditionNodes(KindNodes):
         parts = [self.theory.junction(term.op, part) for part in (some, rest)]
         self.classes.add_node(self.add_class(parts[0]), node)
         yield self.node(term.op, *parts)
-
-    def _directions(self, comparison: Expr) -> tuple[LinearForm, LinearForm]:
-        """What a comparison compares with a literal, and its opposite."""
-        direction = cast(LinearForm, self._above_zero(comparison)).direction()
-        return direction, direction.times(-1)
 
     def _as_extremes(self, ends: Collection[LinearForm], above: bool) -> Iterator[Node]:
         """That forms which are at most zero are zero, or if not ``above`` that one is not, by their extremes.
@@ -288,7 +281,7 @@ class ConditionNodes(KindNodes):
 
         If ``B//n`` has two values, it is also a selection between the comparisons of ``A`` with each of them.
         """
-        form = cast(LinearForm, self._above_zero(term))
+        form = self._inequality(term)
         if not form.terms:
             # what stands in a product that is too wide to be multiplied out is not decided
             return
@@ -463,6 +456,10 @@ class ConditionNodes(KindNodes):
     def _at_most(self, form: LinearForm, limit: int) -> Node:
         """The comparison that says that a form is at most a literal."""
         return self.node("lt", form, number(limit + 1))
+
+    def _inequality(self, inequality: Expr) -> LinearForm:
+        """What an inequality says to be at least zero."""
+        return cast(LinearForm, self._above_zero(inequality))
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""

@@ -89,6 +89,10 @@ class LinearForm:
         """The form without its constant."""
         return LinearForm(self.terms, 0) if self.constant else self
 
+    def line(self) -> LinearForm:
+        """What the form, its opposite, and their sums with literals have in common."""
+        return self.direction().times(self.sign())
+
     def without(self, atom: Expr) -> LinearForm:
         """The form without the term of an atom."""
         terms = self.terms.copy()

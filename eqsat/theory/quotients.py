@@ -310,9 +310,9 @@ class Quotients(Arithmetic):
         steps = [v for v, (a, b) in enumerate(pairwise(values), low + 1) if a != b]
         # by the bounds that hold everywhere, so that the quotient is the same where facts hold
         least, most = self.outermost().range(atom)
-        if coefficient == 1 and n > most - least + 1:
+        count = most - least + 1
+        if coefficient == 1 and n > count:
             # of N values a larger divisor has one multiple at most, and so has N
-            count = most - least + 1
             return self.quotient_by(LinearForm({atom: 1}, count - steps[0]), count).shifted(values[-1] - 1)
         if abs(coefficient) == 1 or abs(values[-1] - values[0]) != len(steps):
             return None
