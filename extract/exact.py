@@ -18,7 +18,7 @@ from sys import float_info
 from time import perf_counter
 from typing import Any
 
-from eqsat.extract.graph import Node
+from eqsat.extract.graph import Node, reached
 from eqsat.extract.select import Choice, Priced, dag, total_cost, tree
 
 #: Prices above this are not given to the solver: sums of them are no floats.
@@ -216,13 +216,8 @@ class _Reduction:
 
     def _drop_circles(self) -> None:
         """Drop classes that only use each other: they would pass their prices round and round, a little at a time."""
-        reached = set(self.needed)
-        stack = list(reached)
-        while stack:
-            further = self._needs(stack.pop()) - reached
-            reached |= further
-            stack.extend(further)
-        for c in [c for c in self.options if c not in reached]:
+        kept = reached(self.needed, self._needs)
+        for c in [c for c in self.options if c not in kept]:
             self._drop(c)
 
     def _drop(self, c: int) -> None:
@@ -357,14 +352,8 @@ class _Reduction:
 
     def choice(self, chosen: Mapping[int, _Option]) -> Choice:
         """The node of every class that the roots need, given the options of the open classes."""
-        found: Choice = {}
-        stack = list(self.priced.graph.roots)
-        while stack:
-            c = stack.pop()
-            if c not in found:
-                found[c] = chosen[c].node if c in chosen else self.settled[c]
-                stack.extend(found[c][2])
-        return found
+        nodes = self.settled | {c: option.node for c, option in chosen.items()}
+        return {c: nodes[c] for c in reached(self.priced.graph.roots, lambda c: nodes[c][2])}
 
 
 class _Program:

@@ -10,7 +10,7 @@ more than once: in the body of a reduction once per step.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple, cast
@@ -28,6 +28,17 @@ UNKNOWN_TRIPS = 1024
 def trips(values: int) -> int:
     """How often a loop over some values is taken to run: :data:`UNKNOWN_TRIPS` where it may run any number of times."""
     return UNKNOWN_TRIPS if values == inf else values
+
+
+def reached[T](roots: Iterable[T], below: Callable[[T], Iterable[T]]) -> dict[T, None]:
+    """All that is reached from ``roots``, each once, by steps to what ``below`` says is below it."""
+    found: dict[T, None] = {}
+    stack = list(roots)
+    while stack:
+        if (part := stack.pop()) not in found:
+            found[part] = None
+            stack += below(part)
+    return found
 
 
 def sum_payload(payload: Payload) -> tuple[int, tuple[int, ...]]:
@@ -148,18 +159,14 @@ class EGraph:
         classes = {c: [*nodes] for c, nodes in self.classes.items()}
         return EGraph(classes, dict(self.bounds), [*self.roots], dict(self.weights))
 
-    def equal_classes(self, c: int) -> Iterator[int]:
+    def equal_classes(self, c: int) -> Iterable[int]:
         """A class, and those that nodes of it, or of these, say to be equal.
 
         >>> graph = EGraph({0: [("var", "x", ())], 1: [(*EQUALITY, (0,)), ("neg", None, (2,))], 2: [(*EQUALITY, (1,))]})
         >>> [*graph.equal_classes(2)]
         [2, 1, 0]
         """
-        found = [c]
-        for home in found:
-            yield home
-            linked = [operands[0] for op, payload, operands in self.classes[home] if (op, payload) == EQUALITY]
-            found += [other for other in dict.fromkeys(linked) if other not in found]
+        return reached([c], lambda home: [node[2][0] for node in self.classes[home] if node[:2] == EQUALITY])
 
     def to_dict(self) -> dict[str, Any]:
         """The graph as JSON has it: numbers of classes as text, tuples as lists, ``None`` for no bound.

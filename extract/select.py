@@ -23,7 +23,7 @@ from operator import add
 from typing import cast
 
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
-from eqsat.extract.graph import EGraph, Node, require_graph
+from eqsat.extract.graph import EGraph, Node, reached, require_graph
 
 _I64 = (-(2**63), 2**63 - 1)
 #: How many additions a value costs that no machine integer holds, beside what its node does.
@@ -96,8 +96,7 @@ class Priced:
 
     def refresh(self, of_products: ProductPrices) -> None:
         """Price the nodes that the graph has gained, by the model of these prices."""
-        kind = _LoopPricer if isinstance(of_products.model, LoopAware) else _Pricer
-        pricer = kind(self.graph, of_products)
+        pricer = _Pricer(self.graph, of_products)
         known = self.prices
         graph = self.graph
         # the theory splits sums without regard to overflow: prefer those that a machine integer holds, where any can
@@ -136,15 +135,10 @@ class Priced:
     def _below_what_fits(self) -> Collection[int]:
         """The classes that may be needed for a root of which 64 bits hold a form."""
         graph = self.graph
-        waiting = [c for c in dict.fromkeys(graph.roots) if any(map(self._fits, graph.equal_classes(c)))]
-        if len(waiting) == len({*graph.roots}):
+        fitting = {c for c in graph.roots if any(map(self._fits, graph.equal_classes(c)))}
+        if len(fitting) == len({*graph.roots}):
             return graph.classes
-        found = set(waiting)
-        for c in waiting:
-            new = {a for _, _, operands in graph.classes[c] for a in operands} - found
-            found |= new
-            waiting += new
-        return found
+        return reached(fitting, lambda c: [a for _, _, operands in graph.classes[c] for a in operands])
 
     def _fits(self, c: int) -> bool:
         """Whether 64 bits hold the values of a class, as far as they have bounds."""
@@ -216,48 +210,30 @@ class ProductPrices(dict[int, int]):
 
 
 class _Pricer:
-    """Prices nodes by a model; an n-ary sum costs its additions and its products by literals."""
+    """Prices nodes by a model, times how often each runs; the terms of a sum are added from the outermost loop on."""
 
     def __init__(self, graph: EGraph, of_products: ProductPrices) -> None:
         self.bounds, self.of_products, self.price_of = graph.bounds, of_products, of_products.model.price
+        self.runs: dict[int, int] = defaultdict(lambda: 1)
+        if isinstance(model := of_products.model, LoopAware):
+            # a class without a finite term has no level, and is never chosen
+            self.runs |= {c: model.runs(level) for c, level in _levels(graph, model).items()}
 
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
+        runs = [self.runs[a] for a in args]
         if op != "sum" or not isinstance(value, tuple):
-            return self.price_of(op, [self.bounds[a] for a in args], self.bounds[c])
+            return max(runs) * self.price_of(op, [self.bounds[a] for a in args], self.bounds[c])
         constant, coefficients = value
-        additions = len(args) - (not constant)
         of_products = self.of_products
-        cost = additions * of_products.addition + sum([of_products[abs(k)] for k in coefficients])
-        return cost if constant else cost + self._leading_sign(coefficients)
-
-    def _leading_sign(self, coefficients: tuple[int, ...]) -> int:
-        """What the sign of the first term costs, if all terms are subtracted."""
+        cost = sum(runs) * of_products.addition
+        cost += sum([r * of_products[abs(k)] for r, k in zip(runs, coefficients, strict=True)])
+        if constant:
+            return cost
         first = min(coefficients)
-        return self.of_products[first] - self.of_products[-first] if max(coefficients) < 0 else 0
-
-
-class _LoopPricer(_Pricer):
-    """Prices times how often a node runs; the terms of a sum are added from the outermost loop to the innermost."""
-
-    def __init__(self, graph: EGraph, of_products: ProductPrices) -> None:
-        super().__init__(graph, of_products)
-        model = cast(LoopAware, of_products.model)
-        levels = _levels(graph, model)
-        self.runs = {c: model.runs(level) for c, level in levels.items()}
-
-    def price(self, c: int, node: Node) -> int:
-        op, value, args = node
-        # a class without a finite term has no level, and is never chosen
-        runs = [self.runs.get(a, 1) for a in args]
-        if op != "sum" or not isinstance(value, tuple):
-            return max(runs) * super().price(c, node)
-        constant, coefficients = value
-        additions = sum(runs) - (0 if constant else min(runs))
-        cost = additions * self.of_products.addition + sum(
-            [r * self.of_products[abs(k)] for r, k in zip(runs, coefficients, strict=True)]
-        )
-        return cost if constant else cost + min(runs) * self._leading_sign(coefficients)
+        # if all terms are subtracted, the first has a sign
+        sign = of_products[first] - of_products[-first] if max(coefficients) < 0 else 0
+        return cost + min(runs) * (sign - of_products.addition)
 
 
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
@@ -318,13 +294,14 @@ def refuse_other_choice(graph: EGraph, choice: Mapping[int, Node]) -> None:
     """Raise ``ValueError`` unless ``choice`` has a term for each root of ``graph``; the message names the class."""
     if not isinstance(choice, Mapping):
         raise ValueError(f"a choice is a mapping of classes to nodes, not {type(choice).__name__}")
-    waiting, seen = [*graph.roots], set(graph.roots)
-    for c in waiting:
+
+    def operands(c: int) -> tuple[int, ...]:
         node = choice.get(c)
         if node is None or node not in graph.classes.get(c, ()):
             raise ValueError(f"the choice has {'no node' if node is None else f'{node}, no node of it,'} for class {c}")
-        waiting += [a for a in dict.fromkeys(node[2]) if a not in seen]
-        seen.update(node[2])
+        return node[2]
+
+    reached(graph.roots, operands)
     reachable(choice, graph.roots)
 
 
@@ -520,15 +497,10 @@ def reachable_part(graph: EGraph) -> EGraph:
     {1: [('neg', None, (0,))], 0: [('var', 'x', ())]}
     """
     finite = _least(_waits_of(graph, graph.classes), [0] * len(graph))[0]
-    found: dict[int, list[Node]] = {}
-    waiting = [*graph.roots]
-    while waiting:
-        c = waiting.pop()
-        if c not in found:
-            found[c] = [node for node in graph.classes[c] if all(map(finite.__contains__, node[2]))]
-            waiting += [a for node in found[c] for a in node[2]]
-    bounds = {c: graph.bounds[c] for c in found}
-    return EGraph(found, bounds, [*graph.roots], {c: w for c, w in graph.weights.items() if c in found})
+    nodes = {c: [node for node in own if finite.keys() >= set(node[2])] for c, own in graph.classes.items()}
+    found = reached(graph.roots, lambda c: [a for _, _, operands in nodes[c] for a in operands])
+    weights = {c: weight for c, weight in graph.weights.items() if c in found}
+    return EGraph({c: nodes[c] for c in found}, {c: graph.bounds[c] for c in found}, [*graph.roots], weights)
 
 
 def dag(priced: Priced, start: Choice | None = None) -> Choice:

@@ -16,6 +16,7 @@ from threading import RLock
 from typing import Any, Self, cast
 from weakref import ref
 
+from eqsat.extract.graph import reached as reached
 from eqsat.extract.graph import trips
 from eqsat.lang.ops import DIVISIONS, ELEMENTS, REDUCTIONS, Buffer, is_finite
 
@@ -146,17 +147,6 @@ def topological_until[T: Term](roots: Iterable[T], done: Callable[[T], bool]) ->
                 stack += waiting[::-1]
             else:
                 yield term
-
-
-def reached[T](roots: Iterable[T], below: Callable[[T], Iterable[T]]) -> dict[T, None]:
-    """All that is reached from ``roots``, each once, by steps to what ``below`` says is below it."""
-    found: dict[T, None] = {}
-    stack = list(roots)
-    while stack:
-        if (part := stack.pop()) not in found:
-            found[part] = None
-            stack += below(part)
-    return found
 
 
 def has_reductions(roots: Iterable[Term]) -> bool:
