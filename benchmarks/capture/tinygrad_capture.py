@@ -91,7 +91,7 @@ def _nodes(uops: Sequence[UOp], table: Table, ranges: dict[str, tuple[int, int]]
         return table.add("var", name)
 
     inner = {*NAMES, Ops.CAST, Ops.XOR}
-    return from_peer(uops, table, lambda uop: uop, lambda uop: uop.src if uop.op in inner else (), node)
+    return from_peer(uops, lambda uop: uop, lambda uop: uop.src if uop.op in inner else (), node)
 
 
 def _require_wider(cast: UOp) -> None:

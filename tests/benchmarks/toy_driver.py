@@ -32,7 +32,7 @@ def simplify(case: Case, clock: Clock) -> Iterator[Alternative]:
     terms = to_peer(case, tuple, {name: partial(lambda name, *x: (name, *x), name) for name in OPERATORS})
     table = Table()
     with clock.running():
-        roots = from_peer([terms[root] for root in case.roots], table, id, _operands, partial(_node, table))
+        roots = from_peer([terms[root] for root in case.roots], id, _operands, partial(_node, table))
     yield "same", table, roots
     match _first_variable(case.nodes):
         case "zero":

@@ -17,7 +17,6 @@ from hashlib import blake2b
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from wire import Alternative, Case, Clock, Node, Table, attempt, bottom_up, from_peer, serve, to_peer
 
@@ -48,20 +47,15 @@ def compiled() -> Path:
     return library
 
 
-def _load() -> Any:
-    halide = ctypes.CDLL(str(compiled()))
-    halide.peer_const.argtypes = [ctypes.c_int64]
-    halide.peer_variable.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64]
-    halide.peer_address.restype = ctypes.c_void_p
-    halide.peer_parts.restype = ctypes.c_char_p
-    return halide
-
-
 class Halide:
     """The C interface, in Python's terms; one case at a time."""
 
     def __init__(self) -> None:
-        self.library = _load()
+        self.library = ctypes.CDLL(str(compiled()))
+        self.library.peer_const.argtypes = [ctypes.c_int64]
+        self.library.peer_variable.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64]
+        self.library.peer_address.restype = ctypes.c_void_p
+        self.library.peer_parts.restype = ctypes.c_char_p
 
     def leaf(self, node: Node) -> int:
         kind, *rest = node
@@ -130,8 +124,6 @@ def _node(parts: tuple[str, list[int]], below: list[int], table: Table) -> int:
             return table.add("var", value[0])
         case "const" | "bool":
             return table.add(kind, int(value[0]))
-        case "gt" | "ge":
-            return table.add("lt" if kind == "gt" else "le", *below[::-1])
         case "floordiv" | "mod" if _literal(table, below[1]) < 0:
             divisor = table.add("const", -_literal(table, below[1]))
             rest = table.add(kind, below[0], divisor)
@@ -170,7 +162,7 @@ def simplify(halide: Halide, case: Case, clock: Clock) -> Iterator[Alternative]:
 
     table = Table()
     address = halide.library.peer_address
-    found = from_peer(roots, table, address, operands, lambda handle, below: _node(parts[handle], below, table))
+    found = from_peer(roots, address, operands, lambda handle, below: _node(parts[handle], below, table))
     yield "simplify", table, found
 
 

@@ -189,7 +189,6 @@ class _Answer:
     remainders: bool
     table: Table = field(default_factory=Table)
     parameters: dict[str, int] = field(default_factory=dict)
-    kept: dict[int, int] = field(default_factory=dict)
 
     def roots(self, gates: Sequence[int | None]) -> list[int]:
         """The indices of the roots in the table."""
@@ -214,7 +213,7 @@ class _Answer:
             return self.keep(index)
         finally:
             context.set_max_operations(0)
-        [found] = from_peer([ast], self.table, id, _operands, self._node)
+        [found] = from_peer([ast], id, _operands, self._node)
         literal = self.table.nodes[found]
         return self.table.add("bool", literal[1]) if is_bool and literal[0] == "const" else found
 
@@ -225,28 +224,23 @@ class _Answer:
             case isl.ast_expr_type.id:
                 return self.parameters[ast.id_get_id().get_name()]
         operator = FROM_ISL[ast.op_get_type()]
-        if operator in ("gt", "ge"):
-            return self.table.add("lt" if operator == "gt" else "le", *below[::-1])
         if operator in ("and", "or", "min", "max"):
             return self.table.fold(operator, below)
         return self.table.add(operator, *below)
 
     def keep(self, root: int) -> int:
         """The index in the table of a node as it was."""
-        case = self.problem.case
-        stack = [root]
-        while stack:
-            index = stack.pop()
-            if index in self.kept:
-                continue
-            kind, *rest = case.nodes[index]
-            if kind in LEAVES:
-                self.kept[index] = self.table.add(kind, *rest[:1])
-            elif waiting := [i for i in rest if i not in self.kept]:
-                stack += [index, *waiting]
-            else:
-                self.kept[index] = self.table.add(kind, *[self.kept[i] for i in rest])
-        return self.kept[root]
+        nodes = self.problem.case.nodes
+
+        def operands(index: int) -> list[int]:
+            return [] if nodes[index][0] in LEAVES else nodes[index][1:]
+
+        def node(index: int, below: list[int]) -> int:
+            # of a variable the name, of a literal the value
+            return self.table.add(nodes[index][0], *(below or nodes[index][1:2]))
+
+        [found] = from_peer([root], lambda index: index, operands, node)
+        return found
 
 
 def _operands(ast: Any) -> list[Any]:

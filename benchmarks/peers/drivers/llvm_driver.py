@@ -111,7 +111,6 @@ SIGNED = {"sdiv": "tdiv", "srem": "tmod"}
 UNSIGNED = {"udiv": "floordiv", "urem": "mod"}
 COMPARISONS = {"eq": "eq", "ne": "ne", "slt": "lt", "sle": "le", "sgt": "gt", "sge": "ge"}
 COMPARISONS |= {"ult": "ult", "ule": "ule", "ugt": "ugt", "uge": "uge"}
-SWAPPED = {"gt": "lt", "ge": "le", "ugt": "ult", "uge": "ule"}
 
 
 class Reader:
@@ -134,7 +133,7 @@ class Reader:
             operands = self._operands(instruction, all_of_them=True)
             if instruction.opcode == "call" and operands[-1].name.startswith("root."):
                 roots[operands[0].get_constant_value()] = operands[1]
-        self.roots = from_peer(roots, self.table, self._key, self._operands, self._node)
+        self.roots = from_peer(roots, self._key, self._operands, self._node)
 
     def _key(self, value: Any) -> str:
         return value.name or str(value)
@@ -165,8 +164,7 @@ class Reader:
             case "icmp":
                 [predicate] = re.findall(r"icmp (?:samesign )?(\w+) ", str(value))
                 numbers = self._numbers(value, below, "word" if predicate.startswith("u") else "wrap")
-                name = COMPARISONS[predicate]
-                return add(SWAPPED[name], *numbers[::-1]) if name in SWAPPED else add(name, *numbers)
+                return add(COMPARISONS[predicate], *numbers)
             case "select":
                 return add("where", *below)
             case "freeze":

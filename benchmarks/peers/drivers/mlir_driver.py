@@ -157,7 +157,7 @@ class Reader:
         self.roots: list[Any] = []
         self.arguments: dict[Any, str] = {}
         module.operation.walk(self._visit)
-        self.indices = from_peer(self.roots, self.table, self._key, self._operands, self._node)
+        self.indices = from_peer(self.roots, self._key, self._operands, self._node)
 
     def _visit(self, operation: Any) -> Any:
         """Loops are met from the inside out: the variables' names in reverse."""
@@ -195,10 +195,7 @@ class Reader:
                 value = operation.attributes["value"]
                 return self.table.add("bool" if str(term.type) == "i1" else "const", int(value.value))
             case "arith.cmpi":
-                name = PREDICATES[operation.attributes["predicate"].value]
-                if name in ("gt", "ge"):
-                    return self.table.add("lt" if name == "gt" else "le", *below[::-1])
-                return self.table.add(name, *below)
+                return self.table.add(PREDICATES[operation.attributes["predicate"].value], *below)
             case "arith.xori":
                 return self.table.add("ne", *below)
         if operation.name not in FROM_ARITH:

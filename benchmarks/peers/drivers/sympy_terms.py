@@ -25,6 +25,8 @@ NAMES = {
     "Equivalent": "eq",
     "StrictLessThan": "lt",
     "LessThan": "le",
+    "StrictGreaterThan": "gt",
+    "GreaterThan": "ge",
     "Equality": "eq",
     "Unequality": "ne",
     "Where": "where",
@@ -67,7 +69,7 @@ def written(roots: Iterable[Any], lows: Mapping[str, int]) -> tuple[Table, list[
 
 def indices(roots: Iterable[Any], table: Table, lows: Mapping[str, int]) -> list[int]:
     """The indices of ``roots`` in a table, to which they are added."""
-    return from_peer(roots, table, lambda term: term, _operands, lambda term, below: _node(term, below, table, lows))
+    return from_peer([*roots], lambda term: term, _operands, lambda term, below: _node(term, below, table, lows))
 
 
 def _operands(term: Any) -> Sequence[Any]:
@@ -95,8 +97,6 @@ def _node(term: Any, below: list[int], table: Table, lows: Mapping[str, int]) ->
         return table.add("const", int(term))
     if term in (sympy.true, sympy.false):
         return table.add("bool", int(bool(term)))
-    if kind in ("GreaterThan", "StrictGreaterThan"):
-        return table.add("le" if kind == "GreaterThan" else "lt", *below[::-1])
     if kind == "floor" or _is_fraction(term):
         # a sum or product with a denominator is an integer all the same
         return table.add("floordiv", *below)

@@ -119,7 +119,6 @@ def simplify(case: Case, clock: Clock) -> Iterator[Alternative]:
     table = Table()
     indices = from_peer(
         [root.get_idx() for root in result.src],
-        table,
         lambda uop: uop,
         lambda uop: () if uop.op in (Ops.PARAM, Ops.CONST) else uop.src,
         lambda uop, below: _node(uop, below, table),

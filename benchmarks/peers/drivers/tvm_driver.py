@@ -49,9 +49,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "shr": lambda x, y: tirx.FloorDiv(x, _power_of_two(y)),
 }
 NAMES = {
-    "Or": "or", "And": "and", "Not": "not", "LT": "lt", "LE": "le", "EQ": "eq", "NE": "ne", "Add": "add", "Sub": "sub",
-    "Mul": "mul", "FloorDiv": "floordiv", "FloorMod": "mod", "Div": "tdiv", "Mod": "tmod", "Min": "min", "Max": "max",
-    "Select": "where",
+    "Or": "or", "And": "and", "Not": "not", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge", "EQ": "eq", "NE": "ne",
+    "Add": "add", "Sub": "sub", "Mul": "mul", "FloorDiv": "floordiv", "FloorMod": "mod", "Div": "tdiv", "Mod": "tmod",
+    "Min": "min", "Max": "max", "Select": "where",
 }  # fmt: skip
 
 
@@ -83,8 +83,6 @@ def _node(term: Any, below: list[int], table: Table) -> int:
             return table.add("var", term.name)
         case "IntImm":
             return table.add("bool" if _is_bool(term) else "const", int(term.value))
-        case "GT" | "GE":
-            return table.add("lt" if kind == "GT" else "le", *below[::-1])
         case "Cast":
             return table.add("where", below[0], table.add("const", 1), table.add("const", 0))
         case "LShift" | "RShift":
@@ -203,7 +201,7 @@ def simplify(case: Case, clock: Clock) -> Iterator[Alternative]:
 def _written(roots: list[Any]) -> tuple[Table, list[int]]:
     table = Table()
     indices = from_peer(
-        roots, table, lambda term: term.__chandle__(), _operands, lambda term, below: _node(term, below, table)
+        roots, lambda term: term.__chandle__(), _operands, lambda term, below: _node(term, below, table)
     )
     return table, indices
 

@@ -34,6 +34,9 @@ LEAVES = ("var", "const", "bool")
 CONDITIONS = frozenset({"bool", "or", "and", "not", "lt", "le", "eq", "ne"})
 EITHER = frozenset({"where", "min", "max"})
 
+#: What a comparison is with its operands the other way round.
+TURNED = {"gt": "lt", "ge": "le", "ugt": "ult", "uge": "ule"}
+
 
 class OutOfTimeError(BaseException):
     """The peer has used the time that it was given; no ``Exception``, so that no peer takes it for one of its own."""
@@ -116,8 +119,9 @@ class Table:
     nodes: list[Node] = field(default_factory=list)
     index: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
-    def add(self, *node: Any) -> int:
-        """The index of ``node``."""
+    def add(self, kind: str, *rest: Any) -> int:
+        """The index of a node; ``x > y`` becomes ``y < x``."""
+        node = (TURNED[kind], *rest[::-1]) if kind in TURNED else (kind, *rest)
         if node not in self.index:
             self.index[node] = len(self.nodes)
             self.nodes.append(list(node))
@@ -179,13 +183,12 @@ def attempt(clock: Clock, step: Callable[[Any], Any], term: Any) -> Any:
 
 
 def from_peer(
-    roots: Iterable[Any],
-    table: Table,
+    roots: Sequence[Any],
     key: Callable[[Any], Hashable],
     operands: Callable[[Any], Sequence[Any]],
     node: Callable[[Any, list[int]], int],
 ) -> list[int]:
-    """The indices in ``table`` of terms of the peer, which are added to it.
+    """The indices of terms of the peer in a table, to which ``node`` adds them.
 
     Parameters
     ----------
@@ -197,21 +200,17 @@ def from_peer(
     done: dict[Hashable, int] = {}
     # terms live as long as their keys: a key may be an address
     alive: list[Any] = []
-
-    def walk(root: Any) -> int:
-        stack: list[tuple[Any, Sequence[Any] | None]] = [(root, None)]
-        while stack:
-            term, below = stack.pop()
-            if below is not None:
-                done[key(term)] = node(term, [done[key(x)] for x in below])
-            elif key(term) not in done:
-                below = operands(term)
-                alive.append((term, below))
-                stack.append((term, below))
-                stack.extend((x, None) for x in below)
-        return done[key(root)]
-
-    return [walk(root) for root in roots]
+    stack: list[tuple[Any, Sequence[Any] | None]] = [(root, None) for root in reversed(roots)]
+    while stack:
+        term, below = stack.pop()
+        if below is not None:
+            done[key(term)] = node(term, [done[key(x)] for x in below])
+        elif key(term) not in done:
+            below = operands(term)
+            alive.append((term, below))
+            stack.append((term, below))
+            stack.extend((x, None) for x in below)
+    return [done[key(root)] for root in roots]
 
 
 Alternative = tuple[str, Table, list[int]]
