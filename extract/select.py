@@ -238,12 +238,8 @@ class _Pricer:
 
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
     """The level of the innermost loop that each class depends on, the least among its e-nodes."""
-
-    def level(node: Node) -> int:
-        op, value, _ = node
-        return model.level(value) if op == "var" and isinstance(value, str) else 0
-
-    levels = [level(node) for nodes in graph.classes.values() for node in nodes]
+    nodes = chain.from_iterable(graph.classes.values())
+    levels = [model.level(cast(str, value)) if op == "var" else 0 for op, value, _ in nodes]
     return _least(_waits_of(graph, graph.classes), levels, combine=max)[0]
 
 
@@ -729,42 +725,53 @@ class _Search:
             found = [nearest, whole, *higher, above]
             yield from [ways for i, ways in enumerate(found) if ways not in found[:i]]
 
+    def _only_user(self, c: int, users: Mapping[int, Sequence[int]]) -> int | None:
+        """The class of which ``c`` is an operand, if that is its only use."""
+        above = users.get(c, ())
+        return above[0] if self.uses[c] == 1 and len(above) == 1 else None
+
     def _way_out(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> _Way | None:
         """The first class with alternatives from ``c`` upwards, while each has a single use; and its operand below."""
         while len(self.graph.classes[c]) == 1:
-            above = users.get(c, ())
-            if self.uses[c] != 1 or len(above) != 1:
+            if (user := self._only_user(c, users)) is None:
                 return None
-            operand, c = c, above[0]
+            operand, c = c, user
         return None if c in self.wide else (c, operand)
 
     def _above(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> _Way:
         """The only user of ``c``, and ``c``; or, if there are several users, ``c`` and its operand."""
-        above = users.get(c, ())
-        alone = self.uses[c] == 1 and len(above) == 1 and above[0] not in self.wide
-        return (above[0], c) if alone else (c, operand)
+        user = self._only_user(c, users)
+        return (c, operand) if user is None or user in self.wide else (user, c)
 
     def _whole_sum(self, c: int, operand: int, users: Mapping[int, Sequence[int]]) -> _Way:
         """The largest sum that ``c`` is part of, while each has a single use; and its operand below."""
-        while self.uses[c] == 1 and len(above := users.get(c, ())) == 1 and self.choice[above[0]][0] in _SUMS:
-            if above[0] in self.wide:
+        while (user := self._only_user(c, users)) is not None and self.choice[user][0] in _SUMS:
+            if user in self.wide:
                 break
-            operand, c = c, above[0]
+            operand, c = c, user
         return c, operand
 
     def _abandoned(self, shared: int, ways: Sequence[_Way]) -> bool:
-        """Change the choices ``ways`` so that none needs ``shared``, if the total falls; return whether it did."""
+        """Change the choices ``ways`` so that none needs ``shared``, if the total falls; return whether it did.
+
+        A class may need it only through classes that are left to be changed.
+        """
         ways = [(c, operand) for c, operand in ways if self.uses[c] and operand in self.choice[c][2]]
         total, changes = self.total, self._changes
         undo: list[tuple[int, Node, int]] = []
         left = [c for c, _ in ways]
+
+        def may_be_chosen(node: Node) -> bool:
+            return not reaches(self.choice, node[2], shared, left)
+
         for c, operand in ways:
             left.remove(c)
             if self.uses[c] and operand in self.choice[c][2]:
                 before = (c, self.choice[c], self.paid[c])
+                others = [each for each in self.ranked(c) if operand not in each[2][2]]
                 # after the last change the total is less, or all are undone
                 rise = inf if left else total - self.total
-                if not self._do_without(c, operand, shared, left, rise):
+                if not self._take_cheapest(c, others, may_be_chosen, rise):
                     break
                 undo.append(before)
         return self._kept(undo, total, changes)
@@ -830,17 +837,6 @@ class _Search:
         if self.uses[c]:
             self._take_cheapest(c, turned)
         return self._kept(undo, total, changes)
-
-    def _do_without(self, c: int, operand: int, shared: int, left: Collection[int], rise: float) -> bool:
-        """Choose the cheapest alternative of ``c`` without ``operand``; return whether there is one.
-
-        It may need ``shared`` only through classes that are ``left`` to be changed. The total rises by less than
-        ``rise``.
-        """
-        others = [each for each in self.ranked(c) if operand not in each[2][2]]
-        return bool(others) and self._take_cheapest(
-            c, others, lambda node: not reaches(self.choice, node[2], shared, left), rise
-        )
 
     def _kept(self, before: Sequence[tuple[int, Node, int]], total: int, changes: int) -> bool:
         """Whether the total is less than it was after ``changes``; if not, undo those since then, the last first."""

@@ -105,9 +105,10 @@ class Program:
             If an array has another shape, an output is not contiguous, not aligned, read-only or shares memory, or a
             parameter is out of range.
         """
-        if missing := sorted(self._wanted - arguments.keys()):
+        wanted = set(self.given.arguments)
+        if missing := sorted(wanted - arguments.keys()):
             raise TypeError(f"kernel {self.given.name!r} lacks {', '.join(missing)}")
-        if unknown := sorted(arguments.keys() - self._wanted):
+        if unknown := sorted(arguments.keys() - wanted):
             raise TypeError(f"kernel {self.given.name!r} takes no {', '.join(unknown)}")
         arrays = [_of_buffer(b, as_array(b.name, arguments[b.name])) for b in self.given.inputs]
         # C has only the bytes 0 and 1 for conditions, a view of other elements may have more
@@ -120,10 +121,6 @@ class Program:
         numbers = [number if v in used else 0 for v, number in stated]
         _call(self._library, [*arrays, *results.values()], numbers, self.options["parallel"])
         return results
-
-    @cached_property
-    def _wanted(self) -> set[str]:
-        return set(self.given.arguments)
 
     def _results(self, out: Mapping[str, NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Arrays:
         """The arrays to store to: those given, which nothing else may use, and new ones."""

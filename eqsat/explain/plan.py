@@ -236,12 +236,9 @@ class Plan:
     def _enter_branches(self, now: Expr, theory: LinearArithmetic, given: tuple[Expr, ...], links: list[Link]) -> Expr:
         """A selection with new forms of its branches, equal where these are taken; ``links`` gains what leads there."""
         condition, *branches = now.args
-        holds = theory.condition(condition)
-        contexts = ((holds, condition), (theory.negate(holds), make("not", condition)))
-        for at, (fact, shown) in enumerate(contexts):
-            inside = theory.assuming(fact)
-            if inside is not None and inside is not theory and len(given) < MAX_NESTED:
-                becomes, found = self._traverse([branches[at]], {}, inside, (*given, shown))
+        for at, (case, inside) in enumerate(_both_cases(condition, theory)):
+            if inside is not None and len(given) < MAX_NESTED:
+                becomes, found = self._traverse([branches[at]], {}, inside, (*given, case))
                 branches[at] = becomes[branches[at]]
                 links += found
         return make("where", condition, *branches)
@@ -273,16 +270,13 @@ class Plan:
         self, condition: Expr, before: Expr, after: Expr, theory: LinearArithmetic, given: tuple[Expr, ...], splits: int
     ) -> list[Link]:
         """Links from ``before`` to ``after`` where ``condition`` holds, and where it does not; none if one fails."""
-        holds = theory.condition(condition)
         if len(given) >= MAX_NESTED:
             return []
         starts, ends = [t.args[1:] if t.op == "where" and t.args[0] is condition else (t, t) for t in (before, after)]
         split, joined = make("where", condition, *starts), make("where", condition, *ends)
         links = [] if before is split else self._linked(before, split, theory, given, splits=0)
-        cases = ((holds, condition), (theory.negate(holds), make("not", condition)))
-        for (fact, case), start, end in zip(cases, starts, ends, strict=True):
-            inside = theory.assuming(fact)
-            if inside is None or inside is theory:
+        for (case, inside), start, end in zip(_both_cases(condition, theory), starts, ends, strict=True):
+            if inside is None:
                 return []
             links += self._linked(start, end, inside, (*given, case), splits=splits) if start is not end else []
             if links and links[-1].law in COARSE:
@@ -293,6 +287,14 @@ class Plan:
         if theory not in self._laws:
             self._laws[theory] = Laws(self.task.result.rule_set, theory, self.conjectures)
         return self._laws[theory]
+
+
+def _both_cases(condition: Expr, theory: LinearArithmetic) -> Iterator[tuple[Expr, LinearArithmetic | None]]:
+    """That a condition holds, and that it does not, each with what it adds to the theory; None if that is nothing."""
+    holds = theory.condition(condition)
+    for case, fact in ((condition, holds), (make("not", condition), theory.negate(holds))):
+        inside = theory.assuming(fact)
+        yield case, None if inside is theory else inside
 
 
 def _cases(before: Expr, after: Expr) -> list[Expr]:

@@ -49,6 +49,8 @@ LONG = buffer("X", "f32", (9,))
         (where(FLAG[M], 1, 0) * where(M < 3, 1, 0), False),
         # unrolled, some iterations select what varies, and the others a neighbour
         (where(M < 2, M, where(FLAG[M], 0, 1)) + 3, False),
+        # as one alternative of several
+        (where(M < 2, M + 5, where(FLAG[M], 0, 1)), False),
         # any other index is gathered rightly
         (where(M < 3, 0, 4), True),
         (where(M < 3, 0, 1) + M, True),

@@ -242,13 +242,16 @@ def test_once_the_time_is_up_no_load_is_known_to_be_inside(monkeypatch):
     assert not is_inside_where([], element)
 
 
-#: No condition; one that holds too rarely; one of a remainder alone; a triangle.
+#: No condition; one that holds too rarely; one of a remainder alone; a triangle; two that never hold together; one on a
+#: remainder of the index of a reduction.
 ALL_ALIKE = [
     X[I, Q],
     where(Q.eq(3), X[I, Q], 0.0),
     where(Q < 7, X[I, Q], 0.0),
     where((Q % 2).eq(0), X[I, Q], 0.0),
     sum_over(X[I, var("s", 0, 23)], var("s", 0, 23), 0, Q + 1),
+    where(Q < 10, X[I, Q], 0.0) * where(Q >= 14, X[I, Q], 0.0),
+    max_over(where(Q + R % 2 < 20, X[I, Q], 0.0), R, 0, 3),
 ]
 
 
