@@ -103,17 +103,6 @@ def _refuse_no_time(seconds: float) -> None:
         raise ValueError(f"{seconds} seconds: give 0 or more, or math.inf for no limit")
 
 
-def _quiet(highspy: Any) -> Any:
-    """A solver that prints nothing."""
-
-    class Quiet(highspy.Highs):  # type: ignore[misc]
-        def enableCallbacks(self) -> None:  # noqa: N802
-            # its constructor calls this, and from 1.16 on would print a banner here, before an option can be set
-            self.setOptionValue("output_flag", False)
-
-    return Quiet()
-
-
 def _solver() -> Any:
     try:
         import highspy
@@ -133,32 +122,22 @@ class _Option:
 
 @dataclass
 class _Reduction:
-    """A graph made smaller: the classes that are still open, and what is decided about the others.
-
-    Attributes
-    ----------
-    ends : float
-        The time by ``time.perf_counter()`` after which no step is made; every single step keeps an optimum.
-    options : dict
-        The nodes to choose from, for each open class.
-    needed : set of int
-        The open classes that every choice needs.
-    paid : int
-        What every choice costs in addition to the prices in ``options``.
-    settled : dict
-        The node of each class whose choice is decided.
-    heirs : dict
-        For a node that is never better than another of its class: that other node.
-    """
+    """A graph made smaller: the classes that are still open, and what is decided about the others."""
 
     priced: Priced
+    #: The time by ``time.perf_counter()`` after which no step is made; every single step keeps an optimum.
     ends: float
+    #: The nodes to choose from, for each open class; and the open classes that use it.
     options: dict[int, list[_Option]] = field(default_factory=dict)
-    needed: set[int] = field(default_factory=set)
-    paid: int = 0
-    settled: Choice = field(default_factory=dict)
-    heirs: dict[tuple[int, Node], Node] = field(default_factory=dict)
     users: dict[int, set[int]] = field(default_factory=dict)
+    #: The open classes that every choice needs.
+    needed: set[int] = field(default_factory=set)
+    #: What every choice costs in addition to the prices in ``options``.
+    paid: int = 0
+    #: The node of each class whose choice is decided.
+    settled: Choice = field(default_factory=dict)
+    #: For a node that is never better than another of its class: that other node.
+    heirs: dict[tuple[int, Node], Node] = field(default_factory=dict)
     queue: deque[int] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -398,7 +377,13 @@ class _Program:
         """The best options found in ``seconds``, if any, and a lower bound of what they cost."""
         if max([o.price // self.unit for o in self.columns]) > _MOST:
             return None, 0
-        solver = _quiet(highspy)
+
+        class Quiet(highspy.Highs):  # type: ignore[misc]
+            def enableCallbacks(self) -> None:  # noqa: N802
+                # its constructor calls this, and from 1.16 on would print a banner here, before an option can be set
+                self.setOptionValue("output_flag", False)
+
+        solver = Quiet()
         # one thread and a fixed seed: the same answer every time. Prices are whole: a gap below one unit is none
         settings = {"output_flag": False, "threads": 1, "random_seed": 0, "time_limit": seconds}
         settings |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.999, "mip_feasibility_tolerance": 1e-9}

@@ -13,11 +13,6 @@ from eqsat.extract.select import Choice, Priced
 def label(node: Node) -> str:
     """What a node is called without its operands.
 
-    Parameters
-    ----------
-    node : Node
-        The node.
-
     >>> label(("sum", (3, (1, -2)), (4, 5))), label(("var", "x", ())), label(("mod", None, (0, 1)))
     ('sum 3 1 -2', 'x', 'mod')
     """

@@ -147,31 +147,20 @@ class Priced:
 
 
 class _Waits:
-    """Which nodes of a graph wait for which classes, by numbers of nodes; the graph may only gain nodes.
-
-    Attributes
-    ----------
-    nodes : list of (int, int)
-        The class of each node, and its place there.
-    missing : list of int
-        How many operands each node has.
-    leaves : list of int
-        The nodes without operands.
-    users : dict of int to list of int
-        By class the nodes that it is an operand of, as often as it is.
-    wide : set of int
-        The classes whose nodes have more than ``WIDE`` operands in all.
-    """
+    """Which nodes of a graph wait for which classes, by numbers of nodes; the graph may only gain nodes."""
 
     def __init__(self, graph: EGraph) -> None:
         self.graph = graph
+        #: The class of each node, and its place there.
         self.nodes: list[tuple[int, int]] = []
+        #: How many operands each node has; and the nodes without any.
         self.missing: list[int] = []
         self.leaves: list[int] = []
+        #: By class the nodes that it is an operand of, as often as it is.
         self.users: dict[int, list[int]] = defaultdict(list)
+        #: How many operands the nodes of each class have in all; and the classes with more than ``WIDE``.
+        self.widths: dict[int, int] = defaultdict(int)
         self.wide: set[int] = set()
-        # how many operands the nodes of each class have in all
-        self._widths: dict[int, int] = defaultdict(int)
 
     def read(self, c: int, first: int, new: Sequence[Node]) -> None:
         """Read the nodes that a class has gained, the ``first`` of which has that place there."""
@@ -184,8 +173,8 @@ class _Waits:
                 users[a].append(number)
             if not operands:
                 self.leaves.append(number)
-            self._widths[c] += len(operands)
-        if self._widths[c] > WIDE:
+            self.widths[c] += len(operands)
+        if self.widths[c] > WIDE:
             self.wide.add(c)
 
 

@@ -188,14 +188,10 @@ def from_peer(
     operands: Callable[[Any], Sequence[Any]],
     node: Callable[[Any, list[int]], int],
 ) -> list[int]:
-    """The indices of terms of the peer in a table, to which ``node`` adds them.
+    """The indices of terms of the peer in a table.
 
-    Parameters
-    ----------
-    key, operands : callable
-        What identifies a term of the peer, and the terms below it.
-    node : callable
-        Given a term and the indices of its operands, add it to the table and return its index.
+    ``key`` identifies a term, ``operands`` are those below it, and ``node`` adds a term to the table: given the indices
+    of its operands, it returns that of the term.
     """
     done: dict[Hashable, int] = {}
     # terms live as long as their keys: a key may be an address
