@@ -203,14 +203,15 @@ class _Pricer:
 
     def __init__(self, graph: EGraph, of_products: ProductPrices) -> None:
         self.bounds, self.of_products, self.price_of = graph.bounds, of_products, of_products.model.price
-        self.runs: dict[int, int] = defaultdict(lambda: 1)
+        # empty if there are no loops
+        self.runs: dict[int, int] = {}
         if isinstance(model := of_products.model, LoopAware):
-            # a class without a finite term has no level, and is never chosen
-            self.runs |= {c: model.runs(level) for c, level in _levels(graph, model).items()}
+            self.runs = {c: model.runs(level) for c, level in _levels(graph, model).items()}
 
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
-        runs = [self.runs[a] for a in args]
+        # a class without a finite term has no level, and is never chosen
+        runs = [self.runs.get(a, 1) for a in args] if self.runs else [1] * len(args)
         if op != "sum" or not isinstance(value, tuple):
             return max(runs) * self.price_of(op, [self.bounds[a] for a in args], self.bounds[c])
         constant, coefficients = value
