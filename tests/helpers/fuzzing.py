@@ -55,10 +55,16 @@ from eqsat.optimizer.front import optimize
 #: What one answer may take, so that many are tried.
 BUDGET = Budget(seconds=0.3)
 DATA = Path(__file__).parents[1] / "data"
+UNHURRIED = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False)
 
 
 class WrongAnswerError(Exception):
     """An answer is wrong; the message is a test that shows it."""
+
+
+def shown_by(*lines: str, fixture: str = "") -> WrongAnswerError:
+    """The error whose test has these lines."""
+    return WrongAnswerError("\n    ".join([f"def test_found_by_fuzzing({fixture}):", *lines]))
 
 
 # ---- an evaluator of expressions: Python's own
@@ -193,7 +199,6 @@ def as_test(roots: list[Expr], gate: Expr | None, constraint: Expr | None, optio
     given = [*roots, *[t for t in (gate, constraint) if t is not None]]
     names = ", ".join(f"{str(v.value)!r}: var({str(v.value)!r}, {v.vmin}, {v.vmax})" for v in variables(given))
     names += "".join([f", {b.value.name!r}: buffer({b.value.name!r})" for b in buffers(given)])
-    options = dict(options)
     lines = [
         "def test_found_by_fuzzing():",
         f"    names = {{{names}}}",
@@ -201,7 +206,7 @@ def as_test(roots: list[Expr], gate: Expr | None, constraint: Expr | None, optio
         f"    gates = {[str(gate)] * len(roots) if gate is not None else []!r}",
         f"    constraints = {[str(constraint)] if constraint is not None else []!r}",
         "    gates, constraints = [[parse(text, names) for text in texts] for texts in (gates, constraints)]",
-        f"    result = optimize(roots, gates=gates, constraints=constraints, **{options!r})",
+        f"    result = optimize(roots, gates=gates, constraints=constraints, **{dict(options)!r})",
         "    assert result.check().equal",
     ]
     return "\n".join(lines)
@@ -220,10 +225,7 @@ def fuzz_expressions(number: int, count: Counter[str]) -> None:
     last: list[Any] = []
 
     @seed(number)
-    @settings(
-        max_examples=50, deadline=None, database=None, phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False,
-    )  # fmt: skip
+    @settings(UNHURRIED, max_examples=50, phases=(Phase.generate, Phase.shrink), report_multiple_bugs=False)
     @given(questions())
     def asked(question: Any) -> None:
         last[:] = question
@@ -240,10 +242,7 @@ def fuzz_graphs(number: int, count: Counter[str]) -> None:
     """Every e-node of some e-graphs, after few rounds or many, has the value of its class."""
 
     @seed(number)
-    @settings(
-        max_examples=20, deadline=None, database=None, phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck), print_blob=False,
-    )  # fmt: skip
+    @settings(UNHURRIED, max_examples=20, phases=(Phase.generate,))
     @given(st.data())
     def asked(data: Any) -> None:
         root, names = data.draw(expressions(data.draw(st.sampled_from([4, 8, 12]))))
@@ -450,10 +449,8 @@ def fuzz_maps(number: int, count: Counter[str]) -> None:
             holds = all(condition(point) for condition in conditions)
             kept = all(low <= named[n] <= high for n, (low, high) in ranges.items()) and all(c(named) for c in inside)
             if holds != kept or (holds and [t(point) for t in terms] != [t(named) for t in after]):
-                raise WrongAnswerError(
-                    f"def test_found_by_fuzzing():\n    given = IndexingMap.parse({str(before)!r})\n"
-                    f"    # at {point}\n    assert given.check(given.simplify()).equal"
-                )
+                given = f"given = IndexingMap.parse({str(before)!r})"
+                raise shown_by(given, f"# at {point}", "assert given.check(given.simplify()).equal")
 
 
 def fuzz_mlir(number: int, count: Counter[str]) -> None:
@@ -462,10 +459,8 @@ def fuzz_mlir(number: int, count: Counter[str]) -> None:
     found = mlir.rewrite(text, budget=BUDGET)
     for arguments in [(5, 3, 1), (-7, 100, 0), (2**40, -(2**31), 1)]:
         if mlir_evaluator.run(found, arguments) != mlir_evaluator.run(text, arguments):
-            raise WrongAnswerError(
-                f"def test_found_by_fuzzing():\n    text = Writer({number}).text()\n"
-                f"    assert run(answer(text), {arguments}) == run(text, {arguments})"
-            )
+            wanted = f"assert run(answer(text), {arguments}) == run(text, {arguments})"
+            raise shown_by(f"text = Writer({number}).text()", wanted)
 
 
 def compilers() -> list[tuple[str, list[str]]]:
@@ -494,10 +489,11 @@ def fuzz_kernels(number: int, count: Counter[str]) -> None:
     for n, kernel, outputs in zip(seeds, kernels, found, strict=True):
         for name, values in kernel.reference({b.name: inputs[b.name] for b in kernel.inputs}).items():
             if not np.array_equal(outputs[name], values.ravel()):
-                raise WrongAnswerError(
-                    f"def test_found_by_fuzzing(tmp_path):\n    kernel = {prepare.__name__}(random_kernel({n}))\n"
-                    f"    # array {name} differs by {compiler} {' '.join(flags)}\n"
-                    f"    run_in_c([kernel], tmp_path, {flags!r}, {lanes})"
+                raise shown_by(
+                    f"kernel = {prepare.__name__}(random_kernel({n}))",
+                    f"# array {name} differs by {compiler} {' '.join(flags)}",
+                    f"run_in_c([kernel], tmp_path, {flags!r}, {lanes})",
+                    fixture="tmp_path",
                 )
 
 
@@ -529,10 +525,8 @@ def fuzz_corpora(number: int, count: Counter[str]) -> None:
         text = json.dumps(row)
         error = row.get("error", "")
         if "\n" in text or error.split(":")[0].endswith("Error") or "is wrong" in error:
-            raise WrongAnswerError(
-                f"def test_found_by_fuzzing():\n    row = run_line({line!r}, 1, Settings())\n"
-                f"    # {error}\n    assert not row['error'].split(':')[0].endswith('Error')"
-            )
+            wanted = "assert not row['error'].split(':')[0].endswith('Error')"
+            raise shown_by(f"row = run_line({line!r}, 1, Settings())", f"# {error}", wanted)
 
 
 def _examples() -> list[bytes]:
@@ -560,16 +554,10 @@ def fuzz_hlo(number: int, count: Counter[str]) -> None:
         count["hlo, bytes"] += 1
         try:
             hlo.parse(text)
-        except ValueError as error:
-            if "\n" in str(error):
-                raise WrongAnswerError(
-                    f"def test_found_by_fuzzing():\n    refused(lambda: hlo.parse({text!r}))"
-                ) from error
         except Exception as error:
-            raise WrongAnswerError(
-                f"def test_found_by_fuzzing():\n    # {type(error).__name__}: {error}\n"
-                f"    refused(lambda: hlo.parse({text!r}))"
-            ) from error
+            if not isinstance(error, ValueError) or "\n" in str(error):
+                raised = f"# {type(error).__name__}: {str(error)!r}"
+                raise shown_by(raised, f"refused(lambda: hlo.parse({text!r}))") from error
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -649,10 +637,8 @@ def fuzz_chains(number: int, count: Counter[str]) -> None:
             wanted = x.reshape(-1, x.shape[-1])
             read = reduce(or_, [_read_by(m, *ends) for m in maps], np.zeros_like(wanted if is_forward else wanted.T))
             if not np.array_equal(read, wanted if is_forward else wanted.T):
-                raise WrongAnswerError(
-                    f"def test_found_by_fuzzing():\n    module = hlo.parse({text!r})\n"
-                    f"    # which elements depend on which is wrong\n    indexing_maps(module.entry, {direction!r})"
-                )
+                wrong = "# which elements depend on which is wrong"
+                raise shown_by(f"module = hlo.parse({text!r})", wrong, f"indexing_maps(module.entry, {direction!r})")
 
 
 KINDS: dict[str, Callable[[int, Counter[str]], None]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from eqsat.lang.expr import Expr, buffer, const, make, var
@@ -15,10 +17,12 @@ _SMALL = st.integers(-4, 9)
 
 
 @st.composite
-def _affine(draw: st.DrawFn, names: list[Expr]) -> Expr:
+def _affine(
+    draw: st.DrawFn, names: list[Expr], most: int = 2, factors: Sequence[int] = (1, 1, 1, -1, 2, 3, -2)
+) -> Expr:
     total: Expr = const(draw(st.sampled_from([0, 0, 1, -2, 5])))
-    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2)):
-        total = total + name * draw(st.sampled_from([1, 1, 1, -1, 2, 3, -2]))
+    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=most)):
+        total = total + name * draw(st.sampled_from(factors))
     return total
 
 
@@ -112,16 +116,8 @@ def reduction_terms(draw: st.DrawFn) -> tuple[Expr, list[Expr]]:
 
 
 @st.composite
-def _sum_of_digits(draw: st.DrawFn, names: list[Expr]) -> Expr:
-    total: Expr = const(draw(st.sampled_from([0, 0, 1, -2, 3])))
-    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=3)):
-        total = total + name * draw(st.sampled_from([1, 1, 2, 4, -1, 3]))
-    return total
-
-
-@st.composite
 def _inner_body(draw: st.DrawFn, names: list[Expr], depth: int) -> Expr:
-    one = draw(_sum_of_digits(names))
+    one = draw(_affine(names, 3, (1, 1, 2, 4, -1, 3)))
     kind = draw(st.sampled_from(["sum", "sum", "//", "%", "where", "*", "min", "load"])) if depth else "sum"
     match kind:
         case "sum":
