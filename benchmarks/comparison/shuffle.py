@@ -6,13 +6,13 @@ shared: a chain ends at a term that something else uses too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 from eqsat.cli.cases import Case
 from eqsat.lang.expr import Expr, make
-from eqsat.lang.traversal import use_counts
+from eqsat.lang.traversal import signed_members, use_counts
 
 ASSOCIATIVE = frozenset({"add", "mul", "and", "or", "min", "max"})
 COMMUTATIVE = ASSOCIATIVE | {"eq", "ne"}
@@ -25,7 +25,10 @@ def shuffled(roots: Sequence[Expr], seed: int) -> list[Expr]:
     new: dict[Expr, Expr] = {}
     for term in users:
         if term.op in COMMUTATIVE:
-            operands = [new[member] for member in _members(term, users)]
+            # the chain that ends in the term
+            chained = {term.op} & ASSOCIATIVE
+            members = signed_members(term, lambda part: part.op in chained and users[part] == 1)  # noqa: B023
+            operands = [new[member] for member, _ in members]
             random.shuffle(operands)
             while len(operands) > 1:
                 at = random.randrange(len(operands) - 1)
@@ -34,19 +37,6 @@ def shuffled(roots: Sequence[Expr], seed: int) -> list[Expr]:
         else:
             new[term] = make(term.op, *[new[arg] for arg in term.args]) if term.args else term
     return [new[root] for root in roots]
-
-
-def _members(term: Expr, users: Mapping[Expr, int]) -> list[Expr]:
-    """The operands of the chain that ends in ``term``, from left to right."""
-    found: list[Expr] = []
-    stack = [term]
-    while stack:
-        part = stack.pop()
-        if part is term or (part.op == term.op and part.op in ASSOCIATIVE and users[part] == 1):
-            stack.extend(reversed(part.args))
-        else:
-            found.append(part)
-    return found
 
 
 def reordered(case: Case, seed: int) -> Case:

@@ -6,13 +6,13 @@ A variable has the bounds of what it stands for, so that what is true of a fragm
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from eqsat.discover.search import within_reach
 from eqsat.lang.expr import Expr, const, make, var
 from eqsat.lang.ops import OPS, is_finite
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import signed_members, topological
 
 #: The most operators of a fragment, variables of it, and fragments of one term.
 MOST_OPERATORS = 5
@@ -83,22 +83,7 @@ def _pairs(root: Expr) -> Iterator[Expr]:
     if root.op not in _CHAINS:
         return
     op = "add" if root.op == "sub" else root.op
-    members = _members(root, op)
+    members = signed_members(root, lambda term: term.op == op or (term.op == "sub" and op == "add"))
     if 2 < len(members) <= MOST_MEMBERS:
-        for (one, plus), (other, also) in combinations(members, 2):
-            yield make(op if plus == also else "sub", *((one, other) if plus or not also else (other, one)))
-
-
-def _members(root: Expr, op: str) -> Sequence[tuple[Expr, bool]]:
-    """The members of a chain, and whether they are added."""
-    found: list[tuple[Expr, bool]] = []
-    stack = [(root, True)]
-    while stack:
-        term, plus = stack.pop()
-        if term.op == op:
-            stack += [(a, plus) for a in reversed(term.args)]
-        elif op == "add" and term.op == "sub":
-            stack += [(term.args[1], not plus), (term.args[0], plus)]
-        else:
-            found.append((term, plus))
-    return found
+        for (one, sign), (other, also) in combinations(members, 2):
+            yield make(op if sign == also else "sub", *((one, other) if sign >= also else (other, one)))

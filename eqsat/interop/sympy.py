@@ -40,7 +40,7 @@ from eqsat.lang.functions import maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.ops import INFINITY, SUMS, Bounds
 from eqsat.lang.terms import written_product
 from eqsat.lang.text import free_name, numbered
-from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, use_counts
+from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, signed_members, use_counts
 from eqsat.lang.validation import counted, require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
@@ -771,16 +771,8 @@ class _Writer:
 
     def _sum(self, term: Expr) -> Any:
         """A sum, with the addends of sums within it that are not written by themselves."""
-        addends: list[Any] = []
-        stack = [(term, 1)]
-        while stack:
-            part, sign = stack.pop()
-            if part is not term and part in self._written:
-                addends.append(self._written[part] if sign > 0 else -self._written[part])
-            else:
-                *first, last = part.args
-                stack += [*((a, sign) for a in first), (last, sign if part.op == "add" else -sign)]
-        return self.sympy.Add(*addends)
+        parts = signed_members(term, lambda part: part not in self._written)
+        return self.sympy.Add(*[self._written[part] if sign > 0 else -self._written[part] for part, sign in parts])
 
     def _quotient(self, term: Expr, x: Any, y: Any) -> Any:
         floor_div, divisor = self.names.get("class FloorDiv"), term.args[1]

@@ -6,13 +6,13 @@ brackets of their sums are chosen: what changes in outer loops is added first, i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from eqsat.extract.cost import LoopAware
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import topological, use_counts
+from eqsat.lang.traversal import signed_members, topological, use_counts
 
 
 def levels(terms: Iterable[Expr], loops: LoopAware) -> dict[Expr, int]:
@@ -39,29 +39,15 @@ def hoist(roots: Sequence[Expr], loops: LoopAware) -> list[Expr]:
             new[term] = make(term.op, *[new[a] for a in term.args]) if term.args else term
         elif term not in inside:
             # within a level what is subtracted comes last, so that there is something to subtract from
-            addends = sorted(_addends(term, inside), key=lambda addend: (level[addend[0]], -addend[1]))
-            new[term] = _sum([(new[part], sign) for part, sign in addends])
+            parts = sorted(signed_members(term, inside.__contains__), key=lambda addend: (level[addend[0]], -addend[1]))
+            new[term] = _sum([(new[part], sign) for part, sign in parts])
     return [new[root] for root in roots]
 
 
-def _addends(total: Expr, inside: Collection[Expr]) -> list[tuple[Expr, int]]:
-    """The operands of a sum with their signs, from left to right; those in ``inside`` are replaced by their own."""
-    found: list[tuple[Expr, int]] = []
-    stack = [(total, 1)]
-    while stack:
-        term, sign = stack.pop()
-        if term is total or term in inside:
-            signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[term.op]
-            stack += reversed([(a, sign * s) for a, s in zip(term.args, signs, strict=True)])
-        else:
-            found.append((term, sign))
-    return found
-
-
-def _sum(addends: Sequence[tuple[Expr, int]]) -> Expr:
+def _sum(parts: Sequence[tuple[Expr, int]]) -> Expr:
     """Signed terms added from first to last; while all are subtracted, their sum waits for one to subtract it from."""
-    total, positive = addends[0][0], addends[0][1] > 0
-    for term, sign in addends[1:]:
+    total, positive = parts[0][0], parts[0][1] > 0
+    for term, sign in parts[1:]:
         if (sign > 0) == positive:
             total = make("add", total, term)
         elif positive:

@@ -180,6 +180,27 @@ def chain_members[T: Term](term: T, op: str, most: float = inf) -> list[T]:
     return found
 
 
+#: The signs of the operands of operators of which some are subtracted.
+_SIGNS = {"sub": (1, -1), "neg": (-1,)}
+
+
+def signed_members[T: Term](chain: T, goes_on: Callable[[T], bool]) -> list[tuple[T, int]]:
+    """What a chain joins, from left to right, each with its sign: the operands of it and of parts it ``goes_on`` into.
+
+    The sign is -1 of what a sum subtracts, else 1.
+    """
+    found: list[tuple[T, int]] = []
+    stack = [(chain, 1)]
+    while stack:
+        term, sign = stack.pop()
+        if term is chain or goes_on(term):
+            signs = _SIGNS.get(term.op, (1,) * len(term.args))
+            stack += reversed([(a, sign * s) for a, s in zip(term.args, signs, strict=True)])
+        else:
+            found.append((term, sign))
+    return found
+
+
 def with_users[T: Term](wanted: Collection[T], terms: Iterable[T]) -> set[T]:
     """Those of ``terms``, operands first, that are ``wanted`` or have operands, at any depth, that are."""
     found: set[T] = set()

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from operator import itemgetter
 
-from eqsat.extract.graph import EQUALITY, EGraph, Node, sum_payload
+from eqsat.extract.graph import EQUALITY, EGraph, Node, reached, sum_payload
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.optimizer.limits import LIMITS
 
@@ -62,13 +62,7 @@ class Demand:
     def update(self) -> None:
         """Read what the graph has by now."""
         self._shorten(self._read_nodes())
-        self.needed = set()
-        pending = [*self.graph.roots, *self.nests]
-        while pending:
-            c = pending.pop()
-            if c not in self.needed:
-                self.needed.add(c)
-                pending += self._shortest(c)
+        self.needed = set(reached([*self.graph.roots, *self.nests], self._shortest))
 
     def _read_nodes(self) -> list[tuple[float, int]]:
         """Read the nodes that are new: the length and class of each that is shorter than its class was."""
