@@ -75,7 +75,7 @@ LAZY = {
 #: what another system does.
 KEPT = {
     "codegen": {"eqsat/codegen/runtime.py": ["LEAST_NS = 1_000_000"]},
-    "interop": {"eqsat/interop/mlir/regions.py": ["MOST_PROGRAMS = 2**31 - 1"]},
+    "interop": {"eqsat/interop/mlir/terms.py": ["MOST_PROGRAMS = 2**31 - 1"]},
     "kernels": {"eqsat/kernels/staging.py": ["LEAST_RATIO = 10"]},
 }
 OUTSIDE = {

@@ -40,7 +40,7 @@ from eqsat.lang.functions import maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.ops import INFINITY, SUMS, Bounds
 from eqsat.lang.terms import written_product
 from eqsat.lang.text import free_name, numbered
-from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, signed_members, use_counts
+from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, signed_members, topological_until, use_counts
 from eqsat.lang.validation import counted, require
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
@@ -360,14 +360,8 @@ class _Reader:
             shown = shortened(" ".join(repr(e).split()), 80)
             raise TypeError(f"{shown} is no SymPy expression: give expressions, or a list of them")
         # operands first, so that expressions may nest to any depth
-        stack = [e]
-        while stack:
-            part = stack.pop()
-            if part not in self._values:
-                if waiting := [a for a in _operands(part) if a not in self._values]:
-                    stack += [part, *reversed(waiting)]
-                else:
-                    self._values[part] = self._read(part)
+        for part in topological_until([e], self._values.__contains__, _operands):
+            self._values[part] = self._read(part)
         return self._values[e]
 
     def _read(self, e: Any) -> _Ratio | Expr:

@@ -22,9 +22,8 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, is_power_of_two, literal
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics, settings
 from eqsat.interop.mlir import rewriting
-from eqsat.interop.mlir.regions import MOST_PROGRAMS, KnownTerms
 from eqsat.interop.mlir.tensors import TYPE, axis_of
-from eqsat.interop.mlir.terms import fits
+from eqsat.interop.mlir.terms import MOST_PROGRAMS, Terms, fits
 from eqsat.interop.mlir.text import Statement, parse
 from eqsat.lang.costs import LATENCY
 from eqsat.lang.expr import Expr
@@ -230,7 +229,7 @@ def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
     """The text with one offset for two that are added to a pointer in turn, where their sum does not wrap around."""
     while True:
         module = parse(text)
-        terms = KnownTerms(module, ranges=ranges)
+        terms = Terms(module, ranges=ranges)
         terms.read(module.statements)
         name = next(numbered("%offset", module.names))
         if not any(_join_offsets(statement, terms, name) for statement in module.statements):
@@ -238,7 +237,7 @@ def _with_joined_offsets(text: str, ranges: Mapping[str, Bounds]) -> str:
         text = str(module)
 
 
-def _join_offsets(statement: Statement, terms: KnownTerms, name: str) -> bool:
+def _join_offsets(statement: Statement, terms: Terms, name: str) -> bool:
     """Join the offset of a statement with that of the statement whose pointer it reads, as ``name``, if they can be."""
     if (outer := _ADDPTR.fullmatch(statement.normalised[0])) is None:
         return False

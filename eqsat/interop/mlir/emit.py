@@ -5,17 +5,17 @@ Every operation computes a value that fits its type, so nothing wraps: a term th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from eqsat.extract.cost import CostModel, is_power_of_two
-from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, is_tensor, least_type, shape_of, typed
+from eqsat.interop.mlir.tensors import axis, axis_of, element_of, is_condition, least_type, shape_of, typed
 from eqsat.interop.mlir.terms import ON_INTEGERS, NotReadError, Terms, fits, limits
 from eqsat.interop.mlir.text import Statement, Value
 from eqsat.lang.expr import TRUE, Expr, const, make
 from eqsat.lang.ops import COMPARISONS, FLOORS
 from eqsat.lang.terms import one_of_two
-from eqsat.lang.traversal import variables
+from eqsat.lang.traversal import topological_until, variables
 
 #: The operations that read the operands of a term as they are: of integers, and of conditions.
 _ON_INTEGERS = {op: name for name, op in ON_INTEGERS.items() if not name.endswith("ui")} | {
@@ -65,9 +65,9 @@ class Emitter:
     def emit(self, term: Expr, result: Value, type_: str) -> Emitted:
         """Operations that give ``result`` the value of ``term``; ``NotReadError`` if there are none."""
         self.place, self.out = result.statement, Emitted()
-        for node, needed in self._plan(term, type_):
-            is_last = (node, needed) == (term, type_)
-            self.made[node, needed] = self._value(node, needed, result if is_last else None)
+        wanted = term, type_
+        for each in topological_until([wanted], lambda each: self._have(*each) is not None, self._checked_operands):
+            self.made[each] = self._value(*each, result if each == wanted else None)
         found = self._have(term, type_)
         if found is not result:
             self.out.same_as = found
@@ -100,20 +100,12 @@ class Emitter:
         variable, holds = self._condition(term)
         return None if variable is None or holds else variable.ne(0)
 
-    def _plan(self, term: Expr, type_: str) -> Iterator[Typed]:
-        """The terms to compute, operands first, each with its type."""
-        seen: set[Typed] = set()
-        stack: list[tuple[Typed, bool]] = [((term, type_), False)]
-        while stack:
-            (node, wanted), is_ready = stack.pop()
-            if is_ready:
-                yield node, wanted
-            elif (node, wanted) not in seen and self._have(node, wanted) is None:
-                seen.add((node, wanted))
-                if not is_condition(wanted) and not fits(node, wanted):
-                    raise NotReadError
-                stack.append(((node, wanted), True))
-                stack += [(operand, False) for operand in reversed(self._operands(node, wanted))]
+    def _checked_operands(self, wanted: Typed) -> list[Typed]:
+        """What the operations for a node read, if its values are of the type."""
+        node, type_ = wanted
+        if not is_condition(type_) and not fits(node, type_):
+            raise NotReadError
+        return self._operands(node, type_)
 
     def _operands(self, node: Expr, type_: str) -> list[Typed]:
         """What the operations for a node read, in their order."""
@@ -184,7 +176,7 @@ class Emitter:
         """The value of a node whose operands have been computed."""
         if not node.args and node.op != "var":
             text = str(bool(node.vmin)).lower() if node.is_bool else str(node.vmin)
-            text = f"dense<{text}>" if is_tensor(type_) else text
+            text = f"dense<{text}>" if shape_of(type_) else text
             return self._line(result, "constant", (), text if type_ == "i1" else f"{text} : {type_}")
         if least_type(node, type_, self.terms.type_of_variable) != type_ or axis_of(node) is not None:
             return self._spread(node, type_, result)
@@ -201,7 +193,7 @@ class Emitter:
             product = self._line(None, "muli", [quotient, y], f" : {type_}")
             return self._line(result, "subi", [x, product], f" : {type_}")
         suffix = needed[0][1] if name.startswith("cmpi") else type_
-        if name == "select" and is_tensor(type_):
+        if name == "select" and shape_of(type_):
             suffix = f"{needed[0][1]}, {type_}"
         return self._line(result, name, operands, f" : {suffix}")
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, PriceError
 from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
-from eqsat.interop.mlir.regions import KnownTerms, is_assumption
-from eqsat.interop.mlir.terms import NotReadError, Terms, own_terms
+from eqsat.interop.mlir.terms import NotReadError, Terms, is_assumption, own_terms
 from eqsat.interop.mlir.text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
@@ -51,7 +50,7 @@ class Program:
     def __post_init__(self) -> None:
         #: What was not tried at the end: blocks of ``arith`` operations, and statements with affine expressions.
         self.untried: set[Block | Statement] = set()
-        self.terms = KnownTerms(self.module, ranges=self.ranges, atoms=self.atoms)
+        self.terms = Terms(self.module, ranges=self.ranges, atoms=self.atoms)
         self.terms.read(self.module.statements)
         self.names = numbered("%e", self.module.names)
         self.removed: set[Value] = set()
@@ -71,7 +70,7 @@ class Program:
         return True
 
     def answers(
-        self, roots: Sequence[Expr], terms: KnownTerms, block: Block, model: CostModel, extract: str = "dag"
+        self, roots: Sequence[Expr], terms: Terms, block: Block, model: CostModel, extract: str = "dag"
     ) -> tuple[Expr, ...] | None:
         """The cheapest terms found equal to ``roots`` in a block; None if they are not defined, or it never runs."""
         try:
@@ -181,7 +180,7 @@ def rewrite_arithmetic(program: Program, block: Block) -> None:
     operands = {o.resolved for v in inside for o in v.statement.operands} - inside.keys()
     if any(program.terms.known[o].args for o in operands if o in program.terms.computed):
         # to read what other blocks compute may cost less than to compute it again
-        terms = KnownTerms(program.module, program.terms, lambda value: value.block is not block)
+        terms = Terms(program.module, program.terms, lambda value: value.block is not block)
         terms.read(block.statements)
         proposals.append(_proposal(program, block, inside, roots, terms))
     program.apply_best(proposals)
@@ -197,7 +196,7 @@ def _arithmetic(program: Program, statement: Statement) -> Value | None:
 
 
 def _proposal(
-    program: Program, block: Block, inside: Collection[Value], roots: Sequence[Value], terms: KnownTerms
+    program: Program, block: Block, inside: Collection[Value], roots: Sequence[Value], terms: Terms
 ) -> Proposal | None:
     """What the optimiser makes of ``roots``."""
     wanted = {v: terms.known[v] for v in roots if not _is_literal(v) and not any(map(is_assumption, v.users))}

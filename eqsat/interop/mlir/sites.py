@@ -12,8 +12,7 @@ from eqsat.interop.indexing import Affine
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.mlir.emit import Emitted
 from eqsat.interop.mlir.proposals import Program, Proposal
-from eqsat.interop.mlir.regions import AFFINE_FOR, KnownTerms
-from eqsat.interop.mlir.terms import APPLY, NotReadError, Terms, fits
+from eqsat.interop.mlir.terms import AFFINE_FOR, APPLY, NotReadError, Terms, fits
 from eqsat.interop.mlir.text import TOKEN, Statement, Value
 from eqsat.lang.costs import costs_alone
 from eqsat.lang.expr import Expr, const, rebuild
@@ -30,7 +29,7 @@ _SYMBOL = re.compile(r"symbol\(%(\d+)\)")
 _VARIABLE = re.compile(r"\b(v\d+_\d+)\b")
 
 
-class _Composed(KnownTerms):
+class _Composed(Terms):
     """Terms that see through the maps applied to operands, in normal form where that is shorter."""
 
     def result(self, value: Value, type_: str) -> Expr | None:
@@ -49,7 +48,7 @@ class Sites:
         #: Terms that see through the maps applied to operands; and terms that see through nothing.
         self.composed = _Composed(program.module, program.terms, lambda value: not _is_apply(value), self._is_atom)
         self.composed.read(program.module.statements)
-        self.own = KnownTerms(program.module, program.terms, lambda value: True)
+        self.own = Terms(program.module, program.terms, lambda value: True)
 
     def _is_atom(self, term: Expr) -> bool:
         """Whether the term of an applied map is not seen through: one that is kept together, or that has grown long."""
@@ -77,7 +76,7 @@ class Sites:
             if statement.replacement and any(_is_apply(v) and not v.users for v in statement.results):
                 self.program.remove([statement, *self.program.dead([statement], statement.operands, [])])
 
-    def _proposal(self, statement: Statement, terms: KnownTerms) -> Proposal | None:
+    def _proposal(self, statement: Statement, terms: Terms) -> Proposal | None:
         kind, given = _expressions(statement, terms)
         if not given or self.program.is_over(statement):
             return None
@@ -104,7 +103,7 @@ class Sites:
             raise NotReadError
         return self._priced(statement, emitted, lost, answers, is_needless)
 
-    def _read_symbols(self, statement: Statement, terms: KnownTerms) -> set[Value]:
+    def _read_symbols(self, statement: Statement, terms: Terms) -> set[Value]:
         """The values that a statement, or what it sees through, reads as symbols."""
         seen = reached([statement], lambda s: [value.statement for value in _seen_through(s, terms)])
         read = [terms.of(value, "index") for s in seen for value in _read_as_symbols(s)]
@@ -191,7 +190,7 @@ def _is_apply(value: Value) -> bool:
     return value.statement.normalised[0].startswith("%0 = affine.apply")
 
 
-def _expressions(statement: Statement, terms: KnownTerms) -> tuple[str, list[Expr]]:
+def _expressions(statement: Statement, terms: Terms) -> tuple[str, list[Expr]]:
     """``apply``, ``min`` or ``max`` and its term; ``_LOOP`` and the bounds of a loop; or ``""`` and subscripts."""
     if subscripts := terms.subscripts(statement):
         return "", subscripts

@@ -24,11 +24,6 @@ def element_of(type_: str) -> str:
     return re.sub(r"tensor<(?:\d+x)+|>", "", type_)
 
 
-def is_tensor(type_: str) -> bool:
-    """Whether it is the type of a tensor."""
-    return type_.startswith("tensor<")
-
-
 def is_condition(type_: str) -> bool:
     """Whether it holds conditions."""
     return element_of(type_) == "i1"
@@ -66,9 +61,9 @@ def least_type(term: Expr, type_: str, type_of: Callable[[Expr], str]) -> str:
 
     A literal, and what is no tensor, is computed in the type itself.
     """
-    if not is_tensor(type_) or not (term.args or term.op == "var"):
-        return type_
     shape = shape_of(type_)
+    if not shape or not (term.args or term.op == "var"):
+        return type_
     varying: set[int] = set()
     is_spread = True
     for variable in variables([term]):
