@@ -13,23 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eqsat.cli import records
 from eqsat.cli.files import content_of_file, write_whole
-from eqsat.cli.records import (
-    REMEDY,
-    Id,
-    Record,
-    get,
-    get_texts,
-    get_variables,
-    id_of,
-    json_ends,
-    kind_of,
-    load,
-    number_text,
-    numbered_lines,
-    one_line,
-    repeated,
-)
+from eqsat.cli.records import REMEDY, Id, Record, get, get_texts, get_variables, id_of, kind_of, load
 from eqsat.interop.views import INVALID, Access, View, split_gate
 from eqsat.lang.expr import Expr, buffer, is_name
 from eqsat.lang.text import array_names, parse_program, to_program
@@ -108,7 +94,7 @@ class Case:
             "buffers": [name for name, term in self.variables.items() if term.op == "buffer"],
             **{key: getattr(self, key) for key in ("expected", "forbidden", "tags")},
         }
-        ranges = {name: json_ends(term) for name, term in self.variables.items() if term.op == "var"}
+        ranges = {name: records.json_ends(term) for name, term in self.variables.items() if term.op == "var"}
         first = {"id": self.id, "vars": ranges, "exprs": texts[: len(roots)]}
         return first | {key: value for key, value in given.items() if value}
 
@@ -160,14 +146,14 @@ def read_corpus(source: str | Path | Iterable[str | bytes], leave_out: LeaveOut 
         raise TypeError(f"a corpus is given as {shown(source)}: give a file, or a list of lines")
     lines = content_of_file(Path(source)).split(b"\n") if isinstance(source, str | Path) else source
     cases = []
-    for number, line in numbered_lines(lines):
+    for number, line in records.numbered_lines(lines):
         name = f"line {number}"
         try:
             cases.append(case_of(load(line), name))
         except ValueError as error:
             if leave_out is None:
                 raise ValueError(f"{name}: {error}") from None
-            leave_out(f"{name}: {one_line(error)}")
+            leave_out(f"{name}: {records.one_line(error)}")
     return cases
 
 
@@ -231,7 +217,7 @@ def case_of(record: Record, name: str = "") -> Case:
     variables, arrays = get_variables(record), get_texts(record, "buffers", [])
     lets = [_let(pair) for pair in get(record, "lets", list, [])]
     names = [*variables, *arrays, *[name for name, _ in lets]]
-    if twice := repeated(names):
+    if twice := records.repeated(names):
         raise ValueError(f"the name {twice[0]!r} is given twice among vars, buffers and lets")
     if kind == "gate" and "INVALID" in names:
         raise ValueError("'INVALID' is the index of an access that does not happen: rename the variable")
@@ -315,7 +301,7 @@ def _view_texts(record: Record) -> list[str]:
         limits += pair
     shape, strides = [get(record, key, list) for key in ("shape", "strides")]
     parts = {"offset": [get(record, "offset", object, 0)], "shape": shape, "strides": strides, "mask": limits}
-    return [number_text(n, key) for key, numbers in parts.items() for n in numbers]
+    return [records.number_text(n, key) for key, numbers in parts.items() for n in numbers]
 
 
 def _viewed(record: Record, terms: list[Expr], variables: dict[str, Expr]) -> tuple[list[Expr], Gates]:

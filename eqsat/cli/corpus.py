@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from eqsat.cli.files import content_of_file
+from eqsat.cli.files import content_of_file, remark
 from eqsat.cli.options import Settings
 from eqsat.cli.records import Id, Row, id_of, load, numbered_lines, one_line, reason, refuse_long_costs
 from eqsat.lang.validation import counted, shown
@@ -106,13 +106,9 @@ class Comparison:
 
     def say(self) -> None:
         for line in self.worse:
-            click.echo(f"# worse: {line}", err=True)
-        count, (old, new) = len(self.worse), self.costs
-        click.echo(
-            f"# beside {self.path}: {counted(self.compared, 'row')}, {count} worse, {self.less} better, "
-            f"cost {old} -> {new}",
-            err=True,
-        )
+            remark(f"worse: {line}")
+        compared, (old, new) = counted(self.compared, "row"), self.costs
+        remark(f"beside {self.path}: {compared}, {len(self.worse)} worse, {self.less} better, cost {old} -> {new}")
 
 
 def rows_kept(output: Path | None, lines: Sequence[str | bytes]) -> list[Row]:

@@ -120,8 +120,13 @@ def say(text: str) -> None:
         click.echo(text)
 
 
+def remark(text: str) -> None:
+    """Print a line on standard error."""
+    click.echo(f"# {text}", err=True)
+
+
 def say_left_out(line: str) -> None:
-    click.echo(f"# left out: {line}", err=True)
+    remark(f"left out: {line}")
 
 
 @contextmanager

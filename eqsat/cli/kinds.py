@@ -14,23 +14,10 @@ from functools import reduce
 from math import prod
 from typing import Any
 
+from eqsat.cli import records
 from eqsat.cli.cases import as_conditions, case_of, refuse_unknown
 from eqsat.cli.options import Settings
-from eqsat.cli.records import (
-    REMEDY,
-    Record,
-    Row,
-    ends,
-    get,
-    get_texts,
-    get_variables,
-    id_of,
-    json_ends,
-    kind_of,
-    number_text,
-    record,
-    variable,
-)
+from eqsat.cli.records import REMEDY, Record, Row, get, get_texts, get_variables, id_of, kind_of
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
@@ -62,7 +49,7 @@ def answer(given: Record, name: str, settings: Settings) -> Row:
     result = optimize(case.exprs, gates=gates, constraints=case.constraints, **settings.optimizing_roots)
     check = result.check(**settings.checking)
     refuse_wrong(check, to_program(result.exprs)[1])
-    return {"id": case.id, **record(result, check, case.variables)}
+    return {"id": case.id, **records.record(result, check, case.variables)}
 
 
 def _timed[T](call: Callable[[], T]) -> tuple[T, float]:
@@ -82,7 +69,7 @@ def _constraints(record: Record, settings: Settings) -> Row:
     check = before.check(IndexingMap(before.dims, (), (), tuple(found)), **settings.checking)
     return {
         **_row([to_text(c) for c in found], settings, given, found, seconds, check),
-        "vars": {name: json_ends(ranges[v]) for name, v in variables.items() if v in ranges},
+        "vars": {name: records.json_ends(ranges[v]) for name, v in variables.items() if v in ranges},
     }
 
 
@@ -92,15 +79,15 @@ def _indexing(record: Record, settings: Settings) -> Row:
     if "map" not in record and "map" not in attributes:
         return _operation(record, attributes, settings)
     # an empty range makes an empty map
-    ranges = {name: ends(name, bounds) for name, bounds in get(record, "vars", dict, {}).items()}
+    ranges = {name: records.ends(name, bounds) for name, bounds in get(record, "vars", dict, {}).items()}
     if unbounded := [name for name, bounds in ranges.items() if not is_finite(*bounds)]:
         raise ValueError(f"variable {unbounded[0]!r} of a map needs a range with two ends")
     before = IndexingMap.parse(get({**attributes, **record}, "map", str), ranges)
     for following in get_texts(record, "compose", []):
         before = before.then(IndexingMap.parse(following, ranges))
     after, seconds = _timed(lambda: before.simplify(**settings.optimizing))
-    given, found = [[*m.results, *m.constraints] for m in (before, after)]
-    return _row([str(after)], settings, given, found, seconds, before.check(after, **settings.checking))
+    check = before.check(after, **settings.checking)
+    return _row([str(after)], settings, _terms(before), _terms(after), seconds, check)
 
 
 def _operation(record: Record, attributes: Record, settings: Settings) -> Row:
@@ -241,7 +228,7 @@ def _widths(record: Record, settings: Settings) -> Row:
         indices = [loop_variable(f"i{n}", size) for n, size in enumerate(shape)]
         terms = [View.contiguous(shape).access(indices).index]
     elif "bounds" in record:
-        terms = [variable("value", record["bounds"])]
+        terms = [records.variable("value", record["bounds"])]
     else:
         raise ValueError("no value is given: give 'exprs', the 'bounds' of a value, or the 'shape' of a tensor")
     computed = widths(terms)
@@ -253,7 +240,7 @@ def _loop(record: Record, settings: Settings) -> Row:
     match get(record, "variable", list):
         case [str(name), start, last]:
             names = get_variables(record, {})
-            first, final = [parse(number_text(bound, "variable"), names, REMEDY) for bound in (start, last)]
+            first, final = [parse(records.number_text(bound, "variable"), names, REMEDY) for bound in (start, last)]
         case other:
             raise ValueError(f"'variable' must be a name and two bounds, not {other!r}")
     check_bounds([first, final])

@@ -21,44 +21,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
+from eqsat.cli import files, options
 from eqsat.cli.cases import read_corpus
 from eqsat.cli.corpus import Comparison, rows_kept, run, run_on_cluster
-from eqsat.cli.files import (
-    Ended,
-    content,
-    content_of_file,
-    ends_raised,
-    lines_of,
-    naming,
-    opened,
-    progress,
-    refuse_input,
-    refuse_unwritable,
-    said_if_ended,
-    say,
-    say_left_out,
-    standard_input,
-    write_whole,
-)
-from eqsat.cli.options import (
-    COST,
-    COUNT,
-    DIRECTORY,
-    FILE,
-    FILE_OR_DASH,
-    NO_THEORY,
-    OUTPUT,
-    RULES,
-    SECONDS,
-    TIME,
-    WITHOUT,
-    extractors,
-    refuse_dash,
-    refuse_idle_seconds,
-    settings_of,
-    several,
-    with_settings,
-)
 from eqsat.cli.records import Row, numbered_lines, one_line, program, reason, record, refuse_long_costs
 from eqsat.cli.rule_listing import line_of, matched_in, row_of
 from eqsat.cli.rulesets import named, rule_set
@@ -96,13 +61,13 @@ def _version(context: click.Context, option: click.Parameter, asked: bool) -> No
         import eqsat
 
         installed = getattr(eqsat, "__version__", None)
-        say(f"eqsat {installed or f'from {Path(__file__).parent}, not installed'}")
+        files.say(f"eqsat {installed or f'from {Path(__file__).parent}, not installed'}")
         context.exit()
 
 
 def _help(context: click.Context, option: click.Parameter, asked: bool) -> None:
     if asked:
-        say(context.get_help())
+        files.say(context.get_help())
         context.exit()
 
 
@@ -126,7 +91,7 @@ class _Commands(_Command, click.Group):
             return super().invoke(ctx)
         except BaseException as error:
             # signals are Ended, and main has words for every Exception; but click makes EOFError an Abort
-            if isinstance(error, Ended) or (isinstance(error, Exception) and not isinstance(error, EOFError)):
+            if isinstance(error, files.Ended) or (isinstance(error, Exception) and not isinstance(error, EOFError)):
                 raise
             raise _EndingError(error) from error
 
@@ -176,11 +141,11 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
     short_help="Print the cheapest equal expressions.",
 )
 @click.argument("expressions", nargs=-1, required=True, metavar="EXPR...", callback=_no_options)
-@several("--range", "ranges", "NAME=N", "A loop variable: 0 <= NAME < N.")
-@several("--var", "variables", "NAME=LOW:HIGH", "A variable: LOW <= NAME <= HIGH; either end may be left out.")
-@several("--buffer", "buffers", "NAME=TYPE", f"An array, its elements one of {', '.join(_ELEMENTS)}.")
-@several("--constraint", "constraints", "COND", "A condition known to hold.")
-@several(
+@options.several("--range", "ranges", "NAME=N", "A loop variable: 0 <= NAME < N.")
+@options.several("--var", "variables", "NAME=LOW:HIGH", "A variable: LOW <= NAME <= HIGH; either end may be left out.")
+@options.several("--buffer", "buffers", "NAME=TYPE", f"An array, its elements one of {', '.join(_ELEMENTS)}.")
+@options.several("--constraint", "constraints", "COND", "A condition known to hold.")
+@options.several(
     "--gate",
     "gates",
     "COND",
@@ -200,14 +165,14 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
 @click.option(
     "--html",
     metavar="FILE.html",
-    type=FILE,
-    callback=refuse_dash,
+    type=options.FILE,
+    callback=options.refuse_dash,
     help="Also write a page that shows what was found, how, and the e-graph.",
 )
 @click.option(
     "--stats", is_flag=True, help="Also print the time of each phase, what added e-nodes and which rules matched."
 )
-@with_settings
+@options.with_settings
 def optimize(
     expressions: tuple[str, ...],
     ranges: tuple[str, ...],
@@ -222,20 +187,20 @@ def optimize(
     explain: bool,
     html: Path | None,
     stats: bool,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Print the cheapest expressions equal to EXPR... for every value of their variables.
 
     Several expressions are optimised together: a common subexpression costs once. - reads them from standard input,
     one a line.
     """
-    settings = settings_of(**options)
+    settings = options.settings_of(**given)
     # reads the files of rules: the expressions may have operators that these define
     optimizing = settings.optimizing_roots
     names = _names(ranges, variables, buffers)
     if "-" in expressions and len(expressions) > 1:
         raise click.UsageError("- reads all expressions from standard input: give it alone")
-    texts = lines_of(standard_input().read()) if expressions == ("-",) else expressions
+    texts = files.lines_of(files.standard_input().read()) if expressions == ("-",) else expressions
     if len(gates) not in (0, len(texts)):
         raise click.UsageError(
             f"{counted(len(gates), '--gate')} for {counted(len(texts), 'expression')}: give one for each, - for none"
@@ -250,20 +215,20 @@ def optimize(
     refuse_wrong(check, "; ".join(map(to_text, result.exprs)))
     derivation = result.explain(prove=settings.prove) if explain else None
     if html is not None:
-        write_whole(html, result.to_html())
+        files.write_whole(html, result.to_html())
     if as_json:
         found = _record(result, check, names, as_c, derivation)
         refuse_long_costs(found)
-        say(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
+        files.say(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
-    say(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
+    files.say(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
     # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
     for answer in result.pareto:
         if answer.exprs != result.exprs:
-            say(f"# cost {digits(answer.cost)}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
+            files.say(f"# cost {digits(answer.cost)}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
     if derivation:
-        say(f"\n{derivation}")
-    click.echo(_remark(result, check, pareto), err=True)
+        files.say(f"\n{derivation}")
+    files.remark(_remark(result, check, pareto))
     if stats:
         click.echo(indent(str(result.trace), "# "), err=True)
 
@@ -358,17 +323,17 @@ def _remark(result: Result, check: Check, size: str | None) -> str:
     bound = "" if result.bound is None else f" (at least {digits(result.bound)})"
     sizes = "" if size is None else f", {SIZES[size](result.exprs)} {size}"
     return (
-        f"# cost {digits(result.cost_before)} -> {digits(result.cost)}{bound}{sizes}, {result.stop}, "
+        f"cost {digits(result.cost_before)} -> {digits(result.cost)}{bound}{sizes}, {result.stop}, "
         f"{counted(result.nodes, 'node')}, {result.milliseconds:.1f} ms, {checked}"
     )
 
 
 @app.command(short_help="Optimise every case of a JSON Lines file.")
-@click.argument("source", metavar="IN.jsonl", type=FILE_OR_DASH)
-@click.option("-o", "--output", metavar="OUT.jsonl", help="Default: standard output.", **OUTPUT)
-@with_settings
+@click.argument("source", metavar="IN.jsonl", type=options.FILE_OR_DASH)
+@click.option("-o", "--output", metavar="OUT.jsonl", help="Default: standard output.", **options.OUTPUT)
+@options.with_settings
 @click.option("--no-gates", is_flag=True, help="Ignore gates: every root must be equal everywhere.")
-@click.option("--jobs", type=COUNT, default=1, help="Worker processes.")
+@click.option("--jobs", type=options.COUNT, default=1, help="Worker processes.")
 @click.option("--memory", type=click.IntRange(min=1024), default=4096, help="Most megabytes of each worker.")
 @click.option(
     "--baseline",
@@ -386,20 +351,20 @@ def corpus(
     baseline: Path | None,
     scheduler: str | None,
     resume: bool,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Optimise every case of a JSON Lines file; write one row each, in order.
 
     A bad case becomes a row with an "error"; the others go on. Rows are written as they are ready. - reads cases from
     standard input as they come. After an interruption --resume goes on with the same options.
     """
-    settings = settings_of(gates=not no_gates, **options)
+    settings = options.settings_of(gates=not no_gates, **given)
     # what is wrong with files of rules is said once, not in each row
     rule_set(settings.rules, settings.without)
-    refuse_input(output, [source])
+    files.refuse_input(output, [source])
     # to know which rows are there, or what to give to a cluster, all lines are read first
-    incoming = standard_input() if str(source) == "-" and not resume and scheduler is None else None
-    lines: list[str | bytes] = [] if incoming else [*content(source).split(b"\n")]
+    incoming = files.standard_input() if str(source) == "-" and not resume and scheduler is None else None
+    lines: list[str | bytes] = [] if incoming else [*files.content(source).split(b"\n")]
     kept = rows_kept(output, lines) if resume else []
     comparison = None if baseline is None else Comparison(baseline, kept)
     written, errors = len(kept), sum("error" in row for row in kept)
@@ -410,9 +375,9 @@ def corpus(
         answers = run_on_cluster(lines, settings, scheduler, written)
     total = None if incoming else len(numbered_lines(lines)) - written
     with (
-        opened(output, "a" if resume else "w") as stream,
-        progress(total) as advance,
-        said_if_ended(lambda: f"after {counted(written, 'row')}"),
+        files.opened(output, "a" if resume else "w") as stream,
+        files.progress(total) as advance,
+        files.said_if_ended(lambda: f"after {counted(written, 'row')}"),
         closing(answers) as rows,
     ):
         for row in rows:
@@ -425,21 +390,21 @@ def corpus(
             if comparison:
                 comparison.add(row)
             advance()
-    click.echo(f"# {counted(written, 'case')}, {counted(errors, 'error')}", err=True)
+    files.remark(f"{counted(written, 'case')}, {counted(errors, 'error')}")
     if comparison:
         comparison.say()
 
 
 @app.command(short_help="Make the index arithmetic of MLIR cheaper.")
-@click.argument("source", metavar="FILE.mlir", type=FILE_OR_DASH)
-@click.option("-o", "--output", metavar="FILE", help="Default: standard output.", **OUTPUT)
-@COST
-@SECONDS
+@click.argument("source", metavar="FILE.mlir", type=options.FILE_OR_DASH)
+@click.option("-o", "--output", metavar="FILE", help="Default: standard output.", **options.OUTPUT)
+@options.COST
+@options.SECONDS
 @click.option(
     "--total-seconds",
     default=INTEROP_LIMITS.module_seconds,
     help="How long all may take; then the rest stays as it is.",
-    **TIME,
+    **options.TIME,
 )
 def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_seconds: float) -> None:
     """Make the index arithmetic of an MLIR module cheaper; write all else as it was.
@@ -448,18 +413,18 @@ def mlir(source: Path, output: Path | None, cost: str, seconds: float, total_sec
     """
     from eqsat.interop.mlir import rewriting
 
-    refuse_unwritable(output)
+    files.refuse_unwritable(output)
     try:
         # some editors begin a file with a mark of its encoding
-        text = content(source).decode("utf-8-sig")
+        text = files.content(source).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{source} is no text in UTF-8: give MLIR in its textual form") from None
     found = rewriting(text, cost=cost, budget=Budget(seconds=seconds), total=total_seconds)
-    write_whole(output, found.text)
-    click.echo(f"# {counted(found.changed, 'operation')} replaced, {found.removed} left out", err=True)
+    files.write_whole(output, found.text)
+    files.remark(f"{counted(found.changed, 'operation')} replaced, {found.removed} left out")
     if found.untried:
         untried = counted(found.untried, "block or affine operation", "blocks and affine operations")
-        click.echo(f"# the time was up for {untried}: give more --total-seconds", err=True)
+        files.remark(f"the time was up for {untried}: give more --total-seconds")
 
 
 def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) -> int:
@@ -482,11 +447,11 @@ def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) ->
     help="Elements stored at a time, by vector loads and stores: 1 to 16.",
 )
 @click.option("--verify/--no-verify", default=True, help="Compare what the C compiler makes with the evaluator first.")
-@click.option("--repeats", type=COUNT, default=7, help="How often each is measured; medians count.")
+@click.option("--repeats", type=options.COUNT, default=7, help="How often each is measured; medians count.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
-def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
+def run_kernels(target: str, as_c: bool, as_json: bool, **given: Any) -> None:
     """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
 
     The file assigns eqsat.Kernel objects to global names. For a kernel k it may define k_numpy(**inputs), to compare
@@ -498,7 +463,7 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
     wrong = 0
     for kernel, reference in load_kernels(target):
         try:
-            trial = try_kernel(kernel, reference, **options)
+            trial = try_kernel(kernel, reference, **given)
         except CompileError:
             # no other kernel compiles either
             raise
@@ -508,16 +473,16 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **options: Any) -> None:
             wrong += 1
             continue
         if as_json:
-            say(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
+            files.say(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
         else:
-            say((f"{trial.program.source}\n" if as_c else "") + str(trial))
+            files.say((f"{trial.program.source}\n" if as_c else "") + str(trial))
     if wrong:
         raise click.exceptions.Exit(2)
 
 
 @app.command(short_help="Measure this machine; write a cost model.")
-@click.option("-o", "--output", required=True, metavar="FILE.json", type=FILE, help="The model file.")
-@click.option("--repeats", type=COUNT, default=15, help="How often everything is measured; medians count.")
+@click.option("-o", "--output", required=True, metavar="FILE.json", type=options.FILE, help="The model file.")
+@click.option("--repeats", type=options.COUNT, default=15, help="How often everything is measured; medians count.")
 def calibrate(output: Path, repeats: int) -> None:
     """Measure what operations take on this machine; write a cost model for --cost.
 
@@ -527,19 +492,25 @@ def calibrate(output: Path, repeats: int) -> None:
 
     if output.suffix != ".json":
         raise click.UsageError(f"{output} is no name for a cost model: --cost takes files that end in .json")
-    with progress(repeats, "measuring") as advance:
+    with files.progress(repeats, "measuring") as advance:
         measure(output, repeats, advance)
-    click.echo(f"# use it: eqsat optimize --cost {output} ...", err=True)
+    files.remark(f"use it: eqsat optimize --cost {output} ...")
 
 
 @app.command(short_help="Compare cost models, compiled and measured.")
-@click.argument("source", metavar="CORPUS.jsonl", type=FILE)
+@click.argument("source", metavar="CORPUS.jsonl", type=options.FILE)
 @click.option(
-    "-o", "--output", required=True, metavar="DIR", type=DIRECTORY, callback=refuse_dash, help="For CSV and plots."
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=options.DIRECTORY,
+    callback=options.refuse_dash,
+    help="For CSV and plots.",
 )
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
-@click.option("--extracts", default="dag,tree", callback=extractors, help="Extractors, comma-separated.")
-@click.option("--limit", type=COUNT, help="Take N cases, chosen by the seed.")
+@click.option("--extracts", default="dag,tree", callback=options.extractors, help="Extractors, comma-separated.")
+@click.option("--limit", type=options.COUNT, help="Take N cases, chosen by the seed.")
 @click.option(
     "--repeats",
     type=click.IntRange(min=0),
@@ -547,8 +518,8 @@ def calibrate(output: Path, repeats: int) -> None:
     help="How often everything is measured; medians count. 0: nothing is compiled.",
 )
 @click.option("--seed", type=int, default=0, help="For the choice of cases and the order of measurements.")
-@RULES
-@WITHOUT
+@options.RULES
+@options.WITHOUT
 def experiment(
     source: Path,
     output: Path,
@@ -574,17 +545,17 @@ def experiment(
 
     models = {name: model_of(name) for name in costs.split(",")}
     chosen = rule_set(rule_files, without)
-    cases = experiments.chosen_cases(content_of_file(source).split(b"\n"), limit, seed, say_left_out)
+    cases = experiments.chosen_cases(files.content_of_file(source).split(b"\n"), limit, seed, files.say_left_out)
     output.mkdir(parents=True, exist_ok=True)
     rows: list[experiments.Row] = []
     try:
-        with said_if_ended(lambda: f"after {counted(len({row.case for row in rows}), 'case')}"):
-            with progress(len(cases)) as advance:
+        with files.said_if_ended(lambda: f"after {counted(len({row.case for row in rows}), 'case')}"):
+            with files.progress(len(cases)) as advance:
                 rows += experiments.answers(
-                    cases, models, extracts, advance, say_left_out, rules=chosen, lower=bool(repeats)
+                    cases, models, extracts, advance, files.say_left_out, rules=chosen, lower=bool(repeats)
                 )
             if repeats:
-                with progress(repeats, "compiling and measuring") as advance:
+                with files.progress(repeats, "compiling and measuring") as advance:
                     experiments.measure(rows, repeats, seed, advance)
     finally:
         # what is done is kept, also if it is interrupted or the C compiler fails
@@ -593,28 +564,26 @@ def experiment(
             found.to_csv(output / "measurements.csv")
             found.to_json(output / "measurements.json")
     for line in found.summary():
-        say("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
+        files.say("  ".join(f"{key} {'-' if value is None else value}" for key, value in line.items()))
     optimising, choosing, count = experiments.times(rows)
-    click.echo(
-        f"# optimised once a case: {optimising:.2f} s; chosen from that {counted(count, 'time')}: {choosing:.2f} s",
-        err=True,
-    )
+    chosen_from = f"chosen from that {counted(count, 'time')}: {choosing:.2f} s"
+    files.remark(f"optimised once a case: {optimising:.2f} s; {chosen_from}")
     if find_spec("matplotlib") is None:
-        click.echo("# no plots: pip install 'eqsat[plots]'", err=True)
+        files.remark("no plots: pip install 'eqsat[plots]'")
     else:
-        with naming(output):
+        with files.naming(output):
             found.plot(output)
 
 
 @app.command(short_help="Find rules that a corpus needs.")
-@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=FILE)
-@click.option("-o", "--output", metavar="FILE.py", help="Write the rules here.", **OUTPUT)
-@COST
-@NO_THEORY
-@RULES
-@WITHOUT
-@click.option("--limit", type=COUNT, help="Read the first N cases of each corpus.")
-@click.option("--search-seconds", default=60.0, help="How long to look for rules, in processor time.", **TIME)
+@click.argument("sources", nargs=-1, required=True, metavar="CORPUS.jsonl...", type=options.FILE)
+@click.option("-o", "--output", metavar="FILE.py", help="Write the rules here.", **options.OUTPUT)
+@options.COST
+@options.NO_THEORY
+@options.RULES
+@options.WITHOUT
+@click.option("--limit", type=options.COUNT, help="Read the first N cases of each corpus.")
+@click.option("--search-seconds", default=60.0, help="How long to look for rules, in processor time.", **options.TIME)
 def discover(
     sources: tuple[Path, ...],
     output: Path | None,
@@ -637,40 +606,37 @@ def discover(
 
     if find_spec("z3") is None:
         raise click.UsageError("discover proves rules by z3: pip install 'eqsat[check]'")
-    refuse_input(output, sources)
+    files.refuse_input(output, sources)
     rules = rule_set(rule_files, without) or DEFAULT
     cases: list[Case] = []
     for source in sources:
-        read = read_corpus(source, say_left_out)[:limit]
+        read = read_corpus(source, files.say_left_out)[:limit]
         cases += [Case(tuple(c.exprs), tuple(c.constraints), tuple(c.gates), str(c.id)) for c in read]
     kept: list[FoundRule] = []
-    refuse_unwritable(output)
+    files.refuse_unwritable(output)
+    says_how_many = files.said_if_ended(lambda: f"after {counted(len(kept), 'rule')}")
     try:
-        with said_if_ended(lambda: f"after {counted(len(kept), 'rule')}"), progress(None, "fragments") as advance:
+        with says_how_many, files.progress(None, "fragments") as advance:
             found = search(
                 cases, rules, cost=cost, theory=not no_theory, seconds=search_seconds, advance=advance, keep=kept.append
             )
-    except Ended:
-        write_whole(output, to_file(kept))
+    except files.Ended:
+        files.write_whole(output, to_file(kept))
         raise
     for line in found.left_out:
-        say_left_out(line)
-    click.echo(
-        f"# {counted(found.fragments, 'fragment')}, {found.pairs} with a cheaper term, "
-        f"{counted(len(found.rules), 'rule')}: "
-        f"cost {found.before} -> {found.after}",
-        err=True,
-    )
-    write_whole(output, to_file(found))
+        files.say_left_out(line)
+    fragments, made = counted(found.fragments, "fragment"), counted(len(found.rules), "rule")
+    files.remark(f"{fragments}, {found.pairs} with a cheaper term, {made}: cost {found.before} -> {found.after}")
+    files.write_whole(output, to_file(found))
 
 
 @app.command(short_help="List the rules, prove them, see them match.")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@RULES
-@WITHOUT
+@options.RULES
+@options.WITHOUT
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--prove", is_flag=True, help="Prove each rule by z3, and say how (extra: check).")
-@click.option("--prove-seconds", default=RULE_SECONDS, help="How long one proof may take.", **TIME)
+@click.option("--prove-seconds", default=RULE_SECONDS, help="How long one proof may take.", **options.TIME)
 @click.option(
     "--fires",
     metavar="CORPUS.jsonl",
@@ -691,25 +657,25 @@ def rules(
     NAME is that of a rule or a family; * in it matches any characters. Without a NAME all are listed. A single rule is
     shown in detail.
     """
-    refuse_idle_seconds(prove)
+    options.refuse_idle_seconds(prove)
     if prove and find_spec("z3") is None:
         raise click.UsageError("rules --prove needs z3: pip install 'eqsat[check]'")
     chosen = rule_set(rule_files, without)
     listed = [*(chosen or DEFAULT), *REDUCE]
     listed = named(listed, names) if names else listed
     in_detail = len(names) == len(listed) == 1
-    matches = None if fires is None else matched_in(read_corpus(fires, say_left_out), chosen)
+    matches = None if fires is None else matched_in(read_corpus(fires, files.say_left_out), chosen)
     rows: list[Row] = []
     for rule in listed:
         rows.append(row_of(rule, in_detail, prove_seconds if prove else None, matches))
         if not as_json:
-            say(line_of(rows[-1]))
+            files.say(line_of(rows[-1]))
     if as_json:
-        say(json.dumps(rows, indent=1))
+        files.say(json.dumps(rows, indent=1))
     elif prove:
         kinds = Counter(" and ".join(row["proof"]) or "not proved" for row in rows)
         proved = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        click.echo(f"# {counted(len(rows), 'rule')}: {proved}", err=True)
+        files.remark(f"{counted(len(rows), 'rule')}: {proved}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -722,9 +688,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if sys.stdout is None and not _writes_files(arguments[0]):
             raise click.UsageError("standard output is closed: the answer would be lost")
-        with ends_raised():
+        with files.ends_raised():
             sys.exit(app.main(args=arguments, prog_name="eqsat", standalone_mode=False))
-    except Ended as ended:
+    except files.Ended as ended:
         # what was half built when the signal came may say that it cannot be dropped
         sys.unraisablehook = lambda _: None
         _fail(str(ended), 128 + ended.number)

@@ -583,7 +583,7 @@ def test_terminating_a_corpus_says_one_line(tmp_path):
 def test_a_row_that_is_written_when_the_signal_comes_is_counted(method, tmp_path, monkeypatch, capsys):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(GOOD * 3)
-    opened = cli.opened
+    opened = cli.files.opened
 
     @contextmanager
     def terminated_after_one(*given):
@@ -596,7 +596,7 @@ def test_a_row_that_is_written_when_the_signal_comes_is_counted(method, tmp_path
             both = {"write": stream.write, "flush": stream.flush, method: once}
             yield SimpleNamespace(**both)
 
-    monkeypatch.setattr(cli, "opened", terminated_after_one)
+    monkeypatch.setattr(cli.files, "opened", terminated_after_one)
     with pytest.raises(SystemExit) as ended:
         cli.main(["corpus", str(source), "-o", str(target)])
     assert ended.value.code == 143

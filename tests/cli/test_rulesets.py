@@ -71,7 +71,7 @@ def test_gates_unknown_divisors_and_standard_input(eqsat, monkeypatch):
     ranges = ["--var", "x=0:9", "--var", "d=0:9"]
     assert eqsat("optimize", "x % 4", "x + 0", *ranges, "--gate", "x < 4", "--gate", "-")[1] == "x\nx\n"
     assert eqsat("optimize", "(x + 0) // d", *ranges, "--unknown-divisors", "keep")[1] == "x//d\n"
-    monkeypatch.setattr("eqsat.cli.main.standard_input", lambda: BytesIO(b"\xef\xbb\xbfx*2 // 2\n\n d - d\n"))
+    monkeypatch.setattr("eqsat.cli.files.standard_input", lambda: BytesIO(b"\xef\xbb\xbfx*2 // 2\n\n d - d\n"))
     assert eqsat("optimize", "-", *ranges)[:2] == (0, "x\n0\n")
 
 
