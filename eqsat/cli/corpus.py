@@ -57,7 +57,6 @@ def run_line(line: str | bytes, number: int, settings: Settings) -> Row:
 
 
 def _failed(line: str | bytes, number: int, error: str) -> Row:
-    """The row of a case without an answer."""
     return {"id": id_of_line(line, number), "error": error}
 
 

@@ -53,7 +53,6 @@ def answer(given: Record, name: str, settings: Settings) -> Row:
 
 
 def _timed[T](call: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and the seconds that it takes."""
     started = time.perf_counter()
     return call(), time.perf_counter() - started
 
@@ -343,7 +342,6 @@ def _integers(record: Record, key: str, default: list[int] | None = None) -> lis
 
 
 def _stages(record: Record, settings: Settings) -> Row:
-    """Whether a reduction is done in two stages."""
     shape, axes = _integers(record, "input_shape"), _integers(record, "reduce_axes")
     copies = _integers(record, "expanded_axes", [])
     given = {"split_threshold": record.get("threshold", SPLIT_LIMITS.threshold), **get(record, "config", dict, {})}

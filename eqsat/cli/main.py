@@ -258,7 +258,6 @@ def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[st
 
 
 def _variable(option: str, item: str) -> Expr:
-    """The variable that ``--range`` or ``--var`` gives."""
     is_range = option == "--range"
     name, _, bounds = item.partition("=")
     low, _, high = ("0", "", bounds) if is_range else bounds.partition(":")
@@ -702,7 +701,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _said(error: Exception) -> str:
-    """What is said of an error."""
     match error:
         case click.ClickException():
             return error.format_message()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract import CostModel, cost_model
@@ -154,8 +154,7 @@ class DropIn:
             if problem in self._answers:
                 self._answers.move_to_end(problem)
                 self._counts["cached"] += 1
-                known: Answer = self._answers[problem]
-                return known
+                return cast(Answer, self._answers[problem])
         found = solve()
         with self.lock:
             self._answers[problem] = found
@@ -176,13 +175,9 @@ class DropIn:
 
     def record(self, outcomes: Iterable[str], divisions: tuple[int, int]) -> None:
         """Count sites, each by the reason why it stays, or an empty text if it is changed, and divisions."""
-        reasons = list(outcomes)
-        kept = [reason for reason in reasons if reason]
+        kept = Counter(outcomes)
+        changed, (before, after) = kept.pop("", 0), divisions
         with self.lock:
-            self._kept.update(kept)
-            self._counts.update(
-                sites=len(reasons),
-                changed=len(reasons) - len(kept),
-                divisions_before=divisions[0],
-                divisions_after=divisions[1],
-            )
+            self._kept += kept
+            self._counts.update(sites=changed + kept.total(), changed=changed)
+            self._counts.update(divisions_before=before, divisions_after=after)

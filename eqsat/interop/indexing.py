@@ -310,7 +310,6 @@ class IndexingMap(Displayed):
         return [*self.results, *(i for r in self.runtime for i in r.indices)]
 
     def _emptied(self) -> IndexingMap:
-        """The map with an empty domain."""
         return self._with([const(0)] * len(self.terms), [FALSE])
 
     def _with(self, terms: Iterable[Expr], constraints: Sequence[Expr]) -> IndexingMap:
@@ -638,7 +637,6 @@ def _interval(condition: Expr) -> Interval:
 
 
 def _intervals(conditions: Iterable[Expr]) -> list[Interval]:
-    """Conditions as intervals, one per term."""
     found: dict[Expr, tuple[int, int]] = {}
     for term, low, high in map(_interval, conditions):
         least, most = found.get(term, (low, high))

@@ -381,7 +381,6 @@ def _printed_cost(root: Expr) -> int:
 
 
 def _largest(root: Expr) -> int:
-    """The largest magnitude of any part of a term."""
     return max([max(abs(t.vmin), abs(t.vmax)) for t in topological([root])])
 
 

@@ -19,6 +19,7 @@ from eqsat.lang.ops import FLOORS, SUMS
 from eqsat.lang.terms import written_product, written_sum
 from eqsat.lang.traversal import chain_members, facts_on, variables
 from eqsat.optimizer.front import optimize
+from eqsat.theory.forms import read
 
 _LINEAR = SUMS | {"mul"}
 
@@ -62,18 +63,19 @@ def without_multiples(terms: Sequence[Expr]) -> list[Expr]:
         literal, factors = _product(args[1])
         if not literal:
             return None
-        kept: list[tuple[Expr, int]] = []
-        quotients: list[Expr] = []
-        for summand, scale in _summands(args[0]):
+        form = read(args[0])
+        summands = {**form.terms, **({const(1): form.constant} if form.constant else {})}
+        quotients: dict[Expr, Expr] = {}
+        for summand, scale in summands.items():
             own, others = _product(summand)
-            if scale * own % literal or factors - others:
-                kept.append((summand, scale))
-            else:
-                quotients.append(written_product([*(others - factors).elements(), const(scale * own // literal)]))
+            if not (scale * own % literal or factors - others):
+                number = const(scale * own // literal)
+                quotients[summand] = written_product([*(others - factors).elements(), number])
         if not quotients:
             return None
+        kept = [item for item in summands.items() if item[0] not in quotients]
         rest = make(term.op, written_sum(kept, 0), args[1]) if kept else const(0)
-        return rest if term.op == "mod" else reduce(add, [*([rest] if kept else []), *quotients])
+        return rest if term.op == "mod" else reduce(add, [*([rest] if kept else []), *quotients.values()])
 
     return rebuild(terms, shortened)
 
@@ -82,20 +84,3 @@ def _product(root: Expr) -> tuple[int, Counter[Expr]]:
     """The literal factor of a product as it is written, and its other factors."""
     members = chain_members(root, "mul")
     return prod([t.vmin for t in members if t.op == "const"]), Counter([t for t in members if t.op != "const"])
-
-
-def _summands(root: Expr) -> list[tuple[Expr, int]]:
-    """The summands of a sum as it is written, each with what it is multiplied by from outside."""
-    found: list[tuple[Expr, int]] = []
-    stack = [(root, 1)]
-    while stack:
-        term, scale = stack.pop()
-        if term.op in ("add", "sub"):
-            stack += [(term.args[1], scale if term.op == "add" else -scale), (term.args[0], scale)]
-        elif term.op == "neg":
-            stack.append((term.args[0], -scale))
-        elif term.op == "mul" and term.args[1].op == "const":
-            stack.append((term.args[0], scale * term.args[1].vmin))
-        else:
-            found.append((term, scale))
-    return found

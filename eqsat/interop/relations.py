@@ -22,7 +22,7 @@ from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.expr import Expr, substitute, var
 from eqsat.lang.traversal import variables
 from eqsat.lang.validation import counted
-from eqsat.theory.forms import LinearForm, atom_form, number, to_expr
+from eqsat.theory.forms import LinearForm, atom_form, combination, number, to_expr
 
 Sizes = Sequence[int]
 #: A dimension of a tensor: its index, a sum over loop variables, and its size.
@@ -373,7 +373,6 @@ def _any_value(given: IndexingMap) -> IndexingMap:
 
 
 def _loops(sizes: Sizes, prefix: str = "i") -> list[Dimension]:
-    """A loop variable per dimension."""
     return [(atom_form(v), size) for v, size in zip(_dims(sizes, prefix), sizes, strict=True)]
 
 
@@ -450,10 +449,9 @@ def _offsets(
 
 def _flattened(sizes: Sizes) -> IndexingMap:
     """The map from an index to the flat row-major one."""
-    flat = number(0)
-    for dim, stride in zip(_dims(sizes), row_major(sizes), strict=True):
-        flat = flat.plus(atom_form(dim), stride)
-    return IndexingMap(_dims(sizes), (), (to_expr(flat),))
+    dims = _dims(sizes)
+    flat = combination(zip(map(atom_form, dims), row_major(sizes), strict=True), 0)
+    return IndexingMap(dims, (), (to_expr(flat),))
 
 
 def _digits(sizes: Sizes) -> IndexingMap:

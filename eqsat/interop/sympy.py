@@ -253,7 +253,6 @@ class _Reader:
         return facts
 
     def _called(self, name: object, exprs: Sequence[Any]) -> Any:
-        """The symbol of this name."""
         found = {s for e in exprs if isinstance(e, self.sympy.Basic) for s in e.free_symbols if s.name == name}
         return found.pop() if len(found) == 1 else self.sympy.Symbol(str(name), integer=True)
 
@@ -326,7 +325,8 @@ class _Reader:
         if quotient is not found.top and not self._divides(found.top, found.below):
             if e.is_integer is True:
                 # SymPy takes e/6 for an integer if e is even: it looks at powers of two alone
-                self._know(found.top, replace(found, literal=found.literal & -found.literal).below)
+                below = replace(found, literal=found.literal & -found.literal).below
+                self._assume(stated("mod", found.top, below).eq(0))
             if not (self._divides(found.top, found.below) or self._is_whole(found)):
                 raise self.fail(e, "it is not known to be an integer: write floor(...) around it")
         return quotient
@@ -341,10 +341,6 @@ class _Reader:
         if self._theory is None:
             self._theory = LinearArithmetic(self.constraints)
         return self._theory.bounds_of(stated("mod", x, y)) == (0, 0)
-
-    def _know(self, x: Expr, y: Expr) -> None:
-        """Take ``x`` for a multiple of ``y``, as SymPy does."""
-        self._assume(stated("mod", x, y).eq(0))
 
     def _assume(self, fact: Expr) -> None:
         self.constraints.append(fact)
@@ -516,7 +512,7 @@ class _Reader:
         x, y = map(self.integer, e.args)
         quotient = self._divided(e, _Ratio(x), _Ratio(y))
         if e in self._always:
-            self._know(x, y)
+            self._assume(stated("mod", x, y).eq(0))
         return _Ratio(quotient)
 
     def _mod(self, e: Any) -> _Ratio:

@@ -126,7 +126,6 @@ def enabled(*, cost: CostModel | None = None, budget: Budget | None = None) -> I
 
 
 def _modules() -> Any:
-    """tinygrad, with the modules that are needed."""
     try:
         import tinygrad
         import tinygrad.codegen
@@ -264,14 +263,6 @@ def _less(x: Expr, y: Expr) -> Expr:
     return _not(make("lt", y, const(x.vmin + 1))) if x.op == "const" else make("lt", x, y)
 
 
-def _less_or_equal(x: Expr, y: Expr) -> Expr:
-    return make("lt", x, const(y.vmin + 1)) if y.op == "const" else _not(make("lt", y, x))
-
-
-def _minimum(x: Expr, y: Expr) -> Expr:
-    return make("and", x, y) if x.is_bool else make("where", _less(x, y), x, y)
-
-
 def _shifted(name: str, x: Expr, amount: Expr) -> Expr:
     if amount.op != "const":
         raise Kept("a shift by what is no literal")
@@ -282,10 +273,10 @@ _REPLACED: dict[str, Callable[..., Expr]] = {
     "sub": lambda x, y: make("add", x, _negated(y)),
     "neg": _negated,
     "lt": _less,
-    "le": _less_or_equal,
+    "le": lambda x, y: make("lt", x, const(y.vmin + 1)) if y.op == "const" else _not(make("lt", y, x)),
     "eq": lambda x, y: _not(make("ne", x, y)),
     "not": _not,
-    "min": _minimum,
+    "min": lambda x, y: make("and", x, y) if x.is_bool else make("where", _less(x, y), x, y),
     "max": lambda x, y: make("or" if x.is_bool else "max", x, y),
     "shl": lambda x, y: _shifted("mul", x, y),
     "shr": lambda x, y: _shifted("floordiv", x, y),

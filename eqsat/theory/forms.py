@@ -293,7 +293,7 @@ def without_factor(atom: Expr, factor: Expr) -> LinearForm:
 
 
 def read(term: Expr) -> LinearForm:
-    """A term in normal form read back as a form; no rewriting. The inverse of :func:`to_expr`."""
+    """A sum as it is written read as a form; no rewriting. The inverse of :func:`to_expr`."""
     terms: dict[Expr, int] = {}
     constant = 0
     stack = [(term, 1)]
@@ -306,6 +306,9 @@ def read(term: Expr) -> LinearForm:
             stack += [(part.args[0], scale), (part.args[1], scale)]
         elif op == "sub":
             stack += [(part.args[0], scale), (part.args[1], -scale)]
+        elif op == "neg":
+            # no normal form has it
+            stack.append((part.args[0], -scale))
         elif op == "mul" and part.args[1].op == "const":
             stack.append((part.args[0], scale * part.args[1].vmin))
         else:

@@ -78,7 +78,6 @@ class Emitter:
         return self.out
 
     def _have(self, term: Expr, type_: str) -> Value | None:
-        """A value that ``term`` has already, if any."""
         if found := self.made.get((term, type_)):
             return found
         condition, holds = self._condition(term)

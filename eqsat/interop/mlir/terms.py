@@ -119,7 +119,6 @@ def _unsigned(*operands: Expr) -> None:
 
 
 def _binary(op: str, x: Expr, y: Expr) -> Expr:
-    """The term of ``arith.op``."""
     if op.endswith("ui"):
         _unsigned(x, y)
     if ("div" in op or "rem" in op) and y.vmin <= 0 <= y.vmax:
@@ -309,7 +308,6 @@ class Terms:
         return self._of_digits(value)
 
     def _of_two(self, found: re.Match[str], values: Sequence[Value], type_: str) -> Expr | None:
-        """The term of an operation on two values."""
         x, y = (self.of(v, found["type"]) for v in values[1:])
         if is_condition(found["type"]):
             return make(_ON_CONDITIONS[found[1]], x, y) if found[1] in _ON_CONDITIONS else None

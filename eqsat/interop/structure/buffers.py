@@ -75,7 +75,6 @@ def indexed(tree: Tree) -> Tree | None:
 
 
 def _is_constant(tree: Tree) -> bool:
-    """Whether a tree is a constant, cast or not."""
     return tree.op == "CONST" or (tree.op == ".cast" and tree.args[0].op == "CONST")
 
 

@@ -13,6 +13,7 @@ import re
 from eqsat.egraph.patterns import LITERALS
 from eqsat.interop.structure.trees import WORD, Tree, leaf, name_of, node
 from eqsat.interop.structure.widths import constant, value_of
+from eqsat.lang.traversal import reached
 
 _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
 #: A range whose extent is a variable.
@@ -81,10 +82,7 @@ def names_in(value: Tree, ranges: set[str]) -> set[str] | None:
 def declared(tree: Tree) -> dict[str, tuple[int, int]]:
     """The ranges that leaves such as ``r1(8)`` give variables; the widest, if they give several."""
     found: dict[str, tuple[int, int]] = {}
-    stack = [tree]
-    while stack:
-        part = stack.pop()
-        stack += part.args
+    for part in reached([tree], lambda part: part.args):
         sized = _EXTENT.fullmatch(part.text)
         if sized and (extent := constant(sized[1]).vmin):
             name = name_of(part)

@@ -47,7 +47,6 @@ def constant(text: str) -> Expr:
 
 
 def _between(name: str, low: str, high: str) -> Expr:
-    """A variable with these ends."""
     ends = [constant(text).vmin for text in (low, high)]
     if ends[0] > ends[1]:
         raise ValueError(f"the range of variable {shortened(name, 80)!r} is empty: {ends}")
@@ -68,7 +67,6 @@ def operand_of(tree: Tree) -> tuple[Tree, int]:
 
 
 def _known(text: str) -> Expr | None:
-    """The value of a constant expression; None for other text."""
     try:
         value = constant(text)
     except (TypeError, ValueError):
