@@ -347,7 +347,6 @@ def answers(
 
 
 def _answers(case: Case, optimised: Result, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:
-    """A case as it is, and the answer by each model and extractor."""
     variables = tuple(sorted(case.variables.values(), key=str))
     rows = [Row(str(case.id), INPUT, INPUT, tuple(case.exprs), variables)]
     found = [optimised]
@@ -419,7 +418,6 @@ def _correlation(rows: Iterable[Row], model: str) -> float | None:
 
 
 def _predictions(panels: Sequence[Any], rows: Sequence[Row], models: Sequence[str]) -> None:
-    """What each model predicts against measured time."""
     inputs, found = [[row for row in rows if (row.extract == INPUT) is is_input] for is_input in (True, False)]
     for axes, model in zip(panels, models, strict=True):
         for name, part in (("inputs", inputs), ("answers", found)):
@@ -432,7 +430,6 @@ def _predictions(panels: Sequence[Any], rows: Sequence[Row], models: Sequence[st
 
 
 def _profiles(panels: Sequence[Any], found: Sequence[Row]) -> None:
-    """For each model and extractor, what the answers cost over their inputs, case by case in rising order."""
     (axes,) = panels
     for (model, extract), rows in _answers_by(found).items():
         ratios = sorted(row.cost / row.cost_before for row in rows if row.cost_before)
@@ -442,7 +439,6 @@ def _profiles(panels: Sequence[Any], found: Sequence[Row]) -> None:
 
 
 def _fronts(panels: Sequence[Any], found: Sequence[Row], models: Sequence[str]) -> None:
-    """The totals of each model's answers under the first model and each other one."""
     for axes, other in zip(panels, models[1:], strict=True):
         totals: dict[tuple[int, int], list[str]] = {}
         for (model, extract), rows in _answers_by(found).items():
@@ -457,7 +453,6 @@ def _fronts(panels: Sequence[Any], found: Sequence[Row], models: Sequence[str]) 
 
 
 def _efforts(panels: Sequence[Any], rows: Sequence[Row]) -> None:
-    """The cost of answers against the time that choosing them took, and the gaps of exact extraction."""
     cost_axes, gap_axes = panels
     answers = [*_with_inputs(rows)]
     least: dict[tuple[int, str], int] = {}

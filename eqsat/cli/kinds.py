@@ -58,7 +58,6 @@ def _timed[T](call: Callable[[], T]) -> tuple[T, float]:
 
 
 def _constraints(record: Record, settings: Settings) -> Row:
-    """Conditions that hold together, simplified, and the ranges that they leave the variables."""
     variables = get_variables(record)
     texts = get_texts(record, "before")
     given = as_conditions(parse_program([], texts, variables, REMEDY), texts)
@@ -219,7 +218,6 @@ def _row(
 
 
 def _widths(record: Record, settings: Settings) -> Row:
-    """The type of each value, and the type that it is computed at."""
     if "exprs" in record:
         terms = [parse(text, get_variables(record), REMEDY) for text in get_texts(record, "exprs")]
     elif "shape" in record:
@@ -249,7 +247,6 @@ def _loop(record: Record, settings: Settings) -> Row:
 
 
 def _structure(record: Record, settings: Settings) -> Row:
-    """A tree of operations, in normal form."""
     variables = get_variables(record, {})
     ranges = {name: (v.vmin, v.vmax) for name, v in variables.items()}
     given = get(record, "before", str)
@@ -288,7 +285,6 @@ def _digits(names: Sequence[str], sizes: Sequence[int]) -> str:
 
 
 def _merge(record: Record, settings: Settings) -> Row:
-    """Whether two adjacent ranges, ``i`` and ``j``, become one."""
     extents = get(record, "ranges", list)
     if len(extents) != 2:
         raise ValueError(f"'ranges' must be the extents of two adjacent ranges, not {extents!r}")

@@ -165,9 +165,8 @@ def _no_options(context: click.Context, option: click.Parameter, expressions: tu
 @click.option(
     "--html",
     metavar="FILE.html",
-    type=options.FILE,
-    callback=options.refuse_dash,
     help="Also write a page that shows what was found, how, and the e-graph.",
+    **options.FILE_BESIDE,
 )
 @click.option(
     "--stats", is_flag=True, help="Also print the time of each phase, what added e-nodes and which rules matched."
@@ -498,15 +497,7 @@ def calibrate(output: Path, repeats: int) -> None:
 
 @app.command(short_help="Compare cost models, compiled and measured.")
 @click.argument("source", metavar="CORPUS.jsonl", type=options.FILE)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="DIR",
-    type=options.DIRECTORY,
-    callback=options.refuse_dash,
-    help="For CSV and plots.",
-)
+@click.option("-o", "--output", required=True, metavar="DIR", help="For CSV and plots.", **options.DIRECTORY_BESIDE)
 @click.option("--costs", default="latency,throughput,opcount", help="Models and model files, comma-separated.")
 @click.option("--extracts", default="dag,tree", callback=options.extractors, help="Extractors, comma-separated.")
 @click.option("--limit", type=options.COUNT, help="Take N cases, chosen by the seed.")

@@ -20,7 +20,6 @@ from eqsat.optimizer.front import BRANCHES, DEFAULT_BUDGET, ENGINES, UNKNOWN_DIV
 from eqsat.optimizer.reextraction import EXTRACTORS
 
 FILE, FILE_OR_DASH = click.Path(path_type=Path), click.Path(path_type=Path, allow_dash=True)
-DIRECTORY = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 
 
@@ -71,8 +70,7 @@ def _unless_dash(context: click.Context, option: click.Parameter, output: Path |
     return None if str(output) == "-" else output
 
 
-def refuse_dash(context: click.Context, option: click.Parameter, output: Path | None) -> Path | None:
-    """Refuse ``-`` as the name of what is written beside the answers."""
+def _refuse_dash(context: click.Context, option: click.Parameter, output: Path | None) -> Path | None:
     if str(output) == "-":
         raise click.UsageError(f"{option.opts[-1]}: - is no name: standard output has the answers")
     return output
@@ -80,6 +78,9 @@ def refuse_dash(context: click.Context, option: click.Parameter, output: Path | 
 
 #: The type of options that name a file to write: none and - are standard output.
 OUTPUT: dict[str, Any] = {"type": FILE_OR_DASH, "callback": _unless_dash}
+#: The types of options that name a file or a directory to write beside the answers.
+FILE_BESIDE: dict[str, Any] = {"type": FILE, "callback": _refuse_dash}
+DIRECTORY_BESIDE = FILE_BESIDE | {"type": click.Path(path_type=Path, file_okay=False)}
 
 
 def _exact_allowed(context: click.Context, option: click.Parameter, extract: str) -> str:

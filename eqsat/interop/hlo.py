@@ -140,6 +140,11 @@ class Instruction:
     def __repr__(self) -> str:
         return f"{self.opcode} {_brief(self.name)}"
 
+    @property
+    def operand_sizes(self) -> list[tuple[int, ...]]:
+        """Of each operand the sizes, of its first output."""
+        return [operand.shapes[0].sizes for operand in self.operands]
+
     def dimensions(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The integers of the attribute ``key``; ``default`` if it is not there."""
         return default if key not in self.attributes and default is not None else integers(self.attribute(key))
@@ -326,7 +331,6 @@ def _instruction(
 
 
 def _branches(attributes: Mapping[str, str]) -> list[str]:
-    """The names of the computations of which a conditional runs one."""
     if "branch_computations" in attributes:
         return split_list(attributes["branch_computations"].removeprefix("{").removesuffix("}"))
     return [attributes[key] for key in ("true_computation", "false_computation") if key in attributes]

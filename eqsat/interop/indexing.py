@@ -465,7 +465,6 @@ def _read_domain(
 
 
 def _read_conditions(item: str, names: Mapping[str, Expr]) -> list[Expr]:
-    """What a part of a domain says."""
     text, interval = _text_and_interval(item)
     term = affine_term(text, names)
     if interval is not None:

@@ -322,21 +322,15 @@ def related(instruction: Instruction, output: int) -> list[Relation | None]:
     return found
 
 
-def _operand_sizes(i: Instruction) -> list[tuple[int, ...]]:
-    return [operand.shapes[0].sizes for operand in i.operands]
-
-
 def _elementwise(i: Instruction) -> list[Relation]:
     sizes = i.shapes[0].sizes
-    takes_scalars = i.opcode in ("select", "clamp")
-    return [
-        relations.scalar(sizes) if takes_scalars and not own else relations.identity(own) for own in _operand_sizes(i)
-    ]
+    scalars = [()] if i.opcode in ("select", "clamp") else []
+    return [relations.scalar(sizes) if own in scalars else relations.identity(own) for own in i.operand_sizes]
 
 
 def _bitcast_convert(i: Instruction) -> list[Relation]:
     """Where the elements differ in width, the wider one is made of those of one more dimension."""
-    (given,), made = _operand_sizes(i), i.shapes[0].sizes
+    (given,), made = i.operand_sizes, i.shapes[0].sizes
     if len(made) > len(given):
         return [relations.broadcasted(given, made, range(len(given)))]
     return [relations.reduced(given, [len(given) - 1]) if len(made) < len(given) else relations.identity(given)]
@@ -354,12 +348,12 @@ def _slice(i: Instruction) -> list[Relation]:
     if not all(len(part) in (2, 3) for part in parts):
         raise ValueError("write slice={[start:limit:stride], ...}")
     starts, limits, strides = zip(*[(*part, 1)[:3] for part in parts], strict=True) if parts else ((), (), ())
-    return [relations.sliced(_operand_sizes(i)[0], starts, limits, strides)]
+    return [relations.sliced(i.operand_sizes[0], starts, limits, strides)]
 
 
 def _pad(i: Instruction) -> list[Relation]:
     low, high, interior = _padding(i.attribute("padding"))
-    sizes, value = _operand_sizes(i)
+    sizes, value = i.operand_sizes
     return [relations.padded(sizes, low, high, interior), *_scalars(i, [value])]
 
 
@@ -407,7 +401,7 @@ def _window(i: Instruction, rank: int) -> _Window:
 
 
 def _convolution(i: Instruction) -> list[Relation]:
-    lhs, rhs = _operand_sizes(i)
+    lhs, rhs = i.operand_sizes
     if not (found := re.fullmatch(r"(\w+)_(\w+)->(\w+)", i.attribute("dim_labels"))):
         raise ValueError("write dim_labels=b01f_01io->b01f")
     labels = (found[1], found[2], found[3])
@@ -430,14 +424,14 @@ def _convolution(i: Instruction) -> list[Relation]:
 
 
 def _select_and_scatter(i: Instruction) -> list[Relation]:
-    sizes, source, initial = _operand_sizes(i)
+    sizes, source, initial = i.operand_sizes
     window = _window(i, len(sizes))
     found = relations.selected_and_scattered(sizes, source, window.sizes, window.strides, window.low)
     return [*found, *_scalars(i, [initial])]
 
 
 def _dot(i: Instruction) -> list[Relation]:
-    lhs, rhs = _operand_sizes(i)
+    lhs, rhs = i.operand_sizes
     batch, contracting = [
         (i.dimensions(f"lhs_{kind}_dims", ()), i.dimensions(f"rhs_{kind}_dims", ()))
         for kind in ("batch", "contracting")
@@ -446,19 +440,19 @@ def _dot(i: Instruction) -> list[Relation]:
 
 
 def _dynamic_slice(i: Instruction) -> list[Relation]:
-    sizes, *offsets = _operand_sizes(i)
+    sizes, *offsets = i.operand_sizes
     part = i.dimensions("dynamic_slice_sizes")
     return [relations.dynamically_sliced(sizes, part, i.operands[1:]), *_scalars(i, offsets)]
 
 
 def _dynamic_update_slice(i: Instruction) -> list[Relation]:
-    sizes, update, *offsets = _operand_sizes(i)
+    sizes, update, *offsets = i.operand_sizes
     found = relations.dynamically_updated(sizes, update, i.operands[2:])
     return [relations.identity(sizes), found, *_scalars(i, offsets)]
 
 
 def _gather(i: Instruction) -> list[Relation]:
-    operand, indices = _operand_sizes(i)
+    operand, indices = i.operand_sizes
     names = ("slice_sizes", "offset_dims", "collapsed_slice_dims", "start_index_map")
     return relations.gathered(
         operand,
@@ -477,7 +471,7 @@ def _scatter(i: Instruction) -> list[Relation]:
         raise ValueError(
             f"of {counted(len(i.operands), 'operand')} one must be the indices, and half of the others updates"
         )
-    sizes = _operand_sizes(i)
+    sizes = i.operand_sizes
     same, rows, updates = relations.scattered(
         sizes[0],
         sizes[count],
@@ -497,7 +491,7 @@ def _scatter(i: Instruction) -> list[Relation]:
 
 def _mixed(i: Instruction, count: int) -> list[Relation]:
     """Each element reads all of the last ``count`` dimensions."""
-    (sizes,), rank = _operand_sizes(i), len(i.shapes[0].sizes)
+    (sizes,), rank = i.operand_sizes, len(i.shapes[0].sizes)
     return [relations.mixed(sizes, i.shapes[0].sizes, range(rank - count, rank))]
 
 
@@ -511,7 +505,7 @@ def _sort(i: Instruction, output: int) -> list[Relation | None]:
     dimensions = [i.dimension("dimensions")]
     return [
         relations.mixed(sizes, i.shapes[output].sizes, dimensions) if n in keys or n == output else None
-        for n, sizes in enumerate(_operand_sizes(i))
+        for n, sizes in enumerate(i.operand_sizes)
     ]
 
 
@@ -528,7 +522,7 @@ def _all_gather(i: Instruction, output: int) -> list[Relation | None]:
 def _own(i: Instruction, output: int, relation: Callable[[Sizes], Relation]) -> list[Relation | None]:
     """Each output is made of its own operand."""
     _refuse_other_count(i)
-    return [relation(sizes) if n == output else None for n, sizes in enumerate(_operand_sizes(i))]
+    return [relation(sizes) if n == output else None for n, sizes in enumerate(i.operand_sizes)]
 
 
 def _refuse_other_count(i: Instruction) -> None:
@@ -556,7 +550,7 @@ def _conditional(i: Instruction, output: int) -> list[Relation | None]:
 
 def _halves(i: Instruction) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """The sizes of the inputs, and of the initial values behind them, one for each."""
-    sizes = _operand_sizes(i)
+    sizes = i.operand_sizes
     inputs, initial = sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]
     if len(inputs) != len(initial):
         raise ValueError(
@@ -589,15 +583,15 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
     "get-tuple-element": (1, lambda i: [relations.identity(i.operands[0].shapes[_selected(i)].sizes)]),
     "broadcast": (
         1,
-        lambda i: [relations.broadcasted(_operand_sizes(i)[0], i.shapes[0].sizes, i.dimensions("dimensions", ()))],
+        lambda i: [relations.broadcasted(*i.operand_sizes, i.shapes[0].sizes, i.dimensions("dimensions", ()))],
     ),
-    "transpose": (1, lambda i: [relations.transposed(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
-    "reverse": (1, lambda i: [relations.reversed_along(_operand_sizes(i)[0], i.dimensions("dimensions"))]),
-    "reshape": (1, lambda i: [relations.reshaped(_operand_sizes(i)[0], i.shapes[0].sizes)]),
+    "transpose": (1, lambda i: [relations.transposed(i.operand_sizes[0], i.dimensions("dimensions"))]),
+    "reverse": (1, lambda i: [relations.reversed_along(i.operand_sizes[0], i.dimensions("dimensions"))]),
+    "reshape": (1, lambda i: [relations.reshaped(i.operand_sizes[0], i.shapes[0].sizes)]),
     "bitcast": (1, _bitcast),
     "bitcast-convert": (1, _bitcast_convert),
     "slice": (1, _slice),
-    "concatenate": (-1, lambda i: relations.concatenated(_operand_sizes(i), i.dimension("dimensions"))),
+    "concatenate": (-1, lambda i: relations.concatenated(i.operand_sizes, i.dimension("dimensions"))),
     "pad": (2, _pad),
     "reduce": (-2, _reduce),
     "reduce-window": (-2, _reduce_window),

@@ -165,7 +165,6 @@ class _InLoops:
 
 
 def _rewriting(tinygrad: Any, original: Any) -> Any:
-    """What takes the place of tinygrad's ``graph_rewrite``."""
 
     def rewrite(sink: Any, *arguments: Any, **options: Any) -> Any:
         found = original(sink, *arguments, **options)
@@ -333,7 +332,6 @@ class _Kernel:
         return is_known and u.tag is None and u._shape == () and not any(s.is_invalid for s in u.src)
 
     def _read(self, uops: set[Any]) -> None:
-        """Make the terms of operations and of what they are computed from."""
         needed = reached(uops, lambda u: u.src if u in self._inner else ())
         self._terms: dict[Any, Expr] = {}
         for u in self._order:

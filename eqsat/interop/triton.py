@@ -185,7 +185,6 @@ def _instructions(module: Any, metadata: dict[str, Any], stages: Mapping[str, An
 
 
 def _read(text: str, context: Any, read: Callable[[str, Any], Any]) -> Any:
-    """The module of a text, read and verified by Triton's own parser."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ttir")
         path.write_text(text, encoding="utf-8")
