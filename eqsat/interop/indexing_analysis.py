@@ -583,7 +583,7 @@ OPERATIONS: Mapping[str, tuple[int, Callable[[Instruction], list[Relation]]]] = 
     "get-tuple-element": (1, lambda i: [relations.identity(i.operands[0].shapes[_selected(i)].sizes)]),
     "broadcast": (
         1,
-        lambda i: [relations.broadcasted(*i.operand_sizes, i.shapes[0].sizes, i.dimensions("dimensions", ()))],
+        lambda i: [relations.broadcasted(i.operand_sizes[0], i.shapes[0].sizes, i.dimensions("dimensions", ()))],
     ),
     "transpose": (1, lambda i: [relations.transposed(i.operand_sizes[0], i.dimensions("dimensions"))]),
     "reverse": (1, lambda i: [relations.reversed_along(i.operand_sizes[0], i.dimensions("dimensions"))]),
