@@ -424,8 +424,6 @@ class _Reader:
             body = _Ratio(self.integer(e.function))
         ranges = []
         for limit in e.limits:
-            if len(limit.args) != 3:
-                raise self.fail(e, f"give {limit.args[0]} a range, as ({limit.args[0]}, 0, n - 1)")
             index, low, high = limit.args
             ranges.append((self.integer(index), self.integer(low), self.integer(high) + 1))
         top = body.top

@@ -1018,6 +1018,15 @@ REFUSED = [
     ),
     ("ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_io->bf", "8 features are not 1 times the 4 of the kernel"),
     (
+        "ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi->bf, feature_group_count=3",
+        "3 groups of features, 1 of the batch: they do not divide these",
+    ),
+    (
+        "i = f32[1,8,2] copy(o)\nk = f32[1,8,3] copy(o)\n"
+        "ROOT r = f32[1,1,1] convolution(i, k), window={size=2}, dim_labels=bf0_oi0->bf0",
+        r"a window of \[2\] is not that of a kernel of \[1, 8, 3\]",
+    ),
+    (
         "ROOT r = f32[4,4] convolution(p0, p1), dim_labels=bf_oi->bf, feature_group_count=x",
         "'x' is no list of integers",
     ),
@@ -1040,6 +1049,10 @@ REFUSED = [
     ("ROOT r = f32[0,8] slice(p0), slice={[2:2], [0:8]}", "has no elements, so no indices"),
     ("ROOT r = f32[8,9] concatenate(p0, p1), dimensions={0}", r"give sizes \[8, 8\]"),
     ("ROOT r = f32[8,8] concatenate(p0, o), dimensions={0}", "must be different ones of 0 to -1"),
+    (
+        "q = f32[4,9] copy(o)\nROOT r = f32[8,8] concatenate(p0, q), dimensions={0}",
+        "differ in more than dimension 0",
+    ),
     ("ROOT r = f32[8,8] concatenate(p0, p1), dimensions={0,1}", "one dimension"),
     ("ROOT r = f32[4,8] pad(p0, p1), padding=0_0x0_0", "must have rank 0"),
     ("ROOT r = f32[4,8] pad(p0, o), padding=0x0", "write it as low_high_interior"),
@@ -1062,6 +1075,16 @@ REFUSED = [
         "index_vector_dim=-1 is no dimension",
     ),
     (
+        "i = s32[3,2] copy(o)\nROOT r = f32[3,8] gather(p0, i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, slice_sizes={1,8}, index_vector_dim=1",
+        r"start_index_map has 1 entry, which is not size 1 of \[3, 2\]",
+    ),
+    (
+        "i = s32[3,1] copy(o)\nROOT r = f32[3,8] gather(p0, i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, slice_sizes={2,8}, index_vector_dim=1",
+        "those have slices of size 1",
+    ),
+    (
         "i = s32[3,1] copy(o)\nROOT r = f32[3,8] gather(p0, i), offset_dims={1}, collapsed_slice_dims={}, "
         "operand_batching_dims={0}, start_indices_batching_dims={0}, start_index_map={1}, slice_sizes={1,8}, "
         "index_vector_dim=1",
@@ -1071,6 +1094,11 @@ REFUSED = [
         "i = s32[3,1] copy(o)\nu = f32[3,8] copy(o)\n"
         f"ROOT r = (f32[4,8], f32[4,8]) scatter(p0, p1, i, p0, u), {PLACED}",
         "the operands must have one shape, and the updates another",
+    ),
+    (
+        "i = s32[3,1] copy(o)\nROOT r = f32[4,8] scatter(p0, i, p1), update_window_dims={}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        "give an update_window_dims for each dimension that is not inserted",
     ),
     ("ROOT r = f32[4,8] fusion(p0)", "fusion 'r' calls nothing: give its computation as calls=name"),
     ("ROOT r = f32[4,8] dynamic-update-slice(p0, o, o, o)", "entries for"),

@@ -227,6 +227,12 @@ def test_a_negated_condition_swaps_the_branches_of_a_selection():
     assert "xori" not in found
 
 
+def test_a_denied_condition_is_one_operation():
+    lines = "%a = arith.extui %l : i1 to i32\n%b = arith.muli %a, %c8 : i32\n%r = arith.cmpi slt, %b, %c8 : i32"
+    found = rewrite(f"func.func @f(%l: i1) -> i1 {{\n{CONSTANTS}\n{lines}\nreturn %r : i1\n}}\n")
+    assert "%r = arith.xori %l, %true : i1" in found
+
+
 @pytest.mark.parametrize(
     ("loop", "step"),
     [

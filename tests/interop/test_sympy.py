@@ -19,7 +19,7 @@ from sympy import And, Eq, Function, Max, Min, Mod, Ne, Not, Or, Piecewise, Rati
 from eqsat.egraph.budget import Budget
 from eqsat.interop.sympy import from_sympy, simplify, to_sympy
 from eqsat.lang.expr import buffer, var
-from eqsat.lang.functions import tdiv, tmod, where
+from eqsat.lang.functions import max_over, minimum, tdiv, tmod, where
 from eqsat.lang.text import parse
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
@@ -265,6 +265,15 @@ def test_simplified(exprs, facts, wanted):
         assert_equal(before, after, facts)
 
 
+def test_what_sympy_evaluates_by_itself_is_read_too():
+    halved = sp.Pow(-2, -1, evaluate=False)
+    terms = from_sympy([True, 3, sp.Idx(5), sp.frac(x, evaluate=False), floor(halved * x, evaluate=False)]).terms
+    assert [str(term) for term in terms] == ["True", "3", "5", "0", "-x//2"]
+    assert str(from_sympy(Eq(x < 3, y < 3)).term) == "(x < 3) == (y < 3)"
+    i, j = var("i", 0, 9), var("j", 0, 9)
+    assert str(to_sympy(minimum(i < 3, j < 3))) == "(i < 3) & (j < 3)"
+
+
 def test_what_sympy_knows_to_be_an_integer_is_one():
     even = Symbol("even", even=True)
     assert simplify(floor((even + 1) / 2)) == floor(even / 2, evaluate=False)
@@ -426,6 +435,12 @@ REFUSED = [
     (lambda: simplify(x, gates=["x > 3"]), TypeError, "simplify has no option 'gates': give what is known"),
     (lambda: simplify(OPEN_DIV(x)), ValueError, r"cannot read 'FloorDiv\(x\)': FloorDiv takes 2 operands, not 1"),
     (lambda: simplify(And(x / y > 3, x > 1)), ValueError, "the sign of the divisor 'y' is not known"),
+    (lambda: simplify(Mod(x / n, 3, evaluate=False)), ValueError, "its operands have divisors that are no literals"),
+    (lambda: simplify(Mod(x, 0, evaluate=False)), ValueError, "division by zero: the divisor of 'x' is '0'"),
+    (lambda: simplify(sp.Pow(0, -1, evaluate=False)), ValueError, "cannot read '1/0': it divides by zero"),
+    (lambda: simplify(xor(x)), ValueError, "a bit operator needs two operands or more"),
+    (lambda: simplify(x, rules=[["mine"]]), TypeError, "is no rule: give a list of eqsat.Rule"),
+    (lambda: to_sympy(max_over(var("i", 0, 3), var("i", 0, 3), 0, 4)), ValueError, "SymPy has no class for max_over"),
     (
         lambda: to_sympy(var("i", 0, 3) << var("s", 0, 3)) and simplify(x % sp.Float(2)),
         ValueError,

@@ -203,5 +203,7 @@ def test_no_view_is_refused():
         through([], [])
     with pytest.raises(TypeError, match="views"):
         through([View.contiguous((3,)), 5], [1])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="the indices of a view are given as 'x': give one per dimension"):
+        through([View.contiguous((3,))], "x")
     with pytest.raises(ValueError, match="2 indices for a view of 1 dimension:"):
         through([View.contiguous((3,))], [1, 2])
