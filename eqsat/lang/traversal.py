@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from math import inf, prod
-from operator import attrgetter
 from threading import RLock
 from typing import Any, Self, cast
 from weakref import ref
@@ -132,13 +131,13 @@ def topological[T: Term](roots: Iterable[T]) -> list[T]:
 
 
 def topological_until[T](
-    roots: Iterable[T], done: Callable[[T], bool], below: Callable[[T], Iterable[T]] = attrgetter("args")
+    roots: Iterable[T], done: Callable[[T], bool], below: Callable[[T], Iterable[T]] | None = None
 ) -> Iterator[T]:
     """The terms below ``roots`` not yet ``done``, operands first; each must be done before the next is asked for.
 
     With ``below``, which says what is below each, they may be of any kind.
     """
-    stack = list(roots)[::-1]
+    stack: list[Any] = list(roots)[::-1]
     opened: set[T] = set()
     while stack:
         term = stack.pop()
@@ -146,7 +145,7 @@ def topological_until[T](
             opened.remove(term)
             yield term
         elif not done(term):
-            waiting = [a for a in below(term) if not done(a)]
+            waiting = [a for a in (term.args if below is None else below(term)) if not done(a)]
             if waiting:
                 opened.add(term)
                 stack.append(term)

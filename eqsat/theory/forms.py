@@ -306,11 +306,11 @@ def read(term: Expr) -> LinearForm:
             stack += [(part.args[0], scale), (part.args[1], scale)]
         elif op == "sub":
             stack += [(part.args[0], scale), (part.args[1], -scale)]
+        elif op == "mul" and part.args[1].op == "const":
+            stack.append((part.args[0], scale * part.args[1].vmin))
         elif op == "neg":
             # no normal form has it
             stack.append((part.args[0], -scale))
-        elif op == "mul" and part.args[1].op == "const":
-            stack.append((part.args[0], scale * part.args[1].vmin))
         else:
             terms[part] = terms.get(part, 0) + scale
     return LinearForm({atom: k for atom, k in terms.items() if k}, constant)
