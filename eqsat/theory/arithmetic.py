@@ -9,19 +9,20 @@ them stale: a new fact drops what was found without it. A theory shares with tho
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import wraps
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from eqsat.lang.evaluation import Points
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.traversal import Simplicity, VariableSets, chain_members
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, Remainder, literal_divisor, read
-from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -30,6 +31,35 @@ if TYPE_CHECKING:
 #: How long after the deadline unfinished work is waited for: this share of the time, and these seconds besides.
 GRACE, LEAST_GRACE = 0.1, 0.01
 _LATE: ContextVar[float] = ContextVar("late", default=inf)
+_MISSING = object()
+
+#: Answers by the function that was asked, and by what it was asked about.
+type Answers = defaultdict[object, dict[object, Any]]
+
+
+def kept[**P, V](tables: str, meanwhile: object = _MISSING) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """Keep each answer of a method, or of a function of a theory, in these ``tables`` of it until they are dropped.
+
+    Those who ask again before it is found get ``meanwhile``, if that is given.
+    """
+
+    def decorated(find: Callable[P, V]) -> Callable[P, V]:
+        @wraps(find)
+        def found(theory: Arithmetic, *asked: Any) -> Any:
+            answers = getattr(theory, tables)[find]
+            if (answer := answers.get(asked, _MISSING)) is _MISSING:
+                if meanwhile is _MISSING:
+                    answer = find(theory, *asked)  # type: ignore[call-arg, arg-type]
+                else:
+                    with provisional(answers, asked, meanwhile):
+                        answer = find(theory, *asked)  # type: ignore[call-arg, arg-type]
+                # what was found may have dropped the tables
+                getattr(theory, tables)[find][asked] = answer
+            return answer
+
+        return cast(Callable[P, V], found)
+
+    return decorated
 
 
 class NormalForms(Protocol):
@@ -206,10 +236,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         # the values of terms at the sample points
         self.samples: dict[Expr, NDArray[Any]] = parent.samples if parent else {}
-        self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
-        # by minimum, its operands, and the minima that are terms of these
-        self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
-        self._nested: dict[Expr, frozenset[Expr]] = parent._nested if parent else {}
+        self.shared_answers: Answers = parent.shared_answers if parent else defaultdict(dict)
         # the minima that were made: while there are none, none is looked for
         self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
         # the disjunctions that sums are being split by
@@ -244,26 +271,20 @@ class Arithmetic(NormalForms, Values, Assumptions):
         # by condition, the theory that assumes it
         self.children: dict[Expr, Self | None] = {}
         # results of operators, by their operands in normal form
+        self.answers: Answers = defaultdict(dict)
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
-        self._pairs: dict[tuple[Expr, Expr], Division | None] = {}
         self._quotients: dict[tuple[LinearForm, int], LinearForm] = {}
         # by minimum, a dividend and a divisor in whose quotient it is, and that quotient
         self.quotients_of_cases: dict[Expr, tuple[LinearForm, int, LinearForm]] = {}
-        self.bits: dict[LinearForm, KnownBits] = {}
         self.minima: dict[frozenset[LinearForm], LinearForm] = {}
-        self.selections: dict[tuple[Expr, LinearForm, LinearForm], LinearForm] = {}
-        self._comparisons: dict[LinearForm, Expr] = {}
-        self._complements: dict[Expr, Expr] = {}
         self._junctions: dict[tuple[str, frozenset[Expr]], Expr] = {}
-        self._lower_values: dict[Expr, tuple[Expr, int] | None] = {}
 
     def _clear_values(self) -> None:
         """Drop memoised bounds, proofs, and the sample points at which the facts hold."""
         self._ranges: dict[Expr, Bounds] = {}
         self._bounds: dict[LinearForm, Bounds] = {}
         self._by_cases: dict[LinearForm, Bounds] = {}
-        self._decisions: dict[LinearForm, Expr | None] = {}
-        self._nonzero_proofs: dict[LinearForm, bool] = {}
+        self.proofs: Answers = defaultdict(dict)
         self._witnessed: NDArray[Any] | None = None
 
     def _forget(self) -> None:
@@ -272,11 +293,10 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._clear_values()
         self.changed = True
 
+    @kept("shared_answers")
     def inner(self, term: Expr) -> LinearForm:
         """The form of an operand of an atom, a term that is in normal form already."""
-        if (found := self._inner.get(term)) is None:
-            found = self._inner[term] = read(term)
-        return found
+        return read(term)
 
     def difference(self, comparison: Expr) -> LinearForm | None:
         """The form that is zero, or at least zero, iff a comparison holds; ``None`` of other conditions and ``ne``."""
@@ -298,17 +318,15 @@ class Arithmetic(NormalForms, Values, Assumptions):
 
     # minima, which are read as the cases that they choose from
 
+    @kept("shared_answers")
     def gaps(self, atom: Expr) -> tuple[LinearForm, ...]:
         """The operands of a minimum, 0 among them."""
-        if (found := self._gaps.get(atom)) is None:
-            found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
-        return found
+        return tuple([self.inner(part) for part in chain_members(atom, "min")])
 
+    @kept("shared_answers")
     def _minima_in_gaps(self, atom: Expr) -> frozenset[Expr]:
         """The minima that the operands of a minimum are sums of."""
-        if (found := self._nested.get(atom)) is None:
-            found = self._nested[atom] = frozenset([a for gap in self.gaps(atom) for a in gap.terms if a.op == "min"])
-        return found
+        return frozenset([a for gap in self.gaps(atom) for a in gap.terms if a.op == "min"])
 
     def gap(self, atom: Expr) -> LinearForm | None:
         """The operand of a minimum beside 0; ``None`` if there are several."""

@@ -11,30 +11,81 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
+from typing import NamedTuple, Self
 
 from eqsat.lang.expr import Expr, const, make
-from eqsat.lang.ops import BITWISE, OPS
+from eqsat.lang.ops import BITWISE, OPS, is_finite
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, kept
 from eqsat.theory.forms import ZERO, LinearForm, chained, number, to_expr
-from eqsat.theory.known_bits import KnownBits
 from eqsat.theory.limits import LIMITS
 
-# known bits
+# known bits, as in LLVM
 
 
+class KnownBits(NamedTuple):
+    """The bits of a value that are ones, and those that may be ones, as numbers in two's complement.
+
+    >>> KnownBits.within(8, 11), KnownBits.within(-3, 5)
+    (KnownBits(ones=8, possible=11), KnownBits(ones=0, possible=-1))
+    """
+
+    ones: int
+    possible: int
+
+    @classmethod
+    def within(cls, low: int, high: int) -> Self:
+        """The bits that the bounds of a value tell: the leading ones on which both agree."""
+        if not is_finite(low, high):
+            return cls(0, -1)
+        free = (low ^ high).bit_length()
+        return cls(low >> free << free, low | ((1 << free) - 1)) if (low ^ high) >= 0 else cls(0, -1)
+
+    def meet(self, other: KnownBits) -> KnownBits:
+        """Both pieces of knowledge about one value together."""
+        return KnownBits(self.ones | other.ones, self.possible & other.possible)
+
+    def shifted(self, places: int) -> KnownBits:
+        """The bits of ``x * 2**places``, of which ``places`` may be negative: then it is rounded down."""
+        if places < 0:
+            return KnownBits(self.ones >> -places, self.possible >> -places)
+        return KnownBits(self.ones << places, self.possible << places)
+
+    def plus(self, other: KnownBits) -> KnownBits:
+        """The bits of a sum: one is known where those of both addends and the carry are.
+
+        The least and the greatest carries are those of the sums of all ones and of all that may be.
+
+        >>> KnownBits(8, 8).plus(KnownBits(0, 3)), KnownBits(0, 3).plus(KnownBits(0, 4))
+        (KnownBits(ones=8, possible=11), KnownBits(ones=0, possible=7))
+        """
+        least, most = self.ones + other.ones, self.possible + other.possible
+        no_carry = ~(most ^ self.possible ^ other.possible)
+        carry = least ^ self.ones ^ other.ones
+        known = ~(self.ones ^ self.possible) & ~(other.ones ^ other.possible) & (no_carry | carry)
+        return KnownBits(least & known, least & known | ~known)
+
+    def joined(self, op: str, other: KnownBits) -> KnownBits:
+        """The bits of a bit operator of two values."""
+        if op == "bitand":
+            return KnownBits(self.ones & other.ones, self.possible & other.possible)
+        if op == "bitor":
+            return KnownBits(self.ones | other.ones, self.possible | other.possible)
+        one, zero = self.ones & ~other.possible | other.ones & ~self.possible, self.ones & other.ones
+        return KnownBits(one, (self.possible | other.possible) & ~zero)
+
+
+@kept("answers")
 def known_bits(theory: Arithmetic, form: LinearForm) -> KnownBits:
     """The known bits of a form: by its bounds, by its common factor, and by the known bits of its terms."""
-    if (found := theory.bits.get(form)) is None:
-        found = KnownBits.within(*theory.bounds(form))
-        if form.terms:
-            # the lowest bits are those of the constant
-            same = form.content()
-            low = (same & -same) - 1
-            found = found.meet(KnownBits(form.constant & low, form.constant | ~low))
-            if len(form.terms) <= LIMITS.bit_terms and not theory.late_or_raise():
-                found = found.meet(_bits_of_sum(theory, theory.in_digits(form)[0]))
-        theory.bits[form] = found
+    found = KnownBits.within(*theory.bounds(form))
+    if form.terms:
+        # the lowest bits are those of the constant
+        same = form.content()
+        low = (same & -same) - 1
+        found = found.meet(KnownBits(form.constant & low, form.constant | ~low))
+        if len(form.terms) <= LIMITS.bit_terms and not theory.late_or_raise():
+            found = found.meet(_bits_of_sum(theory, theory.in_digits(form)[0]))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
-from eqsat.theory.arithmetic import Arithmetic, is_negative
+from eqsat.theory.arithmetic import Arithmetic, is_negative, kept
 from eqsat.theory.forms import (
     LinearForm,
     atom_form,
@@ -40,15 +40,9 @@ def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
     return selection_of(theory, condition, x, y)
 
 
+@kept("answers")
 def selection_of(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     """The normal form of ``where(condition, x, y)``; each branch knows the condition already."""
-    key = (condition, x, y)
-    if (found := theory.selections.get(key)) is None:
-        found = theory.selections[key] = _selection(theory, condition, x, y)
-    return found
-
-
-def _selection(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm:
     if x == y or _equals_assuming(theory, condition, y, x):
         return y
     if _equals_assuming(theory, theory.negate(condition), x, y):

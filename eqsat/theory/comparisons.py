@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
-from eqsat.theory.arithmetic import Arithmetic
+from eqsat.theory.arithmetic import Arithmetic, kept
 from eqsat.theory.forms import (
     ZERO,
     LinearForm,
@@ -27,12 +27,8 @@ from eqsat.theory.refutation import cannot_hold, is_coupled
 class Comparisons(Arithmetic):
     """``form >= 0`` and ``form == 0`` in normal form, and the conditions under which a form has one of two values."""
 
+    @kept("answers")
     def at_least_zero(self, form: LinearForm) -> Expr:
-        if (found := self._comparisons.get(form)) is None:
-            found = self._comparisons[form] = self._at_least_zero(form)
-        return found
-
-    def _at_least_zero(self, form: LinearForm) -> Expr:
         while True:
             low, high = self.bounds(form)
             if low >= 0:
@@ -49,7 +45,7 @@ class Comparisons(Arithmetic):
             if smaller is None:
                 comparison = literal_comparison(form)
                 found = self._split_selection(form, comparison, self.at_least_zero)
-                if found is None:
+                if found is None and is_coupled(self, form):
                     found = self._decided(form)
                 return comparison if found is None else found
             form = smaller
@@ -73,15 +69,11 @@ class Comparisons(Arithmetic):
         split = self.junction("or", [self.junction("and", both) for both in given])
         return split if self.simplicity.size(split) < self.simplicity.size(comparison) else None
 
+    @kept("proofs")
     def _decided(self, form: LinearForm) -> Expr | None:
         """``form >= 0`` decided by refutation."""
-        if not is_coupled(self, form):
-            return None
-        if form not in self._decisions:
-            fails = form.times(-1).shifted(-1)
-            decided = TRUE if self.is_never_negative(form) else FALSE if self.is_never_negative(fails) else None
-            self._decisions[form] = decided
-        return self._decisions[form]
+        fails = form.times(-1).shifted(-1)
+        return TRUE if self.is_never_negative(form) else FALSE if self.is_never_negative(fails) else None
 
     def _moved_end(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n >= n - 1``, or ``(A + c) % n <= 0``, without ``c``: it is an equation of ``A % n``."""
@@ -158,12 +150,8 @@ class Comparisons(Arithmetic):
             return None
         return LinearForm(dict.fromkeys(form.terms, sign), form.constant)
 
+    @kept("answers")
     def lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
-        if quotient not in self._lower_values:
-            self._lower_values[quotient] = self._lower_value(quotient)
-        return self._lower_values[quotient]
-
-    def _lower_value(self, quotient: Expr) -> tuple[Expr, int] | None:
         dividend, divisor = map(self.inner, quotient.args)
         if self.bounds(divisor)[0] <= 0:
             return None
@@ -230,7 +218,7 @@ class Comparisons(Arithmetic):
             return self.at_least_zero(form)
         if (found := self._equal_by_parts(form)) is not None:
             return found
-        if self._never_zero(form):
+        if is_coupled(self, form) and self._never_zero(form):
             return FALSE
         equation = make("eq", to_expr(form.direction()), const(-form.constant))
         split = self._split_selection(form, equation, self.equal_zero)
@@ -283,13 +271,10 @@ class Comparisons(Arithmetic):
             return self.junction("and", [self.equal_zero(part) for part in by_factor])
         return self.junction("or", [self.equal_zero(self.inner(factor)) for factor in factors(product)])
 
+    @kept("proofs")
     def _never_zero(self, form: LinearForm) -> bool:
         """Whether ``form == 0`` was refuted."""
-        if not is_coupled(self, form):
-            return False
-        if form not in self._nonzero_proofs:
-            self._nonzero_proofs[form] = cannot_hold(self, (), [form, form.times(-1)])
-        return self._nonzero_proofs[form]
+        return cannot_hold(self, (), [form, form.times(-1)])
 
     def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""

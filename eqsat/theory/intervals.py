@@ -13,7 +13,7 @@ from math import gcd
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import BITWISE, OPS, Bounds, linear_bounds
 from eqsat.lang.traversal import chain_members, topological_until
-from eqsat.theory.arithmetic import Arithmetic, provisional
+from eqsat.theory.arithmetic import Arithmetic, kept, provisional
 from eqsat.theory.forms import (
     ZERO,
     Division,
@@ -270,16 +270,9 @@ class Intervals(Arithmetic):
                 if found is not None:
                     yield found
 
+    @kept("answers", meanwhile=None)
     def _division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
         """The division of ``A//b`` by ``m`` if ``quotient`` is ``A // (b*m)``, less common factors."""
-        pair = (dividend, quotient)
-        if pair not in self._pairs:
-            with provisional(self._pairs, pair, None):
-                found = self._found_division_of(dividend, quotient)
-            self._pairs[pair] = found
-        return self._pairs[pair]
-
-    def _found_division_of(self, dividend: Expr, quotient: Expr) -> Division | None:
         m = self._periods(dividend, quotient)
         # this recurses into the quotients within
         if m < 2 or self._open >= LIMITS.open_searches:

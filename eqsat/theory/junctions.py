@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.ops import COMPARISONS, INFINITY, is_finite
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.arithmetic import Arithmetic, begun, is_negative
+from eqsat.theory.arithmetic import Arithmetic, begun, is_negative, kept
 from eqsat.theory.digits import join_digits, join_order
 from eqsat.theory.forms import chained, has_quotient, opposite
 from eqsat.theory.limits import LIMITS
@@ -54,15 +54,11 @@ class Junctions(Arithmetic):
             return TRUE if same else FALSE
         return make("eq" if same else "ne", x, y)
 
+    @kept("answers")
     def negate(self, condition: Expr) -> Expr:
-        if (found := self._complements.get(condition)) is None:
-            if (op := condition.op) in ("and", "or"):
-                members = [self.negate(a) for a in chain_members(condition, op)]
-                found = self.junction("or" if op == "and" else "and", members)
-            else:
-                found = opposite(condition)
-            self._complements[condition] = found
-        return found
+        if (op := condition.op) not in ("and", "or"):
+            return opposite(condition)
+        return self.junction("or" if op == "and" else "and", [*map(self.negate, chain_members(condition, op))])
 
     def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
         unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
