@@ -63,13 +63,8 @@ LAZY = {
     "eqsat.interop.sympy": {"sympy"},
     "eqsat.interop.tinygrad": {"tinygrad"},
     "eqsat.interop.triton": {"triton"},
-    "eqsat.lang.ops": {"numpy"},
     "eqsat.optimizer.front": {"eqsat.prove.proof"},
     "eqsat.optimizer.result": {"eqsat.prove.verify", "tempfile", "webbrowser"},
-    "eqsat.prove.decide": {"z3"},
-    "eqsat.prove.presburger": {"islpy"},
-    "eqsat.prove.proof": {"z3"},
-    "eqsat.prove.smt": {"z3"},
 }
 #: Numbers beside the tables of limits: they are no limits, but what is measured, what a published algorithm has, and
 #: what another system does.

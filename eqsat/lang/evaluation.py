@@ -12,16 +12,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.expr import Expr, as_float, brief, refuse_array
-from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Buffer, is_finite, np, rounded_to_odd
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Array, Buffer, is_finite, np, rounded_to_odd
 from eqsat.lang.slots import VALUES
 from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
 from eqsat.lang.validation import counted, list_of, require
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 #: Points by name of variable: the value at each.
-type Points = dict[str, NDArray[Any]]
+type Points = dict[str, Array]
 
 
 @cache
@@ -43,14 +43,14 @@ def number_type(*terms: Expr) -> Any:
     return _type("int32" if most < 2**31 else "int64" if most < 2**63 else "object")
 
 
-def integers(first: int, beyond: int) -> NDArray[Any]:
+def integers(first: int, beyond: int) -> Array:
     """The integers of ``[first, beyond)``: of dtype int64, or of dtype object where that does not hold them."""
     # no range from `first`: NumPy makes floats of ends that do not fit int64
     kind = _type("int64" if first >= -(2**63) and beyond <= 2**63 else "object")
     return np.arange(max(0, beyond - first)).astype(kind) + first
 
 
-def _in_type(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+def _in_type(values: Array, kind: Any) -> Array:
     if kind is _type("float32") and values.dtype is _type("object"):
         # NumPy would round them to f64 first
         values = np.asarray(np.frompyfunc(rounded_to_odd, 1, 1)(values))
@@ -70,7 +70,7 @@ def evaluate(
     contents: Mapping[str, ArrayLike] | None = None,
     *,
     total: bool = False,
-) -> list[NDArray[Any]]:
+) -> list[Array]:
     """The values of ``roots``: the reference semantics, vectorised.
 
     A subterm costs only the points of the variables that it depends on, so give each variable an axis of its own where
@@ -133,7 +133,7 @@ def evaluate(
 class _Undefined:
     """At which points a term needs a quotient by zero, and the first such division."""
 
-    at: NDArray[Any]
+    at: Array
     division: Expr
 
 
@@ -173,7 +173,7 @@ class _Evaluation:
         # how many evaluations like this one the reductions around it take, each at other values of their indices
         self.repeats = 1
 
-    def run(self, roots: Sequence[Expr]) -> list[NDArray[Any]]:
+    def run(self, roots: Sequence[Expr]) -> list[Array]:
         operands = _outside_bodies(roots)
         users = Counter(chain(roots, *operands.values()))
         results: dict[Expr, Any] = {}
@@ -199,7 +199,7 @@ class _Evaluation:
                     del results[arg]
         return [results[root] for root in roots]
 
-    def leaf(self, term: Expr) -> NDArray[Any]:
+    def leaf(self, term: Expr) -> Array:
         """The values of a variable or literal."""
         if term.op == "float":
             return np.asarray(as_float(term, term).value)
@@ -236,7 +236,7 @@ class _Evaluation:
         if found:
             self.undefined[term] = _Undefined(reduce(np.logical_or, [each.at for each in found]), found[0].division)
 
-    def note_read(self, array: Buffer, indices: list[NDArray[Any]], result: Any) -> None:
+    def note_read(self, array: Buffer, indices: list[Array], result: Any) -> None:
         """Note the elements that a load reads, by name."""
         assert self.read is not None
         for *places, value in zip(*[a.ravel() for a in np.broadcast_arrays(*indices, result)], strict=True):
@@ -244,7 +244,7 @@ class _Evaluation:
                 break
             self.read[f"{array.name}[{', '.join([str(int(place)) for place in places])}]"] = int(value)
 
-    def load(self, array: Buffer, indices: list[NDArray[Any]]) -> Any:
+    def load(self, array: Buffer, indices: list[Array]) -> Any:
         if array.name in self.contents:
             content = self.contents[array.name]
             if content.ndim != len(indices):
@@ -269,7 +269,7 @@ class _Evaluation:
         span = high - low + 1
         return mixed.astype(np.int64) if span >= 2**64 else (mixed % np.uint64(span)).astype(np.int64) + low
 
-    def reduce(self, term: Expr, low: NDArray[Any], high: NDArray[Any]) -> tuple[Any, _Undefined | None]:
+    def reduce(self, term: Expr, low: Array, high: Array) -> tuple[Any, _Undefined | None]:
         body, index = term.args[:2]
         name = str(index.value)
         combine = getattr(np, _COMBINE[term.op])

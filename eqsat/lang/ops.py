@@ -16,37 +16,49 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from math import inf, prod
 from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 _TOLD: ContextVar[Callable[[float], object]] = ContextVar("told", default=lambda _: None)
 
+
+class Lazy:
+    """A module that is imported when it is first used, since that takes long, or it is not installed everywhere."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            # what tools ask of any object
+            raise AttributeError(name)
+        began = time.perf_counter()
+        module = import_module(self._name)
+        _TOLD.get()(time.perf_counter() - began)
+        found = getattr(module, name)
+        # it is an attribute from now on, so that this function is not called again for it
+        setattr(self, name, found)
+        return found
+
+
 if TYPE_CHECKING:
     import numpy
+    from numpy.typing import NDArray
 
     np = numpy
 else:
+    # to import it takes as long as all of eqsat, and many answers need no array
+    np = Lazy("numpy")
 
-    class _NumPy:
-        """NumPy, imported when it is first used: that takes as long as all of eqsat, and many answers need no array."""
-
-        def __getattr__(self, name: str) -> Any:
-            began = time.perf_counter()
-            import numpy
-
-            _TOLD.get()(time.perf_counter() - began)
-            found = getattr(numpy, name)
-            # it is an attribute from now on, so that this function is not called again for it
-            setattr(self, name, found)
-            return found
-
-    np = _NumPy()
+#: An array of NumPy's.
+type Array = NDArray[Any]
 
 
 @contextmanager
 def telling_of_imports(told: Callable[[float], object]) -> Iterator[None]:
-    """Call ``told`` with the seconds that an import of NumPy within took: it is done once in a process."""
+    """Call ``told`` with the seconds that each import of a :class:`Lazy` module within took: one in a process."""
     token = _TOLD.set(told)
     try:
         yield

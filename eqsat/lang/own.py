@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from eqsat.extract.cost import OWN_PRICES
 from eqsat.lang.expr import WORDS, Expr, ExprLike, as_expr, make
-from eqsat.lang.ops import FLOATS, INFINITY, LETTERS, OPS, REDUCTIONS, Bounds, Op, add_own, is_finite, np
+from eqsat.lang.ops import FLOATS, INFINITY, LETTERS, OPS, REDUCTIONS, Array, Bounds, Op, add_own, is_finite, np
 from eqsat.lang.validation import require
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 #: What the text form and the language of rules call by name already.
 _TAKEN = {
@@ -161,16 +161,14 @@ def _are_equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _values(
-    name: str, evaluate: Callable[..., Any], ranges: Callable[..., Bounds], *operands: ArrayLike
-) -> NDArray[Any]:
+def _values(name: str, evaluate: Callable[..., Any], ranges: Callable[..., Bounds], *operands: ArrayLike) -> Array:
     """The values of an operator: integers, in arrays that hold them."""
     arrays = np.broadcast_arrays(*map(_wide, operands))
     if arrays[0].size and not _are_short(ranges(*[(int(a.min()), int(a.max())) for a in arrays])):
         arrays = tuple([a.astype(object) for a in arrays])
     try:
         with np.errstate(all="ignore"):
-            found: NDArray[Any] = np.asarray(evaluate(*arrays))
+            found: Array = np.asarray(evaluate(*arrays))
     except Exception as error:
         raise TypeError(
             f"operator {name!r} fails for arrays of {arrays[0].dtype} and shape {arrays[0].shape} "
@@ -184,11 +182,11 @@ def _values(
     return found.astype(np.int64) if found.dtype.kind in "bu" and found.dtype != np.uint64 else found
 
 
-def _wide(array: Any) -> NDArray[Any]:
+def _wide(array: Any) -> Array:
     """``array`` as one of ``int64``, or of Python's integers where it has long ones."""
     array = np.asarray(array)
     is_long = array.size and not _are_short((array.min(), array.max()))
-    return cast("NDArray[Any]", array.astype(object if is_long else np.int64))
+    return cast("Array", array.astype(object if is_long else np.int64))
 
 
 def _are_short(ends: Bounds) -> bool:
@@ -196,7 +194,7 @@ def _are_short(ends: Bounds) -> bool:
     return all(-(2**62) < end < 2**62 or not is_finite(end) for end in ends)
 
 
-def _bounds(values: Callable[..., NDArray[Any]], ranges: Callable[..., Bounds], *operands: Bounds) -> Bounds:
+def _bounds(values: Callable[..., Array], ranges: Callable[..., Bounds], *operands: Bounds) -> Bounds:
     """The bounds of an operator; exact where all operands are literals."""
     if all(low == high and is_finite(low) for low, high in operands):
         value = int(values(*[low for low, _ in operands]))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from eqsat.lang.ops import Array
 
 
 class Slot[R]:
@@ -34,7 +32,7 @@ TEXT: Slot[str] = Slot()
 #: A term as a formula; :mod:`eqsat.lang.display` fills it.
 FORMULA: Slot[str | None] = Slot()
 #: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
-VALUES: Slot[list[NDArray[Any]]] = Slot()
+VALUES: Slot[list[Array]] = Slot()
 
 
 class Displayed:

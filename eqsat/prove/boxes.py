@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from importlib import import_module
 from itertools import product
 from math import gcd, inf, lcm, prod
 from operator import and_
@@ -49,6 +50,14 @@ FLOATING = "floating-point values matter"
 
 class UndecidedError(Exception):
     """A decision procedure was not run to its end; the message says why."""
+
+
+def refuse_missing(package: str) -> None:
+    """Raise ``UndecidedError`` unless a package is installed."""
+    try:
+        import_module(package)
+    except ImportError:
+        raise UndecidedError(f"{package} is not installed") from None
 
 
 def confirmed(conditions: Sequence[Expr], point: Point) -> Point:

@@ -18,9 +18,9 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OWN, is_finite
 from eqsat.lang.traversal import term_count, value_of_range, variables
 from eqsat.lang.validation import counted
-from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, restricted
+from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, refuse_missing, restricted
 from eqsat.prove.presburger import find_by_isl
-from eqsat.prove.smt import Z3_LARGEST, limited, to_z3
+from eqsat.prove.smt import Z3_LARGEST, limited, to_z3, z3
 
 #: How long a term takes to become one of z3's: nothing ends that early.
 Z3_SECONDS_PER_TERM = 1e-4
@@ -34,10 +34,7 @@ def find_by_z3(conditions: Sequence[Expr], seconds: float) -> Point | None:
 
     Raises ``UndecidedError`` if z3 is not installed or does not decide in ``seconds``.
     """
-    try:
-        import z3
-    except ImportError:
-        raise UndecidedError("z3 is not installed") from None
+    refuse_missing("z3")
     if term_count(conditions) * Z3_SECONDS_PER_TERM > seconds:
         raise UndecidedError("the terms are too many for z3")
     # a context of its own: what it does then depends on the conditions alone

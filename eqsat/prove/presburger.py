@@ -13,10 +13,11 @@ from time import monotonic
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import is_finite
+from eqsat.lang.ops import Lazy, is_finite
 from eqsat.lang.traversal import topological
-from eqsat.prove.boxes import FLOATING, Point, UndecidedError, confirmed, is_linear
+from eqsat.prove.boxes import FLOATING, Point, UndecidedError, confirmed, is_linear, refuse_missing
 
+islpy: Any = Lazy("islpy")
 #: Operations of isl in the first attempt, about a tenth of a second; each further one may take four times as many.
 OPERATIONS = 20_000
 #: Numbers are given to isl in pieces below this: its ``long`` may have 32 bits.
@@ -31,10 +32,7 @@ def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
     Raises ``UndecidedError`` if isl is not installed, would take longer than ``seconds``, or what is not linear, or of
     floating point, matters.
     """
-    try:
-        import islpy
-    except ImportError:
-        raise UndecidedError("islpy is not installed") from None
+    refuse_missing("islpy")
     deadline = monotonic() + seconds
     operations = OPERATIONS
     while True:
@@ -51,14 +49,12 @@ def find_by_isl(conditions: Sequence[Expr], seconds: float) -> Point | None:
 
 
 def _find(conditions: Sequence[Expr], operations: int, deadline: float) -> Point | None:
-    from islpy import dim_type
-
     sets = _Sets(conditions, operations, deadline)
     found = reduce(lambda left, condition: left.intersect(sets.encoded[condition]), conditions, sets.domain)
     if found.is_empty():
         return None
     point = found.sample_point()
-    values = {t: point.get_coordinate_val(dim_type.set, at).to_python() for t, at in sets.dimensions.items()}
+    values = {t: point.get_coordinate_val(islpy.dim_type.set, at).to_python() for t, at in sets.dimensions.items()}
     return confirmed(conditions, {cast(str, t.value): value for t, value in values.items() if t.op == "var"})
 
 
@@ -66,8 +62,6 @@ class _Sets:
     """Conditions as sets, integers as piecewise quasi-affine functions of variables and terms that are not linear."""
 
     def __init__(self, conditions: Sequence[Expr], operations: int, deadline: float) -> None:
-        import islpy
-
         context = islpy.Context()
         context.set_max_operations(operations)
         order = topological(conditions)
@@ -93,8 +87,6 @@ class _Sets:
                 self.encoded[term] = self.encode(term).gist(self.domain)
 
     def value(self, number: int) -> Any:
-        import islpy
-
         if -LIMB <= number < LIMB:
             return islpy.Val.int_from_si(self.local_space.get_ctx(), number)
         quotient, rest = divmod(number, LIMB)
@@ -102,8 +94,6 @@ class _Sets:
         return high.mul(self.value(LIMB - 1)).add(high).add(self.value(rest))
 
     def literal(self, number: int) -> Any:
-        import islpy
-
         return islpy.PwAff.from_aff(islpy.Aff.val_on_domain(self.local_space, self.value(number)))
 
     def encode(self, term: Expr) -> Any:

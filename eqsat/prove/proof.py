@@ -22,24 +22,20 @@ from importlib.util import find_spec
 from itertools import combinations, combinations_with_replacement, permutations, product
 from math import gcd, inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from eqsat.egraph.patterns import CONDITIONS, LARGEST, LITERALS, TERMS, Pattern, alternatives, mentioned, shown
 from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import TRUE, Expr, const, make, substitute, var
-from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, np
+from eqsat.lang.expr import TRUE, Expr, const, make, replaced, substitute, var
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, Array, np
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.traversal import divisors, topological, variables
 from eqsat.lang.validation import refuse_seconds, require
 from eqsat.prove import binding
 from eqsat.prove.binding import seconds_until
-from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3
+from eqsat.prove.smt import Quotient, Quotients, limited, to_bit_vectors, to_z3, z3
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-type Array = NDArray[Any]
 Kind = Literal["symbolic", "instantiated", "exhaustive", "bit-vectors", "small ranges"]
 
 #: Seconds that the proof of a rule may take unless its caller says otherwise: three times the longest of a shipped one.
@@ -157,14 +153,12 @@ def _proved_over_ranges(rule: Rule, until: float) -> Proof:
 
 def _by_lemmas(name: str, pattern: Pattern, until: float) -> str | Counterexample | None:
     """The first of the attempts by which z3 proves a claim, or what refutes the claim; ``None`` if none decides."""
-    from z3 import Context
-
     (conjuncts,) = alternatives(pattern.when)
     # what the guard says of bits is no help to z3: the claim is stronger without
     kept = [c for c in conjuncts if not any(t.op in BITWISE for t in topological(c[1:]))]
     without_bits = Pattern(pattern.left, pattern.right, _guard(kept))
     for attempt, (steps, lemmas) in _ATTEMPTS.items():
-        claim = _Claim.of(without_bits, Context(), {})
+        claim = _Claim.of(without_bits, z3.Context(), {})
         instances = lemmas(claim.quotients)
         if not instances and attempt != "no lemma":
             continue
@@ -189,8 +183,6 @@ def _proved_by_bits(rule: Rule, until: float) -> Proof:
 
 def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
     """The bits of the letters for which z3 proves a claim; ``None`` if it does not, or asks for more than bounds."""
-    import z3
-
     letters = variables([pattern.left, pattern.right, pattern.when])
     order = topological([pattern.left, pattern.right, pattern.when])
     if not _BIT_LETTERS.issuperset(str(v.value) for v in letters) or any(t.op in OWN for t in order):
@@ -303,7 +295,11 @@ _checked = cache(check_rule)
 def _search(name: str, pattern: Pattern) -> Counterexample | None:
     """The smallest of the small values that refute ``pattern``, the rule of that name."""
     pattern = _widened(pattern)
-    values, allowed = _grid(pattern)
+    return _refutation(name, pattern, *_grid(pattern))
+
+
+def _refutation(name: str, pattern: Pattern, values: dict[str, Array], allowed: Array) -> Counterexample | None:
+    """As :func:`_search`, among these values, where they are ``allowed`` together."""
     left, right, holds = evaluate([pattern.left, pattern.right, pattern.when], values, total=True)
     defined = _is_defined([pattern.left, pattern.when], values)
     unsafe = ~_is_defined([pattern.right], values)
@@ -420,9 +416,7 @@ class _Claim:
     @classmethod
     def of(cls, pattern: Pattern, context: Any, numbers: Mapping[str, int]) -> _Claim:
         """The claim of ``pattern``, with ``numbers`` for some of its letters and measures."""
-        from z3 import Int, IntVal
-
-        letters = {n: IntVal(numbers[n], context) if n in numbers else Int(n, context) for n in _names(pattern)}
+        letters = {n: z3.IntVal(numbers[n], context) if n in numbers else z3.Int(n, context) for n in _names(pattern)}
         quotients = Quotients()
         encoded = to_z3([pattern.left, pattern.right, pattern.when], quotients, letters, context)
         facts = [encoded[pattern.when], *(fact for name in letters for fact in _facts_of(name, letters, quotients))]
@@ -437,8 +431,6 @@ class _Claim:
 
         Raises ``TimeoutError`` when the time is over.
         """
-        import z3
-
         context = self.facts[0].ctx
         sums = z3.With(z3.Tactic("simplify", context), som=True)
         prepare = [z3.Tactic(name, context) for name in ("simplify", "propagate-values", "solve-eqs")]
@@ -457,8 +449,6 @@ class _Claim:
 
 def _facts_of(name: str, letters: Mapping[str, Any], quotients: Quotients) -> list[Any]:
     """What the name of a measure, or the letter of shift amounts, says of its value."""
-    from z3 import Int
-
     value = letters[name]
     if name == "s":
         return [value >= 0, value <= MAX_SHIFT]
@@ -475,40 +465,34 @@ def _facts_of(name: str, letters: Mapping[str, Any], quotients: Quotients) -> li
         return [value >= 1]
     # a common divisor will do for the greatest
     multiples = [letters[of[0]]] if function == "factor" else [letters[f"factor_{of[0]}"], letters[of[1]]]
-    times = [Int(f"{name}_times_{index}", value.ctx) for index in range(len(multiples))]
+    times = [z3.Int(f"{name}_times_{index}", value.ctx) for index in range(len(multiples))]
     return [value >= 1, *(multiple == value * t for multiple, t in zip(multiples, times, strict=True))]
 
 
 def bucket_lemma(of: Quotient, number: Any) -> Any:
     """``a // b == k`` exactly if ``a`` lies in the bucket ``[b*k, b*k + b)``, mirrored for a negative ``b``."""
-    from z3 import And, Implies
-
     a, b, start = of.dividend, of.divisor, of.divisor * number
-    below = Implies(b > 0, (of.quotient == number) == And(start <= a, a < start + b))
-    above = Implies(b < 0, (of.quotient == number) == And(start >= a, a > start + b))
-    return And(below, above)
+    below = z3.Implies(b > 0, (of.quotient == number) == z3.And(start <= a, a < start + b))
+    above = z3.Implies(b < 0, (of.quotient == number) == z3.And(start >= a, a > start + b))
+    return z3.And(below, above)
 
 
 def small_lemma(of: Quotient) -> Any:
     """A quotient rounded toward zero is zero of a dividend that is smaller than the divisor."""
-    from z3 import And, Implies
-
-    return Implies(And(-of.divisor < of.dividend, of.dividend < of.divisor), of.quotient == 0)
+    return z3.Implies(z3.And(-of.divisor < of.dividend, of.dividend < of.divisor), of.quotient == 0)
 
 
 def congruence_lemma(one: Quotient, other: Quotient, number: Any) -> Any:
     """Dividends that are ``k`` divisors apart have equal remainders, and quotients that are ``k`` apart."""
-    from z3 import And, Implies
-
-    apart = And(one.divisor != 0, one.divisor == other.divisor, one.dividend - other.dividend == one.divisor * number)
-    return Implies(apart, And(one.quotient == other.quotient + number, one.remainder == other.remainder))
+    apart = z3.And(
+        one.divisor != 0, one.divisor == other.divisor, one.dividend - other.dividend == one.divisor * number
+    )
+    return z3.Implies(apart, z3.And(one.quotient == other.quotient + number, one.remainder == other.remainder))
 
 
 def multiple_lemma(of: Quotient, number: Any) -> Any:
     """For a positive ``b``, ``b*k <= a`` exactly if ``k <= a // b``."""
-    from z3 import Implies
-
-    return Implies(of.divisor > 0, (of.divisor * number <= of.dividend) == (number <= of.quotient))
+    return z3.Implies(of.divisor > 0, (of.divisor * number <= of.dividend) == (number <= of.quotient))
 
 
 def _buckets(found: list[Quotient]) -> list[Any]:
@@ -544,11 +528,9 @@ _ATTEMPTS: dict[str, tuple[int, Callable[[list[Quotient]], list[Any]]]] = {
 
 def _instances(pattern: Pattern) -> Iterator[_Claim]:
     """The claim of ``pattern`` for every combination of small literals and factors."""
-    from z3 import Context
-
     names = _names(pattern)
     axes = [n for n in names if n in LITERALS or n.startswith(("factor_", "modulus_"))]
-    context = Context()
+    context = z3.Context()
     for values in product(*[_values(name, round(_INSTANCES ** (1 / max(1, len(axes))))) for name in axes]):
         numbers = {name: int(value) for name, value in zip(axes, values, strict=True)}
         yield _Claim.of(pattern, context, numbers | _gcds(names, numbers, gcd))
@@ -557,17 +539,7 @@ def _instances(pattern: Pattern) -> Iterator[_Claim]:
 def _refuted(name: str, pattern: Pattern, values: dict[str, int]) -> Counterexample | None:
     """The counterexample that z3 claims, if evaluation agrees: a common divisor of z3's need not be the greatest."""
     values = values | _gcds(values, values, gcd)
-    numbers = {v: const(values[str(v.value)]) for v in variables([pattern.left, pattern.right, pattern.when])}
-    left, right, when = (_number(side, numbers) for side in (pattern.left, pattern.right, pattern.when))
-    if not when or left is None or left == right:
-        return None
-    found = {shown(letter): value for letter, value in values.items()}
-    return Counterexample(name, found, str(left), "undefined" if right is None else str(right))
-
-
-def _number(term: Expr, numbers: Mapping[Expr, Expr]) -> int | None:
-    """The value of ``term``, or None where a divisor is zero."""
-    try:
-        return int(evaluate(substitute([term], numbers), {})[0])
-    except (ValueError, ZeroDivisionError):
-        return None
+    sides = [pattern.left, pattern.right, pattern.when]
+    there = replaced(sides, {v: const(values[str(v.value)]) for v in variables(sides)})
+    point = {letter: np.array([value], dtype=object) for letter, value in values.items()}
+    return _refutation(name, Pattern(*there), point, np.array([True]))

@@ -1,6 +1,6 @@
 """Terms as z3 terms over mathematical integers: the one encoding that proofs of results and of rules share.
 
-z3 (the extra ``check``) is imported where it is used, so this module may be imported without it. A proof that must
+z3 (the extra ``check``) is imported when it is first used, so this module may be imported without it. A proof that must
 come out the same in every process gives a z3 context of its own: names and their order then decide what z3 does.
 """
 
@@ -17,10 +17,11 @@ from typing import Any, cast
 
 from eqsat.lang.expr import Expr, brief, const, instantiate, make, rebuild
 from eqsat.lang.functions import where
-from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Op, is_finite, np
+from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Lazy, Op, is_finite, np
 from eqsat.lang.traversal import array_of, neutral, topological
 from eqsat.prove.boxes import FLOATING, UndecidedError
 
+z3: Any = Lazy("z3")
 #: What z3 takes no larger limits than.
 Z3_LARGEST = 2**32 - 1
 
@@ -37,15 +38,17 @@ class Quotient:
 
     def definition(self) -> Any:
         """The fact that makes quotient and remainder unique; nothing is said of a zero divisor."""
-        from z3 import And, If, Implies
-
         remainder, divisor = self.remainder, self.divisor
         if self.truncates:
-            size = If(divisor < 0, -divisor, divisor)
-            small = And(If(self.dividend < 0, remainder <= 0, remainder >= 0), -size < remainder, remainder < size)
+            size = z3.If(divisor < 0, -divisor, divisor)
+            small = z3.And(
+                z3.If(self.dividend < 0, remainder <= 0, remainder >= 0), -size < remainder, remainder < size
+            )
         else:
-            small = If(divisor > 0, And(remainder >= 0, remainder < divisor), And(divisor < remainder, remainder <= 0))
-        return Implies(divisor != 0, And(self.dividend == divisor * self.quotient + remainder, small))
+            small = z3.If(
+                divisor > 0, z3.And(remainder >= 0, remainder < divisor), z3.And(divisor < remainder, remainder <= 0)
+            )
+        return z3.Implies(divisor != 0, z3.And(self.dividend == divisor * self.quotient + remainder, small))
 
 
 @dataclass
@@ -59,14 +62,14 @@ class Quotients:
 
     def divide(self, op: str, dividend: Any, divisor: Any) -> Any:
         """The variable for the value of the division ``op``; equal operands give the same one."""
-        from z3 import Int, eq
-
         truncates = op in ("tdiv", "tmod")
         for known in self.found:
-            if truncates is known.truncates and eq(dividend, known.dividend) and eq(divisor, known.divisor):
+            if truncates is known.truncates and z3.eq(dividend, known.dividend) and z3.eq(divisor, known.divisor):
                 break
         else:
-            quotient, remainder = (Int(f"{part}_{len(self.found)}", dividend.ctx) for part in ("quotient", "remainder"))
+            quotient, remainder = (
+                z3.Int(f"{part}_{len(self.found)}", dividend.ctx) for part in ("quotient", "remainder")
+            )
             known = Quotient(dividend, divisor, quotient, remainder, truncates)
             self.found.append(known)
         return known.quotient if op in ("floordiv", "tdiv") else known.remainder
@@ -122,8 +125,6 @@ def to_z3(
 
     Raises ``UndecidedError`` if an operand of a bit operator has no bound, or there are floating-point values.
     """
-    import z3
-
     operators = _operators()
     encoded: dict[Expr, Any] = {}
     for term in topological(roots):
@@ -163,8 +164,6 @@ def limited(solver: Any, steps: int, seconds: float = inf) -> Any:
 
 def _bitwise(term: Expr, x: Any, y: Any) -> Any:
     """A bit operator, on as many bits as its operands have by their bounds."""
-    import z3
-
     if not is_finite(*[end for a in term.args for end in (a.vmin, a.vmax)]):
         raise UndecidedError(f"an operand of {brief(term)!r} has no bound, and so no number of bits")
     bits = 1 + max(end.bit_length() for a in term.args for end in (a.vmin, a.vmax))
@@ -174,8 +173,6 @@ def _bitwise(term: Expr, x: Any, y: Any) -> Any:
 
 
 def _apply(op: str, args: list[Any], operators: dict[str, Callable[..., Any]], quotients: Quotients | None) -> Any:
-    import z3
-
     if quotients is None or op not in DIVISIONS | {"shr"}:
         return operators[op](*args)
     dividend, divisor = args
@@ -186,46 +183,41 @@ def _apply(op: str, args: list[Any], operators: dict[str, Callable[..., Any]], q
 
 
 def _power_of_two(exponent: Any) -> Any:
-    from z3 import If, IntVal, is_int_value
-
-    if is_int_value(exponent):
-        return IntVal(2 ** exponent.as_long(), exponent.ctx)
-    one = IntVal(1, exponent.ctx)
-    return reduce(lambda power, k: If(exponent == k, 2**k, power), range(1, MAX_SHIFT + 1), one)
+    if z3.is_int_value(exponent):
+        return z3.IntVal(2 ** exponent.as_long(), exponent.ctx)
+    one = z3.IntVal(1, exponent.ctx)
+    return reduce(lambda power, k: z3.If(exponent == k, 2**k, power), range(1, MAX_SHIFT + 1), one)
 
 
 def _operators() -> dict[str, Callable[..., Any]]:
     """What each operator means to z3, whose own ``/`` and ``%`` round down for positive divisors only."""
-    from z3 import And, If, Not, Or, is_bool
 
     def magnitude(a: Any) -> Any:
-        return If(a < 0, -a, a)
+        return z3.If(a < 0, -a, a)
 
     def truncated(a: Any, b: Any) -> Any:
         quotient = magnitude(a) / magnitude(b)
-        return If((a < 0) == (b < 0), quotient, -quotient)
+        return z3.If((a < 0) == (b < 0), quotient, -quotient)
 
     return {
-        "or": Or,
-        "and": And,
-        "not": Not,
+        "or": z3.Or,
+        "and": z3.And,
+        "not": z3.Not,
         **{op: getattr(operator, op) for op in ("lt", "le", "eq", "ne", "add", "sub", "mul", "neg")},
-        "floordiv": lambda a, b: If(b > 0, a / b, -a / -b),
-        "mod": lambda a, b: If(b > 0, a % b, -(-a % -b)),
+        "floordiv": lambda a, b: z3.If(b > 0, a / b, -a / -b),
+        "mod": lambda a, b: z3.If(b > 0, a % b, -(-a % -b)),
         "tdiv": truncated,
         "tmod": lambda a, b: a - b * truncated(a, b),
         "shl": lambda a, b: a * _power_of_two(b),
         "shr": lambda a, b: a / _power_of_two(b),
-        "min": lambda a, b: And(a, b) if is_bool(a) else If(a <= b, a, b),
-        "max": lambda a, b: Or(a, b) if is_bool(a) else If(a >= b, a, b),
-        "where": If,
+        "min": lambda a, b: z3.And(a, b) if z3.is_bool(a) else z3.If(a <= b, a, b),
+        "max": lambda a, b: z3.Or(a, b) if z3.is_bool(a) else z3.If(a >= b, a, b),
+        "where": z3.If,
     }
 
 
 def _own(op: Op, operands: Sequence[Any], context: Any) -> Any:
     """An operator of a user's own: by its meaning, or as any function."""
-    import z3
-
     if op.z3 is not None:
         _refuse_other_meaning(op)
         return _meaning(op, operands, context)
@@ -234,8 +226,6 @@ def _own(op: Op, operands: Sequence[Any], context: Any) -> Any:
 
 def _meaning(op: Op, operands: Sequence[Any], context: Any) -> Any:
     """What an operator of a user's own is to z3, where that is an integer."""
-    import z3
-
     try:
         meant = cast(Callable[..., Any], op.z3)(*operands)
     except Exception as error:
@@ -250,8 +240,6 @@ def _meaning(op: Op, operands: Sequence[Any], context: Any) -> Any:
 @cache
 def _refuse_other_meaning(op: Op) -> None:
     """Compare the meaning to z3 of an operator with its values at small numbers."""
-    import z3
-
     context = z3.Context()
     for point in product(range(-3, 10), repeat=len(op.takes)):
         meant = z3.simplify(_meaning(op, [z3.IntVal(value, context) for value in point], context))
@@ -265,8 +253,6 @@ def to_bit_vectors(roots: Sequence[Expr], context: Any) -> dict[Expr, Any]:
 
     Nothing overflows where the variables are in their ranges, which are not stated, and no divisor is zero.
     """
-    import z3
-
     order = topological(roots)
     # a bit for the sign, and one for the dividend of a floor
     width = 2 + max(end.bit_length() for term in order for end in (term.vmin, term.vmax))
