@@ -29,7 +29,6 @@ from eqsat.lang.expr import (
     buffer,
     const,
     make,
-    power,
     refuse_array,
     shortened,
     stated,
@@ -460,7 +459,7 @@ class _Reader:
                 x = _Ratio(x.below * sign, abs(x.top.vmin))
             else:
                 x = _Ratio(x.below, 1, (x.top,))
-        top = power(x.top, const(abs(n)))
+        top = x.top ** abs(n)
         return _Ratio(top, x.literal ** abs(n), x.factors * abs(n))
 
     def _power_of_two(self, e: Any) -> _Ratio:

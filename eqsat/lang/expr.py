@@ -31,6 +31,7 @@ from eqsat.lang.ops import (
     OPS,
     REDUCTIONS,
     SHIFTS,
+    Array,
     Bounds,
     Buffer,
     FloatOp,
@@ -59,7 +60,7 @@ from eqsat.lang.traversal import topological as topological
 from eqsat.lang.validation import counted, list_of, origin_of, require, shown
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 IntLike = SupportsIndex
 
@@ -165,7 +166,23 @@ class Expr(Term, Displayed):
         return other // self, other % self
 
     def __pow__(self, other: ExprLike) -> Expr:
-        return power(self, as_expr(other))
+        exponent = as_expr(other)
+        if exponent.op != "const" or not 0 <= exponent.vmin <= MAX_POWER:
+            raise ValueError(f"the exponent {brief(exponent, 40)!r} is not a number from 0 to {MAX_POWER}")
+        if self.op == "const" and self.vmin.bit_length() * exponent.vmin <= MOST_BITS:
+            return const(self.vmin**exponent.vmin)
+        # by squares
+        base: Expr = self
+        result: Expr | None = None
+        left = exponent.vmin
+        while left:
+            if left % 2:
+                result = base if result is None else make("mul", result, base)
+            left //= 2
+            base = make("mul", base, base) if left else base
+        if result is None:
+            return as_float(1.0, base) if base.element else const(1)
+        return result
 
     def __neg__(self) -> Expr:
         return make("neg", self)
@@ -174,7 +191,12 @@ class Expr(Term, Displayed):
         return make("max", self, make("neg", self))
 
     def __invert__(self) -> Expr:
-        return inverted(self)
+        if self.op == "buffer" or self.element:
+            raise TypeError(f"~ needs an integer or a condition where {brief(self)!r} is {_kind_of(self)}")
+        if self.op == "const":
+            return const(~self.vmin)
+        # -1 - x has the bits of an integer inverted
+        return make("not", self) if self.is_bool else make("sub", const(-1), self)
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
         args = indices if isinstance(indices, tuple) else (indices,)
@@ -203,9 +225,7 @@ class Expr(Term, Displayed):
                 raise TypeError(f"{shown(term)} is no term to replace: give a variable itself, not its name")
         return substitute([self], replacement)[0]
 
-    def evaluate(
-        self, values: Mapping[str, ArrayLike], contents: Mapping[str, ArrayLike] | None = None
-    ) -> NDArray[Any]:
+    def evaluate(self, values: Mapping[str, ArrayLike], contents: Mapping[str, ArrayLike] | None = None) -> Array:
         """The value of this term at the given values of its variables, and of what its arrays hold by their names.
 
         An array without contents holds fixed arbitrary elements; see :func:`eqsat.lang.evaluation.evaluate`.
@@ -540,18 +560,6 @@ def bitwise(name: str, x: Expr, y: Expr) -> Expr:
     return make(_OF_CONDITIONS[name] if both else name, x, y)
 
 
-def inverted(term: Expr) -> Expr:
-    """``-1 - x``, which has the bits of an integer inverted; of a condition its complement.
-
-    Raises ``TypeError`` if it is an array, or a floating-point value.
-    """
-    if term.op == "buffer" or term.element:
-        raise TypeError(f"~ needs an integer or a condition where {brief(term)!r} is {_kind_of(term)}")
-    if term.op == "const":
-        return const(~term.vmin)
-    return make("not", term) if term.is_bool else make("sub", const(-1), term)
-
-
 def stated(name: str, *args: Expr) -> Expr:
     """As :func:`make`, for what a caller writes: raises ``ValueError`` too if a divisor can only be zero."""
     term = make(name, *args)
@@ -786,28 +794,6 @@ def _kind_of(term: Expr) -> str:
     if term.op == "buffer":
         return "an array"
     return "a condition" if term.is_bool else "a floating-point value" if term.element else "an integer"
-
-
-def power(base: Expr, exponent: Expr) -> Expr:
-    """The product that is a power by a literal, by squares: what ``**`` stands for.
-
-    Raises ``ValueError`` if the exponent is no literal, or more than :data:`MAX_POWER`, or the power can exceed 10,000
-    bits.
-    """
-    if exponent.op != "const" or not 0 <= exponent.vmin <= MAX_POWER:
-        raise ValueError(f"the exponent {brief(exponent, 40)!r} is not a number from 0 to {MAX_POWER}")
-    if base.op == "const" and base.vmin.bit_length() * exponent.vmin <= MOST_BITS:
-        return const(base.vmin**exponent.vmin)
-    result: Expr | None = None
-    left = exponent.vmin
-    while left:
-        if left % 2:
-            result = base if result is None else make("mul", result, base)
-        left //= 2
-        base = make("mul", base, base) if left else base
-    if result is None:
-        return as_float(1.0, base) if base.element else const(1)
-    return result
 
 
 def shift_amount(term: Expr) -> Expr:

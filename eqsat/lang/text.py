@@ -22,23 +22,7 @@ from math import inf, isfinite
 from typing import NamedTuple, cast
 from unicodedata import normalize
 
-from eqsat.lang.expr import (
-    FALSE,
-    TRUE,
-    Expr,
-    any_var,
-    as_expr,
-    bitwise,
-    brief,
-    const,
-    digits,
-    inverted,
-    make,
-    power,
-    shortened,
-    stated,
-    var,
-)
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, bitwise, brief, digits, make, shortened, stated, var
 from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
 from eqsat.lang.slots import TEXT
 from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, tree_size, use_counts
@@ -61,8 +45,8 @@ _DERIVED: dict[str, Callable[..., Expr]] = {
     "ceildiv": lambda x, y: make("neg", stated("floordiv", make("neg", x), y)),
     "load": partial(make, "load"),
     # the sum refuses what is no number
-    "plus": lambda x: (x, make("add", x, const(0)))[0],
-    "pow": power,
+    "plus": lambda x: (x, x + 0)[0],
+    "pow": pow,
 }
 #: Shifts are read as calls too.
 _CALLS = {n: (len(OPS[n].takes), n in ("min", "max")) for n in OPS if not OPS[n].symbol or n in SHIFTS}
@@ -471,7 +455,7 @@ def _applied(name: str, args: list[Expr]) -> Expr:
     if name in ("gt", "ge"):
         name, args = ("lt" if name == "gt" else "le"), args[::-1]
     if name == "invert":
-        return inverted(*args)
+        return ~args[0]
     if name in BITWISE and all(a.is_bool and a.op != "buffer" for a in args):
         return bitwise(name, *args)
     if name in FLOATS or any(a.element for a in args):
@@ -486,7 +470,7 @@ def _applied(name: str, args: list[Expr]) -> Expr:
 
 def _as_integer(term: Expr) -> Expr:
     """The number 1 or 0 for a condition; other terms as they are."""
-    return make("where", term, const(1), const(0)) if term.is_bool and term.op != "buffer" else term
+    return make("where", term, as_expr(1), as_expr(0)) if term.is_bool and term.op != "buffer" else term
 
 
 #: What to print for a term: strings and (operand, least precedence that needs no brackets); and its own precedence.
