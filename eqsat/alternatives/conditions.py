@@ -16,16 +16,7 @@ from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.digits import shortened
-from eqsat.theory.forms import (
-    ZERO,
-    LinearForm,
-    atom_form,
-    factors,
-    literal_divisor,
-    number,
-    partition,
-    to_expr,
-)
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, to_expr
 
 
 class ConditionNodes(KindNodes):
@@ -286,7 +277,7 @@ class ConditionNodes(KindNodes):
             # what stands in a product that is too wide to be multiplied out is not decided
             return
         n = max(map(abs, form.terms.values()))
-        above, below = partition(form, n)
+        above, below = form.partition(n)
         has_two_sides = len({k > 0 for k in above.terms.values()}) == 2
         has_remainder = len(form.terms) == 2 and next(iter(above.terms)).op == "floordiv"
         if n == 1 or not below.terms or not (has_two_sides or has_remainder):
@@ -319,9 +310,9 @@ class ConditionNodes(KindNodes):
         period = max(-form.constant, form.constant + 1)
         has_two_sides = len({k > 0 for k in form.terms.values()}) == 2
         if has_two_sides and 1 < period <= n and is_power_of_two(period):
-            yield from self._divided(*partition(form, period), period)
+            yield from self._divided(*form.partition(period), period)
         if len(form.terms) == 2 and not is_power_of_two(n):
-            yield from self._at_last(*partition(form, n), n)
+            yield from self._at_last(*form.partition(n), n)
 
     def _at_last(self, above: LinearForm, below: LinearForm, n: int) -> Iterator[Node]:
         """``x*n + y < c`` is ``x < c//n or y < c%n`` where ``x`` is no more than that quotient."""

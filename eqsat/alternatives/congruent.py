@@ -13,7 +13,7 @@ from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.lang.traversal import reached
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, residues
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
 
 
 class CongruentRemainders:
@@ -95,17 +95,17 @@ class CongruentRemainders:
         """
         classes = self.classes
         values = classes.values
-        wanted: dict[LinearForm, list[int]] = {residues(dividend, n): [] for _, dividend in dividends}
+        wanted: dict[LinearForm, list[int]] = {dividend.residues(n): [] for _, dividend in dividends}
         # a congruent sum has every atom of the residues, so also the first
         atoms = {next(iter(left.terms), None) for left in wanted}
         for c in there:
             value = values[c]
             if isinstance(value, LinearForm) and value.addends() > 1 and not atoms.isdisjoint(value.terms):
-                found = wanted.get(residues(value, n))
+                found = wanted.get(value.residues(n))
                 if found is not None:
                     found.append(c)
         for c, dividend in dividends:
-            others = [other for other in wanted[residues(dividend, n)] if other != c and values[other] != dividend]
+            others = [other for other in wanted[dividend.residues(n)] if other != c and values[other] != dividend]
             if dividend.addends() == 1:
                 # a term alone needs no addition
                 others = [other for other in others if len(classes.form_of(other).terms) > 1]

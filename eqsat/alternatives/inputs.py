@@ -27,19 +27,7 @@ from eqsat.lang.expr import FALSE, Expr, const, make
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
 from eqsat.lang.traversal import chain_members, is_wide, long_partial_chains, mentions
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import (
-    ZERO,
-    LinearForm,
-    Value,
-    as_term,
-    atom_form,
-    literal,
-    number,
-    partition,
-    split,
-    to_expr,
-    value_order,
-)
+from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, literal, number, to_expr, value_order
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 from eqsat.theory.quotients import common_divisors
 
@@ -380,7 +368,7 @@ class HiddenLaws:
         if divisor.terms or abs(n) < 2:
             return
         if term.op == "mod":
-            for residue in dict.fromkeys([split(dividend, abs(n), balanced)[1] for balanced in (False, True)]):
+            for residue in dict.fromkeys([dividend.split(abs(n), balanced)[1] for balanced in (False, True)]):
                 if residue.terms and residue != dividend:
                     yield term, make("mod", to_expr(residue), term.args[1])
         elif n < 0:
@@ -426,7 +414,7 @@ class HiddenLaws:
     def _divided_first(self, term: Expr, dividend: LinearForm, n: int) -> Iterator[tuple[Expr, Expr]]:
         """``(f*x + y) // (f*m)`` is ``(x + y//f) // m``, where ``y//f`` is as good as free or ``m`` a power of two."""
         for f in common_divisors(dividend, n) if not is_power_of_two(n) else ():
-            multiples, rest = partition(dividend, f)
+            multiples, rest = dividend.partition(f)
             if 1 < f < n and rest != ZERO and multiples.terms:
                 low, high = self.theory.bounds(rest)
                 if is_power_of_two(n // f) or high // f - low // f < 2:
@@ -440,7 +428,7 @@ class HiddenLaws:
         What is left is divided by its common divisor with ``n``: ``x*2 // 32`` is ``x//16``.
         """
         undivided = LinearForm({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
-        for left in dict.fromkeys([split(dividend, abs(n), balanced=False)[1], undivided]):
+        for left in dict.fromkeys([dividend.split(abs(n), balanced=False)[1], undivided]):
             common = gcd(left.content(), left.constant, n)
             if left.terms and (left != dividend or common > 1):
                 whole = dividend.plus(left, -1).divided(n)

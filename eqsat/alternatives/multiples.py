@@ -11,7 +11,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_terms
 from eqsat.lang.expr import Expr
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number, residues
+from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
 
 
 def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
@@ -155,7 +155,7 @@ def _quotients_of(classes: CanonicalGraph, sums: Iterable[int]) -> Iterator[tupl
     for atom in {a: None for form in forms.values() for a in form.terms if a.op == "floordiv"}:
         if (n := literal_divisor(atom)) > 1:
             dividend = theory.inner(atom.args[0])
-            wanted[n][residues(dividend, n)].add(dividend.constant)
+            wanted[n][dividend.residues(n)].add(dividend.constant)
     having: dict[Expr | None, dict[int, LinearForm]] = defaultdict(dict)
     for c, form in forms.items():
         for part in (None, *form.terms):
@@ -167,7 +167,7 @@ def _quotients_of(classes: CanonicalGraph, sums: Iterable[int]) -> Iterator[tupl
         able = {next(iter(left.terms), None) for left in dividends}
         for c in sorted(set(chain.from_iterable([having[part] for part in able]))):
             form = forms[c]
-            for constant in sorted(dividends.get(residues(form, n), ())):
+            for constant in sorted(dividends.get(form.residues(n), ())):
                 dividend = LinearForm(form.terms, constant)
                 quotient = theory.quotient_by(dividend, n)
                 if len(quotient.terms) > 1:

@@ -15,16 +15,7 @@ from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import may_divide_by_zero
-from eqsat.theory.forms import (
-    ZERO,
-    LinearForm,
-    atom_form,
-    factors,
-    literal_divisor,
-    number,
-    read,
-    scale_of,
-)
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, read
 
 
 class QuotientNodes(KindNodes):
@@ -105,7 +96,7 @@ class QuotientNodes(KindNodes):
                 if divisor.single() is not None and not may_divide_by_zero(quotient):
                     continue
                 remainder = dividend.plus(self.theory.times(divisor, atom_form(quotient)), -1)
-                k = scale_of(remainder, form)
+                k = form.scale_of(remainder)
                 rest = form.plus(remainder, -k)
                 if len(rest.terms) + len(remainder.terms) == len(form.terms):
                     c = self.add_class(remainder)

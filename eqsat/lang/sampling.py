@@ -11,16 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from eqsat.lang.evaluation import Points, evaluate, integers
 from eqsat.lang.expr import Expr
 from eqsat.lang.functions import maximum, minimum, where
-from eqsat.lang.ops import finite_part, is_finite, np
-from eqsat.lang.traversal import topological
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from eqsat.lang.ops import Array, finite_part, is_finite, np
+from eqsat.lang.traversal import extent, topological
 
 #: How far points lie from zero, or from the end of a range whose other end is infinite: at most.
 REACHES = (16, 1000, 2**31, 2**60)
@@ -47,28 +44,31 @@ def sample(
 
 def grid(names: Sequence[Expr]) -> Points:
     """Every value of every variable, each on an axis of its own, so that they broadcast to the whole domain."""
-    points = {}
-    for axis, v in enumerate(names):
-        shape = [1] * len(names)
-        shape[axis] = -1
-        points[cast(str, v.value)] = integers(v.vmin, v.vmax + 1).reshape(shape)
-    return points
+    axes = np.ix_(*[integers(v.vmin, v.vmax + 1) for v in names])
+    return {cast(str, v.value): axis for v, axis in zip(names, axes, strict=True)}
 
 
-def select(points: Mapping[str, NDArray[Any]], chosen: NDArray[Any] | slice) -> Points:
+def grid_where(conditions: Sequence[Expr], names: Sequence[Expr]) -> Points:
+    """The points of a :func:`grid` at which all conditions hold, in order."""
+    axes = grid(names)
+    holds = np.nonzero(np.broadcast_to(all_hold(conditions, axes), [*map(extent, names)])) if names else ()
+    return {name: values.ravel()[at] for (name, values), at in zip(axes.items(), holds, strict=True)}
+
+
+def select(points: Mapping[str, Array], chosen: Array | slice) -> Points:
     """The points that a mask, an array of indices or a slice chooses."""
     return {name: values[chosen] for name, values in points.items()}
 
 
-def all_hold(conditions: Sequence[Expr], points: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def all_hold(conditions: Sequence[Expr], points: Mapping[str, Array]) -> Array:
     """At which points all conditions hold; of the shape that the conditions broadcast to."""
-    total: NDArray[Any] = np.asarray(True)
+    total: Array = np.asarray(True)
     for value in evaluate(conditions, points, total=True):
         total = total & value
     return total
 
 
-def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDArray[Any]:
+def _candidates(variable: Expr, count: int, random: np.random.Generator) -> Array:
     """Values of a variable: its ends, 0, 1 and -1, numbers near those, and numbers from the whole range."""
     if is_finite(variable.vmin, variable.vmax):
         return _within(variable.vmin, variable.vmax, count, random)
@@ -76,7 +76,7 @@ def _candidates(variable: Expr, count: int, random: np.random.Generator) -> NDAr
     return np.stack(found)[random.integers(len(REACHES), size=count), np.arange(count)]
 
 
-def _within(low: int, high: int, count: int, random: np.random.Generator) -> NDArray[Any]:
+def _within(low: int, high: int, count: int, random: np.random.Generator) -> Array:
     corners = [x for x in (low, high, 0, 1, -1, low + 1, high - 1) if low <= x <= high]
     kind: Any = np.int64 if max(high, -low) < 2**62 else object
     corner = np.array(corners, dtype=kind)[random.integers(len(corners), size=count)]
@@ -117,9 +117,7 @@ def _search(
         far[away] = least
 
 
-def _moves(
-    here: Points, variable: Expr, distance: Expr, far: NDArray[Any], random: np.random.Generator
-) -> list[NDArray[Any]]:
+def _moves(here: Points, variable: Expr, distance: Expr, far: Array, random: np.random.Generator) -> list[Array]:
     """New values to try: the zero of the secant through two neighbouring points, and a random one."""
     values = here[cast(str, variable.value)]
     low, high = finite_part(variable.vmin, variable.vmax, REACHES[-1])

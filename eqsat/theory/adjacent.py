@@ -16,7 +16,7 @@ from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, inside_reduction, is_decided_by_some, reduction, selected
+from eqsat.theory.ranges import Range, inside_reduction, is_decided_by_some, selected
 
 #: By operator, the reduction over a whole range that joins the reductions over two parts of it.
 JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_over"}
@@ -42,7 +42,7 @@ def joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
         if _is_adjacent(theory, low, end, start.plus(step), over.high):
             body = _common_body(theory, one, other, over.index, step)
             if body is not None and is_decided_by_some(theory, one.op, body):
-                return reduction(one.op, to_expr(body), over)
+                return over.reduction(one.op, to_expr(body))
     return None
 
 
@@ -54,7 +54,9 @@ def difference(theory: Arithmetic, one: Expr, other: Expr) -> LinearForm | None:
     """
     low, high, start, end = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
     extent = high.plus(low, -1)
-    for step in _shifts(theory, one, other, low.plus(start, -1), high.plus(end, -1)):
+    # the shifts that may make the bodies equal: those that make ends or operands equal
+    offsets = [there.plus(here, -1) for here, there in product(_offsets(theory, one), _offsets(theory, other))]
+    for step in dict.fromkeys([low.plus(start, -1), high.plus(end, -1), *offsets]):
         found, some = _without_common(theory, one, other, step), TRUE
         if found is None and extent == end.plus(start, -1):
             # both are empty, or none is
@@ -91,13 +93,7 @@ def _without_common(theory: Arithmetic, one: Expr, other: Expr, step: LinearForm
 def _part(theory: Arithmetic, term: Expr, low: LinearForm, high: LinearForm) -> LinearForm:
     """A reduction over a part of its range."""
     (body, index), over = term.args[:2], _range(theory, low, high)
-    return theory.form(reduction(term.op, instantiate(body, index, over.index), over))
-
-
-def _shifts(theory: Arithmetic, one: Expr, other: Expr, *aligned: LinearForm) -> Iterator[LinearForm]:
-    """The shifts of the second index that may make the bodies equal: those that make ends or operands equal."""
-    pairs = product(_offsets(theory, one), _offsets(theory, other))
-    yield from dict.fromkeys([*aligned, *[there.plus(here, -1) for here, there in pairs]])
+    return theory.form(over.reduction(term.op, instantiate(body, index, over.index)))
 
 
 def _offsets(theory: Arithmetic, term: Expr) -> list[LinearForm]:

@@ -16,17 +16,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from eqsat.lang.evaluation import Points
 from eqsat.lang.expr import TRUE, Expr
-from eqsat.lang.ops import Bounds
+from eqsat.lang.ops import Array, Bounds
 from eqsat.lang.traversal import Simplicity, VariableSets, chain_members
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, Remainder, literal_divisor, read
 from eqsat.theory.limits import LIMITS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: How long after the deadline unfinished work is waited for: this share of the time, and these seconds besides.
 GRACE, LEAST_GRACE = 0.1, 0.01
@@ -164,13 +161,13 @@ class Values(Protocol):
 
     # at sample points, which show that something can hold: no proof of the contrary is tried then
 
-    def witnessed(self) -> NDArray[Any]:
+    def witnessed(self) -> Array:
         """At which sample points the facts hold."""
 
-    def sampled(self, form: LinearForm) -> NDArray[Any]:
+    def sampled(self, form: LinearForm) -> Array:
         """The values of a form at the sample points."""
 
-    def sampled_where(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+    def sampled_where(self, conditions: Iterable[Expr]) -> Array:
         """At which sample points all conditions hold."""
 
 
@@ -199,7 +196,10 @@ class Assumptions(Protocol):
         """Whether what is known contradicts ``condition``."""
 
     def every_point(self, terms: Iterable[Expr]) -> Points | None:
-        """All points of the variables of ``terms`` at which the facts hold; ``None`` if there are too many."""
+        """All points, of the variables of ``terms`` and of the facts, at which these hold.
+
+        ``None`` if there are too many, or one depends on an element of an array or an index of a reduction around it.
+        """
 
 
 class Arithmetic(NormalForms, Values, Assumptions):
@@ -235,7 +235,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.variables: VariableSets = parent.variables if parent else VariableSets()
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         # the values of terms at the sample points
-        self.samples: dict[Expr, NDArray[Any]] = parent.samples if parent else {}
+        self.samples: dict[Expr, Array] = parent.samples if parent else {}
         self.shared_answers: Answers = parent.shared_answers if parent else defaultdict(dict)
         # the minima that were made: while there are none, none is looked for
         self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
@@ -258,9 +258,8 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.by_bounds: dict[Expr, Expr] = {}
         # atoms that are known to equal other forms
         self.equal: dict[Expr, LinearForm] = dict(parent.equal) if parent else {}
-        # of the structural theory: by dividend, a divisor and the known remainder; by atom, its alignment
+        # of the structural theory: by dividend, a divisor and the known remainder
         self.residues: dict[Expr, tuple[int, int]] = dict(parent.residues) if parent else {}
-        self._alignments: dict[Expr, tuple[int, int]] = {}
 
     def _clear_forms(self) -> None:
         """Drop memoised normal forms; bounds and proofs hold however terms are written."""
@@ -268,8 +267,6 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.forms: dict[Expr, LinearForm] = {}
         self.conditions: dict[Expr, Expr] = {}
         self.traversed: set[Expr] = set()
-        # by condition, the theory that assumes it
-        self.children: dict[Expr, Self | None] = {}
         # results of operators, by their operands in normal form
         self.answers: Answers = defaultdict(dict)
         self._divisions: dict[Expr, tuple[Division, ...]] = {}
@@ -285,7 +282,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._bounds: dict[LinearForm, Bounds] = {}
         self._by_cases: dict[LinearForm, Bounds] = {}
         self.proofs: Answers = defaultdict(dict)
-        self._witnessed: NDArray[Any] | None = None
+        self._witnessed: Array | None = None
 
     def _forget(self) -> None:
         """Drop what was memoised under fewer facts."""

@@ -10,16 +10,7 @@ from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.theory.arithmetic import Arithmetic, is_negative, kept
-from eqsat.theory.forms import (
-    LinearForm,
-    atom_form,
-    factors,
-    literal_divisor,
-    number,
-    scale_of,
-    to_expr,
-    without_quotients,
-)
+from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, to_expr, without_quotients
 
 
 def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
@@ -87,7 +78,7 @@ def _at_ends(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) 
     if difference.terms:
         for is_there, zero in zip((True, False), theory.outermost().ends(condition), strict=True):
             if zero.terms.keys() == difference.terms.keys():
-                left = difference.plus(zero, -scale_of(zero, difference))
+                left = difference.plus(zero, -difference.scale_of(zero))
                 if not left.terms:
                     return (y.shifted(left.constant), y) if is_there else (x, x.shifted(-left.constant))
     return x, y
@@ -240,11 +231,13 @@ def _as_extreme(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFor
     """``where(x < y, x, y)`` is ``min(x, y)``, and so on; so is any selection of the lesser term."""
     difference = x.plus(y, -1)
     compared = next((a for a in condition.args if a.op != "const"), None) if condition.op in ("lt", "le") else None
-    is_compared = compared is not None and theory.inner(compared).terms.keys() == difference.terms.keys()
+    if compared is None:
+        return None
+    is_compared = theory.inner(compared).terms.keys() == difference.terms.keys()
     for op, above in (("max", difference), ("min", difference.times(-1))) if is_compared else ():
         if condition in (theory.at_least_zero(above), theory.at_least_zero(above.shifted(-1))):
             return theory.extreme(op, [x, y])
-    return _as_extreme_by_bounds(theory, condition, x, y) if is_compared or compared is not None else None
+    return _as_extreme_by_bounds(theory, condition, x, y)
 
 
 def _as_extreme_by_bounds(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:

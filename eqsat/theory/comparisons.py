@@ -10,16 +10,7 @@ from itertools import permutations
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.theory.arithmetic import Arithmetic, kept
-from eqsat.theory.forms import (
-    ZERO,
-    LinearForm,
-    factors,
-    literal_comparison,
-    literal_divisor,
-    number,
-    partition,
-    to_expr,
-)
+from eqsat.theory.forms import ZERO, LinearForm, factors, literal_divisor, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.refutation import cannot_hold, is_coupled
 
@@ -43,7 +34,7 @@ class Comparisons(Arithmetic):
             if smaller is None and len(form.terms) > 1:
                 smaller = self._beyond_gap(form)
             if smaller is None:
-                comparison = literal_comparison(form)
+                comparison = form.literal_comparison()
                 found = self._split_selection(form, comparison, self.at_least_zero)
                 if found is None and is_coupled(self, form):
                     found = self._decided(form)
@@ -129,7 +120,7 @@ class Comparisons(Arithmetic):
             return self._clear_truncated(self.inner(single.args[0]), single.args[1].vmin, form)
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
-                multiples, rest = partition(form, f)
+                multiples, rest = form.partition(f)
                 if (bucket := self.quotient_by_bounds(rest, f)) is not None:
                     return multiples.shifted(bucket)
         by_factor = self.by_factor(form)
@@ -256,7 +247,7 @@ class Comparisons(Arithmetic):
         """
         for f in sorted({abs(c) for c in form.terms.values()}, reverse=True):
             if f > 1:
-                multiples, rest = partition(form, f)
+                multiples, rest = form.partition(f)
                 low, high = self.bounds(rest)
                 least = -(-low // f)
                 if least > high // f:

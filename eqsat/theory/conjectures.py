@@ -11,41 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from math import gcd, sqrt
+from math import gcd, inf, sqrt
 from operator import or_
-from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
-from eqsat.lang.ops import COMPARISONS, np
-from eqsat.lang.sampling import all_hold, grid, select
-from eqsat.lang.traversal import (
-    Simplicity,
-    chain_members,
-    domain_size,
-    extent,
-    facts_on,
-    mentions,
-    topological,
-    variables,
-)
-from eqsat.theory.forms import (
-    LinearForm,
-    atom_form,
-    chained,
-    literal_divisor,
-    opposite,
-    read,
-    scale_of,
-    to_expr,
-)
+from eqsat.lang.ops import COMPARISONS, Array, np
+from eqsat.lang.sampling import all_hold, grid, grid_where, select
+from eqsat.lang.traversal import Simplicity, chain_members, domain_size, facts_on, topological, variables
+from eqsat.theory.forms import LinearForm, atom_form, chained, literal_divisor, opposite, read, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.periods import constant_remainder, holds_in_a_period
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-type Array = NDArray[Any]
 
 #: Operators of the atoms about which conjectures are made.
 _ATOMS = frozenset({"floordiv", "where", "min", "max"})
@@ -211,17 +187,6 @@ class _Sum:
     quotients: int
     period: int
 
-    def may_be_remainder(self, values: Array) -> bool:
-        """Whether the nested part, with ``values`` at the points, spans less than a remainder by its period does."""
-        return values.dtype != object and int(values.max()) - int(values.min()) < self.period
-
-    def with_nested(self, form: LinearForm | None, size: Callable[[Expr], int]) -> Expr | None:
-        """The whole with another form for its nested part, if that is simpler."""
-        if form is None:
-            return None
-        term = to_expr(self.alone.plus(form))
-        return term if size(term) < size(self.whole) else None
-
 
 def _period(form: LinearForm) -> int:
     """The magnitude of the coefficient of the one quotient in a sum, if the sum may be a remainder by it; else 0.
@@ -236,7 +201,7 @@ def _period(form: LinearForm) -> int:
     if any(abs(k) == 1 for k in dividend.terms.values()):
         return 0
     rest = form.without(others[0])
-    scale = scale_of(dividend, rest)
+    scale = rest.scale_of(dividend)
     return abs(step) if rest.terms and not (scale and dividend.times(scale).terms == rest.terms) else 0
 
 
@@ -252,9 +217,10 @@ class _Conjecturer:
         undefined: Collection[Expr],
         is_over: Callable[[], bool],
     ) -> None:
-        self.members, self.points, self.undefined, self.is_over = members, points, frozenset(undefined), is_over
+        self.points, self.undefined, self.is_over = points, frozenset(undefined), is_over
+        # the facts, and the variables of each
+        self.facts = {fact: frozenset(variables([fact])) for fact in members}
         self.asserted = Asserted()
-        self.decide = _Decider(members)
         simplicity = Simplicity()
         self.size = simplicity.size
         self.atoms, self.conditions = [sorted(of, key=simplicity.__getitem__) for of in (parts.atoms, parts.conditions)]
@@ -278,20 +244,36 @@ class _Conjecturer:
         for atom in sorted(coordinates, key=lambda a: a.key):
             basis.add(atom, self.values[atom])
         for found in self.sums:
-            if self._prove(found.whole, found.with_nested(basis.combination(self.values[found.nested]), self.size)):
+            if self._prove_sum(found, basis.combination(self.values[found.nested])):
                 self.affine.add(found.whole)
         for atom in self.atoms:
             if atom in coordinates:
                 continue
             form = basis.combination(self.values[atom])
-            if form is None or not _is_simpler(form, atom, self.size) or not self._prove(atom, to_expr(form)):
+            if form is None or not self._is_simpler(form, atom) or not self._prove(atom, to_expr(form)):
                 basis.add(atom, self.values[atom])
 
     def conjecture_remainders(self) -> None:
-        """Sums of quotients that are one remainder."""
-        nested = [s for s in self.sums if s.whole not in self.affine and s.may_be_remainder(self.values[s.nested])]
-        for found, form in _as_remainders(nested, self.members, self.points, self.values):
-            self._prove(found.whole, found.with_nested(form, self.size))
+        """Sums of quotients that are one remainder, ``low + (affine - low) % m``.
+
+        Each variable steps such a sum by one amount modulo ``m``. A permutation of axes turns an index ``x`` into
+        ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain of them, whose nested digits are one
+        remainder.
+        """
+        sums = [found for found in self.sums if found.whole not in self.affine]
+        left = {found: steps for found in sums if (steps := _Steps(self.values[found.nested])).span < found.period}
+        for v in dict.fromkeys(v for found in left for v in found.names):
+            stepped, here = [found for found in left if v in found.names], self.points[_name(v)]
+            there = {**self.points, _name(v): np.minimum(here + 1, v.vmax)}
+            # the facts without the variable hold at the points, so they hold after the step too
+            valid = (here < v.vmax) & all_hold([fact for fact, used in self.facts.items() if v in used], there)
+            values_there = evaluate([found.nested for found in stepped], there, total=True)
+            for found, changed in zip(stepped, values_there, strict=True):
+                if not left[found].add(v, (changed - left[found].values)[valid]):
+                    del left[found]
+        for found, steps in left.items():
+            if steps.modulus:
+                self._prove_sum(found, steps.remainder(self.points))
 
     def conjecture_conditions(self) -> None:
         """Conditions that are constant, that agree with another one, or that need fewer members.
@@ -300,19 +282,25 @@ class _Conjecturer:
         """
         simplest: dict[bytes, Expr] = {}
         for condition in self.conditions:
-            if (same := _constant(self.values[condition])) is None:
-                same = simplest.setdefault(self.values[condition].tobytes(), condition)
+            values = self.values[condition]
+            same = TRUE if values.all() else FALSE if not values.any() else None
+            if same is None:
+                same = simplest.setdefault(values.tobytes(), condition)
             if same is not condition:
                 self._prove(condition, same)
-            elif condition in self.chains:
-                chain = self.chains[condition]
-                needed = _needed(condition.op, chain, self.values, self.size)
-                self._prove(condition, _joined(condition.op, chain, needed, self.size))
+            elif (chain := self.chains.get(condition)) is not None:
+                self._prove(condition, self._needed(condition.op, chain, {m: self.values[m] for m in chain}))
         for condition in self.conditions if not self.asserted.conjectures else ():
-            chain = self.chains.get(condition, [condition])
-            by_bounds = _by_bounds(condition, chain, self.values, self.points, self.size)
+            by_bounds = self._by_bounds(condition, self.chains.get(condition, [condition]))
             if (proved := self._proved(condition, by_bounds)) is not None:
                 self.asserted.by_bounds.append(proved)
+
+    def _prove_sum(self, found: _Sum, form: LinearForm | None) -> bool:
+        """As :meth:`_prove`, of a sum with another form for its nested part, if that is simpler."""
+        if form is None:
+            return False
+        term = to_expr(found.alone.plus(form))
+        return self.size(term) < self.size(found.whole) and self._prove(found.whole, term)
 
     def _prove(self, before: Expr, after: Expr | None) -> bool:
         """Keep the conjecture that ``before`` is ``after``, which may be ``None``, if it is proved; whether it was."""
@@ -324,43 +312,73 @@ class _Conjecturer:
     def _proved(self, before: Expr, after: Expr | None) -> Conjecture | None:
         if after is None or self.is_over() or not self.undefined.isdisjoint(topological([after])):
             return None
-        return Conjecture(before, after, tuple(self.members)) if self.decide(before.eq(after)) else None
+        return Conjecture(before, after, tuple(self.facts)) if self._is_true(before.eq(after)) else None
+
+    def _is_true(self, claim: Expr) -> bool:
+        """Whether a claim holds at every point of its domain where the facts do."""
+        names = variables([claim])
+        if domain_size(names) > LIMITS.conjecture_points:
+            return holds_in_a_period(claim)
+        return any(_holds(claim, *assumed) for assumed in self._assumptions(names))
+
+    def _assumptions(self, names: Sequence[Expr]) -> Iterator[tuple[list[Expr], Sequence[Expr]]]:
+        """Facts to assume, and the variables to enumerate: those of the claim, then with those of further facts."""
+        yield [fact for fact, used in self.facts.items() if used <= set(names)], names
+        found, wider = [], list(names)
+        for fact, used in self.facts.items():
+            more = [*wider, *sorted(used - set(wider), key=lambda v: v.key)]
+            if domain_size(more) <= LIMITS.conjecture_points:
+                found.append(fact)
+                wider = more
+        if len(wider) > len(names):
+            yield found, wider
+
+    def _is_simpler(self, form: LinearForm, atom: Expr) -> bool:
+        """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection.
+
+        A sum of variables may be larger than a quotient by what is no literal: a division takes longer than some
+        products.
+        """
+        if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
+            return False
+        is_divided = atom.op == "floordiv" and atom.args[1].op != "const" and form.is_affine()
+        return self.size(to_expr(form)) <= self.size(atom) + LIMITS.spared_division * is_divided
+
+    def _by_bounds(self, condition: Expr, members: Sequence[Expr]) -> Expr | None:
+        """A chain as bounds of its variables and the members still needed at the points, if that is shorter."""
+        names, values = variables([condition]), self.values[condition]
+        if len(names) + len(members) < 3 or not values.any() or values.all():
+            return None
+        op = "or" if condition.op == "or" else "and"
+        # of a disjunction, its complement is bounded
+        inside = values == (op == "and")
+        known = {member: self.values[member] for member in members}
+        for variable in names:
+            for bound in _bounds(variable, self.points[_name(variable)][inside]):
+                member = bound if op == "and" else opposite(bound)
+                known[member] = evaluate([member], self.points, total=True)[0]
+        return self._needed(op, members, known)
+
+    def _needed(self, op: str, members: Sequence[Expr], values: Mapping[Expr, Array]) -> Expr | None:
+        """The chain of what the others do not imply at the points, if it is shorter than that of the ``members``.
+
+        ``values`` has those of all that may be in it; the largest are dropped first.
+        """
+        kept = list(values)
+        # of a disjunction, the complements of its members
+        holds = {member: at if op == "and" else ~at for member, at in values.items()}
+        for member in sorted(kept, key=lambda m: (-self.size(m), m.key)):
+            others = [holds[m] for m in kept if m is not member]
+            if others and not (np.logical_and.reduce(others) & ~holds[member]).any():
+                kept.remove(member)
+        return chained(op, kept) if sum(map(self.size, kept)) < sum(map(self.size, members)) else None
 
 
-def _is_simpler(form: LinearForm, atom: Expr, size: Callable[[Expr], int]) -> bool:
-    """Whether ``form`` is worth writing for ``atom``: no larger, and no quotients for a selection.
-
-    A sum of variables may be larger than a quotient by what is no literal: a division takes longer than some products.
-    """
-    if atom.op != "floordiv" and any(a.op == "floordiv" for a in form.terms):
-        return False
-    is_divided = atom.op == "floordiv" and atom.args[1].op != "const" and all(a.op == "var" for a in form.terms)
-    return size(to_expr(form)) <= size(atom) + LIMITS.spared_division * is_divided
-
-
-def _by_bounds(
-    condition: Expr, members: Sequence[Expr], values: Mapping[Expr, Array], points: Points, size: Callable[[Expr], int]
-) -> Expr | None:
-    """A chain as bounds of its variables and the members that are still needed at the points, if that is shorter."""
-    names = variables([condition])
-    if len(names) + len(members) < 3 or not values[condition].any() or values[condition].all():
-        return None
-    op = "or" if condition.op == "or" else "and"
-    # of a disjunction, its complement is bounded
-    inside = values[condition] == (op == "and")
-    known = {member: values[member] for member in members}
-    for variable in names:
-        for bound in _bounds(variable, points[_name(variable)][inside]):
-            member = bound if op == "and" else opposite(bound)
-            known[member] = evaluate([member], points, total=True)[0]
-    return _joined(op, members, _needed(op, known, known, size), size)
-
-
-def _joined(op: str, members: Sequence[Expr], others: Sequence[Expr], size: Callable[[Expr], int]) -> Expr | None:
-    """The chain of ``others``, if it is shorter than that of ``members``."""
-    if sum([size(m) for m in others]) >= sum([size(m) for m in members]):
-        return None
-    return chained(op, others)
+def _holds(claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
+    """Whether a claim holds at all points of the variables at which the facts do."""
+    points = grid(names)
+    fails = ~evaluate([claim], points, total=True)[0]
+    return not (fails & all_hold(facts, points)).any() if fails.any() else True
 
 
 def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
@@ -378,22 +396,6 @@ def _bounds(variable: Expr, values: Array) -> Iterator[Expr]:
         yield (variable % step).eq(low % step)
 
 
-def _needed(op: str, members: Iterable[Expr], values: Mapping[Expr, Array], size: Callable[[Expr], int]) -> list[Expr]:
-    """The members of a chain that the others do not imply at the points, the largest dropped first."""
-    kept = list(members)
-    # of a disjunction, the complements of its members
-    holds = {member: values[member] if op == "and" else ~values[member] for member in kept}
-    for member in sorted(kept, key=lambda m: (-size(m), m.key)):
-        others = [holds[m] for m in kept if m is not member]
-        if others and not (np.logical_and.reduce(others) & ~holds[member]).any():
-            kept.remove(member)
-    return kept
-
-
-def _constant(values: Array) -> Expr | None:
-    return TRUE if values.all() else None if values.any() else FALSE
-
-
 def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, bool]:
     """Points at which all ``members`` hold, and whether these are all there are."""
     points = {_name(v): _column(v.vmin, v.vmax, axis) for axis, v in enumerate(names)}
@@ -401,15 +403,11 @@ def _points(names: Sequence[Expr], members: Sequence[Expr]) -> tuple[Points, boo
         return points, False
     chosen = np.flatnonzero(all_hold(members, points))
     if len(chosen) < LIMITS.samples // 4 and domain_size(names) <= LIMITS.conjecture_points:
-        every = grid(names)
-        shape = [extent(v) for v in names]
-        hits = np.flatnonzero(np.broadcast_to(all_hold(members, every), shape))
+        every = grid_where(members, names)
+        if (count := len(every[_name(names[0])])) <= LIMITS.samples:
+            return every, True
         # drawn at random, as equal steps might coincide with a period
-        few = len(hits) <= LIMITS.samples
-        chosen = hits if few else hits[np.random.default_rng(0).integers(len(hits), size=LIMITS.samples)]
-        where = np.unravel_index(chosen, shape)
-        found = {_name(v): index + v.vmin for v, index in zip(names, where, strict=True)}
-        return found, few
+        return select(every, np.random.default_rng(0).integers(count, size=LIMITS.samples)), False
     return select(points, chosen), False
 
 
@@ -431,9 +429,9 @@ class _Basis:
         self.most = max(0, self.count - spare)
         self.terms: list[Expr | None] = []
         self.columns: list[Array] = []
-        # modified Gram-Schmidt: column j is the sum of triangle[j][i] * directions[:, i] for i <= j
-        self.directions = np.empty((self.count, min(self.most, 1 + len(names) + atoms)))
-        self.triangle: list[Array] = []
+        # modified Gram-Schmidt: the columns are the orthogonal directions times this upper triangular matrix
+        width = min(self.most, 1 + len(names) + atoms)
+        self.directions, self.triangle = np.empty((self.count, width)), np.zeros((width, width))
         self.add(None, np.ones(self.count, dtype=np.int64))
         for v in names:
             self.add(v, points[_name(v)])
@@ -448,7 +446,7 @@ class _Basis:
         norm, length = sqrt(direction @ direction), sqrt(column @ column)
         if norm > 1e-6 * (1 + length):
             self.directions[:, known] = direction / norm
-            self.triangle.append(np.append(shares, norm))
+            self.triangle[: known + 1, known] = np.append(shares, norm)
             self.terms.append(term)
             self.columns.append(values)
 
@@ -468,7 +466,8 @@ class _Basis:
         rest, shares = self._split(values.astype(float))
         if float(np.abs(rest).max()) > 1e-3:
             return None
-        coefficients = np.rint(self._solve(shares))
+        known = len(shares)
+        coefficients = np.rint(np.linalg.solve(self.triangle[:known, :known], shares))
         if np.abs(coefficients).max(initial=0) > LIMITS.coefficient:
             return None
         total = np.zeros(self.count, dtype=np.int64)
@@ -482,38 +481,6 @@ class _Basis:
                 else:
                     terms[term] = k
         return LinearForm(terms, constant) if np.array_equal(total, values) else None
-
-    def _solve(self, shares: Array) -> Array:
-        """The coefficients of the columns, by back substitution."""
-        left, coefficients = shares.copy(), np.zeros(len(shares))
-        for index in range(len(left) - 1, -1, -1):
-            row = self.triangle[index]
-            coefficients[index] = left[index] / row[index]
-            left[: index + 1] -= coefficients[index] * row
-        return coefficients
-
-
-def _as_remainders(
-    sums: Iterable[_Sum], members: Sequence[Expr], points: Points, values: Mapping[Expr, Array]
-) -> Iterator[tuple[_Sum, LinearForm]]:
-    """The sums whose nested part is ``low + (affine - low) % m``: each variable steps it by one amount modulo ``m``.
-
-    A permutation of axes turns an index ``x`` into ``x//a + x%a*b``, which is ``b*x`` modulo ``a*b - 1``; so is a chain
-    of them, whose nested digits are one remainder.
-    """
-    left = {found: _Steps(values[found.nested]) for found in sums}
-    for v in dict.fromkeys(v for found in left for v in found.names):
-        stepped = [found for found in left if v in found.names]
-        there = {**points, _name(v): np.minimum(points[_name(v)] + 1, v.vmax)}
-        # the facts without the variable hold at the points, so they hold after the step too
-        valid = (points[_name(v)] < v.vmax) & all_hold([m for m in members if mentions(m, v)], there)
-        values_there = evaluate([found.nested for found in stepped], there, total=True)
-        for found, changed in zip(stepped, values_there, strict=True):
-            if not left[found].add(v, (changed - left[found].values)[valid]):
-                del left[found]
-    for found, steps in left.items():
-        if steps.modulus:
-            yield found, steps.remainder(points)
 
 
 @dataclass
@@ -529,22 +496,22 @@ class _Steps:
         if len(steps):
             self.slopes[variable] = int(steps[0])
             self.modulus = gcd(self.modulus, int(np.gcd.reduce(steps - steps[0])))
-        return not 0 < self.modulus <= int(self.values.max()) - int(self.values.min())
+        return not 0 < self.modulus <= self.span
+
+    @property
+    def span(self) -> float:
+        """How far apart the least and the largest value are; without end where 64 bits do not hold them."""
+        return inf if self.values.dtype == object else int(self.values.max()) - int(self.values.min())
 
     def remainder(self, points: Points) -> LinearForm:
         """The term as a remainder with these steps."""
         modulus, low = self.modulus, int(self.values.min())
         low = 0 if low >= 0 and int(self.values.max()) < modulus else low
-        affine = LinearForm({v: k for v, slope in self.slopes.items() if (k := _balanced(slope, modulus))}, 0)
+        moving = LinearForm({v: slope for v, slope in self.slopes.items() if slope}, 0)
+        affine = moving.split(modulus, balanced=True)[1]
         start = sum(k * int(points[_name(v)][0]) for v, k in affine.terms.items())
         offset = (int(self.values[0]) - start - low) % modulus
         return atom_form(make("mod", to_expr(affine.shifted(offset)), const(modulus))).shifted(low)
-
-
-def _balanced(value: int, modulus: int) -> int:
-    """The number congruent to ``value`` that is closest to 0."""
-    residue = value % modulus
-    return residue - modulus if 2 * residue > modulus else residue
 
 
 def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
@@ -561,34 +528,3 @@ def constant_remainders(roots: Iterable[Expr]) -> Iterator[Conjecture]:
             dividend = read(term.args[0])
             if (remainder := constant_remainder(dividend, n)) is not None:
                 yield Conjecture(to_expr(dividend.plus(atom_form(term), -n)), const(remainder), ())
-
-
-class _Decider:
-    """Decides claims at every point of their domain where the facts hold."""
-
-    def __init__(self, facts: Sequence[Expr]) -> None:
-        self.facts = [(fact, frozenset(variables([fact]))) for fact in facts]
-
-    def __call__(self, claim: Expr) -> bool:
-        names = variables([claim])
-        if domain_size(names) > LIMITS.conjecture_points:
-            return holds_in_a_period(claim)
-        return any(self._holds(claim, *assumed) for assumed in self._assumptions(names))
-
-    def _assumptions(self, names: Sequence[Expr]) -> Iterator[tuple[list[Expr], Sequence[Expr]]]:
-        """Facts to assume, and the variables to enumerate: those of the claim, then with those of further facts."""
-        own = [fact for fact, used in self.facts if used <= set(names)]
-        yield own, names
-        found, wider = [], list(names)
-        for fact, used in self.facts:
-            more = [*wider, *sorted(used - set(wider), key=lambda v: v.key)]
-            if domain_size(more) <= LIMITS.conjecture_points:
-                found.append(fact)
-                wider = more
-        if len(wider) > len(names):
-            yield found, wider
-
-    def _holds(self, claim: Expr, facts: Sequence[Expr], names: Sequence[Expr]) -> bool:
-        points = grid(names)
-        fails = ~evaluate([claim], points, total=True)[0]
-        return not (fails & all_hold(facts, points)).any() if fails.any() else True

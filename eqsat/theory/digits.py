@@ -7,21 +7,14 @@ where that cancels; so ``x//6 == y and x%6 == z`` is ``x == y*6 + z``, and the o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from itertools import permutations
 from math import gcd, lcm
 
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import ZERO, LinearForm, Remainder, factors, number, scale_of
+from eqsat.theory.forms import ZERO, LinearForm, Remainder, factors, number
 from eqsat.theory.limits import LIMITS
-
-
-def _less_multiple(form: LinearForm, zero: LinearForm) -> LinearForm:
-    """``form`` less a multiple of the form ``zero``, if that is shorter."""
-    shorter = form.plus(zero, -scale_of(zero, form))
-    return shorter if len(shorter.terms) < len(form.terms) else form
 
 
 def shortened(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
@@ -47,7 +40,10 @@ def _less(theory: Arithmetic, member: Expr, zeros: Sequence[LinearForm]) -> Expr
     form = theory.difference(equation) if zeros else None
     if form is None:
         return member
-    shorter = reduce(_less_multiple, zeros, form)
+    shorter = form
+    for zero in zeros:
+        less = shorter.plus(zero, -shorter.scale_of(zero))
+        shorter = less if len(less.terms) < len(shorter.terms) else shorter
     found = theory.equal_zero(shorter) if equation.op == "eq" else theory.at_least_zero(shorter)
     return found if equation is member else theory.negate(found)
 
@@ -84,7 +80,7 @@ def _zero_where(theory: Arithmetic, comparison: Expr, zero: LinearForm = ZERO) -
     if form is None or not any(atom.op in ("floordiv", "mul") for atom in form.terms):
         return None
     if comparison.op != "eq":
-        form = form.plus(zero, -scale_of(zero, form))
+        form = form.plus(zero, -form.scale_of(zero))
         form = form.divided(form.content()) if form.terms else form
         if theory.bounds(form)[1] != 0:
             return None

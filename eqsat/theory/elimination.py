@@ -66,26 +66,22 @@ class Rows:
         return self.range_of(atom) if found is None else found
 
     def _add(self, row: LinearForm) -> None:
-        terms, constant = row.terms, row.constant
-        if not terms:
-            if constant < 0:
+        if not row.terms:
+            if row.constant < 0:
                 raise ClashError
             return
-        common = gcd(*terms.values())
-        if common > 1:
-            terms, constant = {a: c // common for a, c in terms.items()}, constant // common
-        if len(terms) == 1:
-            ((atom, sign),) = terms.items()
+        if (common := row.content()) > 1:
+            row = row.divided(common)
+        if len(row.terms) == 1:
+            ((atom, sign),) = row.terms.items()
             low, high = self._interval(atom)
-            low, high = (max(low, -constant), high) if sign > 0 else (low, min(high, constant))
+            low, high = (max(low, -row.constant), high) if sign > 0 else (low, min(high, row.constant))
             if low > high:
                 raise ClashError
             self._intervals[atom] = (low, high)
             return
-        direction = LinearForm(terms, 0)
-        old = self._rows.get(direction)
-        if old is None or constant < old:
-            self._rows[direction] = constant
+        direction = row.direction()
+        self._rows[direction] = min(row.constant, self._rows.get(direction, row.constant))
 
     def _drop_idle(self) -> None:
         """Drop the rows that the intervals imply; raise :class:`ClashError` if they refute one."""

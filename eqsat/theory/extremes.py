@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
-from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.expr import Expr, const, make
-from eqsat.lang.ops import INFINITY
+from eqsat.lang.ops import INFINITY, Array
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, Order, number, to_expr
 from eqsat.theory.limits import LIMITS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def extreme_of(theory: Arithmetic, op: str, operands: Iterable[LinearForm]) -> LinearForm:
@@ -82,7 +78,7 @@ def _undominated(theory: Arithmetic, members: Sequence[LinearForm], thorough: bo
     """The members that are not always above another; once the time is up, all that have not been compared, if many."""
     are_many = len(members) > LIMITS.compared_operands
     # of many members, sample points show for most pairs that neither is always above the other
-    at: dict[LinearForm, NDArray[Any]] = {}
+    at: dict[LinearForm, Array] = {}
 
     def is_above(x: LinearForm, y: LinearForm) -> bool:
         if are_many and (at[x] < at[y]).any():
@@ -112,7 +108,8 @@ def _lowered(theory: Arithmetic, kept: Sequence[LinearForm]) -> list[LinearForm]
     members = [*kept]
     for place, member in enumerate(kept):
         others = members[:place] + members[place + 1 :]
-        for variable in sorted(filter(_has_two_values, member.terms), key=lambda atom: atom.key):
+        with_two_values = [a for a in member.terms if a.op == "var" and a.vmax == a.vmin + 1]
+        for variable in sorted(with_two_values, key=lambda atom: atom.key):
             for value, is_there in (
                 (variable.vmin, LinearForm({variable: -1}, variable.vmax)),
                 (variable.vmax, LinearForm({variable: 1}, -variable.vmin)),
@@ -123,10 +120,6 @@ def _lowered(theory: Arithmetic, kept: Sequence[LinearForm]) -> list[LinearForm]
                 if 0 < spare < INFINITY:
                     member = members[place] = member.plus(is_there, -spare)
     return members
-
-
-def _has_two_values(atom: Expr) -> bool:
-    return atom.op == "var" and atom.vmax == atom.vmin + 1
 
 
 def _distributed(theory: Arithmetic, kept: Sequence[LinearForm]) -> LinearForm | None:

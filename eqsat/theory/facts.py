@@ -17,19 +17,10 @@ from typing import Self
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr
-from eqsat.lang.ops import INFINITY, SUMS, np
-from eqsat.lang.sampling import all_hold, grid
-from eqsat.lang.traversal import (
-    chain_members,
-    divisors,
-    domain_size,
-    extent,
-    mentions,
-    topological,
-    variables,
-    with_users,
-)
-from eqsat.theory.arithmetic import Arithmetic, Work, begun
+from eqsat.lang.ops import INFINITY, SUMS
+from eqsat.lang.sampling import grid_where
+from eqsat.lang.traversal import chain_members, divisors, domain_size, mentions, topological, variables, with_users
+from eqsat.theory.arithmetic import Arithmetic, Work, begun, kept
 from eqsat.theory.forms import (
     ZERO,
     EqualProducts,
@@ -362,10 +353,7 @@ class Facts(Arithmetic):
         return all(d.vmin > 0 or d.vmax < 0 or self.is_nonzero(self.form(d)) for d in divisors([term]))
 
     def excludes(self, condition: Expr) -> bool:
-        """Whether what is known contradicts ``condition``: by trying all points, or if the domain is large, by reading.
-
-        To read means to make a theory of the condition and all that is known. Once the time is up, the answer is no.
-        """
+        # by trying all points, or if the domain is large, by making a theory of the condition and all that is known
         if self.late_or_raise():
             return False
         if (points := self.every_point([condition])) is not None:
@@ -377,11 +365,6 @@ class Facts(Arithmetic):
         return False
 
     def every_point(self, terms: Iterable[Expr]) -> Points | None:
-        """All points, of the variables of ``terms`` and of what is known, at which that holds.
-
-        ``None`` if there are too many, counting the steps of reductions, or if a term depends on an element of an
-        array or on the index of an enclosing reduction, which no point has.
-        """
         known = self.holding()
         roots = [*terms, *known]
         free = reduce(or_, map(self.variables.of, roots), 0)
@@ -390,18 +373,11 @@ class Facts(Arithmetic):
             return None
         if domain_size(t for t in involved if t.op == "var") > LIMITS.condition_points:
             return None
-        names = variables(roots)
-        shape = [extent(v) for v in names]
-        axes = grid(names)
-        holds = np.nonzero(np.broadcast_to(all_hold(known, axes), shape)) if names else ()
-        return {name: values.ravel()[index] for (name, values), index in zip(axes.items(), holds, strict=True)}
+        return grid_where(known, variables(roots))
 
+    @kept("answers")
     def assuming(self, fact: Expr) -> Self | None:
-        if fact is TRUE:
-            return self
-        if fact not in self.children:
-            self.children[fact] = self.assuming_all([fact])
-        return self.children[fact]
+        return self if fact is TRUE else self.assuming_all([fact])
 
     def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
         if self.work.contexts <= 0 or self.depth >= LIMITS.depth or self.late_or_raise():

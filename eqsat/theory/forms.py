@@ -143,6 +143,71 @@ class LinearForm:
         """The number of terms, the constant among them."""
         return len(self.terms) + bool(self.constant)
 
+    def residues(self, n: int) -> LinearForm:
+        """The coefficients modulo ``n``, without those that are zero and without the constant."""
+        return LinearForm({atom: k % n for atom, k in self.terms.items() if k % n}, 0)
+
+    def split(self, n: int, balanced: bool) -> tuple[LinearForm, LinearForm]:
+        """``self = n*whole + residue``, residues in ``[0, n)`` or, balanced, in ``(-n/2, n/2]``."""
+        whole, rest = {}, {}
+        for atom, coefficient in self.terms.items():
+            quotient, residue = divmod(coefficient, n)
+            if balanced and 2 * residue > n:
+                quotient, residue = quotient + 1, residue - n
+            if quotient:
+                whole[atom] = quotient
+            if residue:
+                rest[atom] = residue
+        quotient, residue = divmod(self.constant, n)
+        return (LinearForm(whole, quotient), LinearForm(rest, residue)) if whole or quotient else (ZERO, self)
+
+    def partition(self, f: int) -> tuple[LinearForm, LinearForm]:
+        """``self = f*multiples + rest``: the terms that ``f`` divides, and the others; the constant is split."""
+        multiples, rest = {}, {}
+        for atom, coefficient in self.terms.items():
+            if coefficient % f:
+                rest[atom] = coefficient
+            else:
+                multiples[atom] = coefficient // f
+        return LinearForm(multiples, self.constant // f), LinearForm(rest, self.constant % f)
+
+    def partition_by(self, monomial: Expr, scale: int = 1) -> tuple[LinearForm, LinearForm]:
+        """``self = scale*monomial*multiples + rest``: the terms that a literal times a product divides, and others."""
+        below = factors(monomial)
+        multiples, rest = number(0), {}
+        for atom, coefficient in self.terms.items():
+            left = without(factors(atom), below)
+            if left is None or coefficient % scale:
+                rest[atom] = coefficient
+            else:
+                multiples = multiples.plus(product_form(left), coefficient // scale)
+        return multiples, LinearForm(rest, self.constant)
+
+    def divided_by(self, shared: list[Expr], scale: int) -> LinearForm:
+        """``self`` divided by ``scale`` and by the ``shared`` factors, all of which all its terms have."""
+        found = number(self.constant // scale)
+        for atom, coefficient in self.terms.items():
+            found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
+        return found
+
+    def scale_of(self, part: LinearForm) -> int:
+        """The ``k`` of least magnitude such that ``self - k*part`` lacks a term of ``part``; 0 if none does."""
+        best = 0
+        for atom, coefficient in part.terms.items():
+            total = self.terms.get(atom)
+            if total is not None and total % coefficient == 0:
+                scale = total // coefficient
+                if not best or (abs(scale), scale) < (abs(best), best):
+                    best = scale
+        return best
+
+    def literal_comparison(self) -> Expr:
+        """``self >= 0`` as a comparison with a constant, the first coefficient made positive."""
+        terms = self.direction()
+        if self.sign() > 0:
+            return make("le", const(-self.constant), to_expr(terms))
+        return make("lt", to_expr(terms.times(-1)), const(self.constant + 1))
+
 
 ZERO = LinearForm({}, 0)
 
@@ -196,11 +261,6 @@ def literal(value: LinearForm | Expr) -> int | None:
 def literal_divisor(atom: Expr) -> int:
     """The divisor of an atom ``A // n`` with a literal ``n``; 0 of other atoms."""
     return atom.args[1].vmin if atom.op == "floordiv" and atom.args[1].op == "const" else 0
-
-
-def residues(form: LinearForm, n: int) -> LinearForm:
-    """The coefficients modulo ``n``, without those that are zero and without the constant."""
-    return LinearForm({atom: k % n for atom, k in form.terms.items() if k % n}, 0)
 
 
 #: The normal form of any term: of an integer its form, of a condition a term.
@@ -358,14 +418,6 @@ def without_quotients(term: Expr, equations: Sequence[LinearForm]) -> Expr:
     return plain(*rebuild([term], replace))
 
 
-def literal_comparison(form: LinearForm) -> Expr:
-    """``form >= 0`` as a comparison with a constant, the first coefficient made positive."""
-    terms = form.direction()
-    if form.sign() > 0:
-        return make("le", const(-form.constant), to_expr(terms))
-    return make("lt", to_expr(terms.times(-1)), const(form.constant + 1))
-
-
 def opposite(condition: Expr) -> Expr:
     """The complement of a condition; that of a junction is written with ``not``."""
     op, args = condition.op, condition.args
@@ -381,7 +433,7 @@ def _compared(op: str, form: LinearForm) -> Expr:
     if not form.terms:
         return make(op, const(0), const(form.constant))
     if op in ("lt", "le"):
-        return literal_comparison(form.shifted(-1) if op == "lt" else form)
+        return (form.shifted(-1) if op == "lt" else form).literal_comparison()
     form = form.times(form.sign())
     return make(op, to_expr(form.direction()), const(-form.constant))
 
@@ -457,65 +509,6 @@ class EqualProducts:
     parts: list[Expr]
     others: list[Expr]
     scale: int
-
-
-def split(form: LinearForm, n: int, balanced: bool) -> tuple[LinearForm, LinearForm]:
-    """``form = n*whole + residue``, residues in ``[0, n)`` or, balanced, in ``(-n/2, n/2]``."""
-    whole, rest = {}, {}
-    for atom, coefficient in form.terms.items():
-        quotient, residue = divmod(coefficient, n)
-        if balanced and 2 * residue > n:
-            quotient, residue = quotient + 1, residue - n
-        if quotient:
-            whole[atom] = quotient
-        if residue:
-            rest[atom] = residue
-    quotient, residue = divmod(form.constant, n)
-    return (LinearForm(whole, quotient), LinearForm(rest, residue)) if whole or quotient else (ZERO, form)
-
-
-def partition(form: LinearForm, f: int) -> tuple[LinearForm, LinearForm]:
-    """``form = f*multiples + rest``: the terms that ``f`` divides, and the others; the constant is split."""
-    multiples, rest = {}, {}
-    for atom, coefficient in form.terms.items():
-        if coefficient % f:
-            rest[atom] = coefficient
-        else:
-            multiples[atom] = coefficient // f
-    return LinearForm(multiples, form.constant // f), LinearForm(rest, form.constant % f)
-
-
-def partition_by(form: LinearForm, monomial: Expr, scale: int = 1) -> tuple[LinearForm, LinearForm]:
-    """``form = scale*monomial*multiples + rest``: terms that a literal times a product of atoms divides, and others."""
-    below = factors(monomial)
-    multiples, rest = number(0), {}
-    for atom, coefficient in form.terms.items():
-        left = without(factors(atom), below)
-        if left is None or coefficient % scale:
-            rest[atom] = coefficient
-        else:
-            multiples = multiples.plus(product_form(left), coefficient // scale)
-    return multiples, LinearForm(rest, form.constant)
-
-
-def divided_by(form: LinearForm, shared: list[Expr], scale: int) -> LinearForm:
-    """``form`` divided by ``scale`` and by the ``shared`` factors, all of which all its terms have."""
-    found = number(form.constant // scale)
-    for atom, coefficient in form.terms.items():
-        found = found.plus(product_form(without(factors(atom), shared) or []), coefficient // scale)
-    return found
-
-
-def scale_of(part: LinearForm, form: LinearForm) -> int:
-    """A number ``k`` such that ``form - k*part`` lacks a term of ``part``: that of least magnitude; 0 if none does."""
-    best = 0
-    for atom, coefficient in part.terms.items():
-        total = form.terms.get(atom)
-        if total is not None and total % coefficient == 0:
-            scale = total // coefficient
-            if not best or (abs(scale), scale) < (abs(best), best):
-                best = scale
-    return best
 
 
 def without(atoms: list[Expr], removed: list[Expr]) -> list[Expr] | None:

@@ -24,7 +24,6 @@ from eqsat.theory.forms import (
     number,
     opposite,
     product_form,
-    scale_of,
     without,
     without_one,
 )
@@ -73,9 +72,7 @@ class Intervals(Arithmetic):
             rest, power = rest.args[0], power + 1
         if rest is last:
             return _power_bounds(self.range(last), power + 1)
-        of_rest, of_power = self.range(rest), _power_bounds(self.range(last), power)
-        corners = [x * y for x in of_rest for y in of_power]
-        return min(corners), max(corners)
+        return OPS["mul"].bounds(self.range(rest), _power_bounds(self.range(last), power))
 
     def _selection_range(self, atom: Expr) -> Bounds:
         """Bounds of a selection, by those of the branches where they are taken."""
@@ -92,7 +89,7 @@ class Intervals(Arithmetic):
         low, high = self._bounds_without_known_sums(form)
         for condition in holding:
             gap = self.difference(condition)
-            scale = scale_of(gap, form) if gap is not None and gap.terms else 0
+            scale = form.scale_of(gap) if gap is not None and gap.terms else 0
             if gap is not None and scale:
                 # the gap is at least zero
                 least, most = self._independent_bounds(form.plus(gap, -scale))
@@ -140,7 +137,6 @@ class Intervals(Arithmetic):
         return linear_bounds(form.constant, terms)
 
     def bounds(self, form: LinearForm) -> Bounds:
-        """The tightest bounds known: correlation of terms with their own quotients, and facts about sums."""
         if len(form.terms) < 2:
             return self.plain_bounds(form)
         if (found := self._bounds.get(form)) is None:
@@ -166,20 +162,21 @@ class Intervals(Arithmetic):
         for direction, known in self.directions:
             for sign in (1, -1):
                 if direction.times(sign).terms == form.terms:
-                    least, most = _multiple(known, sign)
-                    low, high = max(low, least + form.constant), min(high, most + form.constant)
+                    least, most = linear_bounds(form.constant, [(known, sign)])
+                    low, high = max(low, least), min(high, most)
         return low, high
 
     def _correlated_bounds(
         self, form: LinearForm, divisions: Callable[[Expr], tuple[Division, ...]]
     ) -> Iterator[Bounds]:
         """A dividend beside its quotient is a multiple of the quotient plus a remainder in ``[0, most]``."""
-        for atom in form.terms:
+        # where quotients have no normal form, how they are related to their dividends is left to rules
+        for atom in form.terms if self.is_canonical else ():
             if atom.op == "var":
                 continue
             if atom.op == "tdiv" and atom.args[1].vmin == atom.args[1].vmax > 0:
                 n, dividend = atom.args[1].vmin, self.inner(atom.args[0])
-                scale = scale_of(dividend, form)
+                scale = form.scale_of(dividend)
                 rest = form.plus(dividend, -scale).plus(atom_form(atom), scale * n)
                 if scale and len(rest.terms) < len(form.terms):
                     low, high = self.plain_bounds(rest)
@@ -187,48 +184,41 @@ class Intervals(Arithmetic):
                     ends = (scale * (1 - n) * (least < 0), scale * (n - 1) * (most > 0))
                     yield low + min(ends), high + max(ends)
             for division in divisions(atom):
-                if scale := scale_of(division.dividend, form):
+                if scale := form.scale_of(division.dividend):
                     rest = form.plus(division.remainder, -scale)
                     if len(rest.terms) < len(form.terms) + len(division.dividend.terms):
-                        low, high = self.plain_bounds(rest)
-                        most = scale * division.most
-                        yield low + min(0, most), high + max(0, most)
+                        yield linear_bounds(0, [(self.plain_bounds(rest), 1), ((0, division.most), scale)])
 
     def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
         """Bounds of a sum of several remainders, each between 0 and its divisor less 1."""
         quotients = [a for a in form.terms if a.op == "floordiv"]
-        if len(quotients) < 2:
+        if len(quotients) < 2 or not self.is_canonical:
             return
-        rest, low, high, taken = form, 0, 0, 0
+        rest, taken = form, list[tuple[Bounds, int]]()
         for atom in quotients:
             for division in self.divisions_in(rest, atom):
-                scale = scale_of(division.dividend, rest)
+                scale = rest.scale_of(division.dividend)
                 smaller = rest.plus(division.remainder, -scale) if scale else rest
                 if len(smaller.terms) < len(rest.terms):
-                    rest, taken = smaller, taken + 1
-                    low, high = low + min(0, scale * division.most), high + max(0, scale * division.most)
+                    rest = smaller
+                    taken.append(((0, division.most), scale))
                     break
         if taken:
-            least, most = self.plain_bounds(rest)
-            yield low + least, high + most
+            yield linear_bounds(0, [(self.plain_bounds(rest), 1), *taken])
 
     def _known_bounds(self, form: LinearForm) -> Iterator[Bounds]:
         """Bounds by those of known sums, by each alone and by all together, plus those of the other terms."""
-        rest, total_low, total_high, taken = form, 0, 0, 0
+        rest, taken = form, list[tuple[Bounds, int]]()
         for direction, known in self.directions:
-            if scale := scale_of(direction, form):
-                low, high = self.plain_bounds(form.plus(direction, -scale))
-                least, most = _multiple(known, scale)
-                yield low + least, high + most
-            scale = scale_of(direction, rest)
+            if scale := form.scale_of(direction):
+                yield linear_bounds(0, [(self.plain_bounds(form.plus(direction, -scale)), 1), (known, scale)])
+            scale = rest.scale_of(direction)
             smaller = rest.plus(direction, -scale)
             if scale and len(smaller.terms) < len(rest.terms):
-                least, most = _multiple(known, scale)
-                rest, taken = smaller, taken + 1
-                total_low, total_high = total_low + least, total_high + most
-        if taken > 1:
-            low, high = self.plain_bounds(rest)
-            yield low + total_low, high + total_high
+                rest = smaller
+                taken.append((known, scale))
+        if len(taken) > 1:
+            yield linear_bounds(0, [(self.plain_bounds(rest), 1), *taken])
 
     # quotients read as divisions: a dividend is a divisor times the quotient, plus a remainder in a known range
 
@@ -334,12 +324,6 @@ class Intervals(Arithmetic):
                     if low > 0:
                         part = self.quotient(dividend, product_form(symbols).times(b))
                         yield Division(part, outer, part.plus(LinearForm({atom: n // b}, 0), -1), high - 1)
-
-
-def _multiple(bounds: Bounds, scale: int) -> Bounds:
-    """Bounds of ``scale*x``, by those of ``x``."""
-    low, high = bounds
-    return (scale * low, scale * high) if scale > 0 else (scale * high, scale * low)
 
 
 def _power_bounds(bounds: Bounds, exponent: int) -> Bounds:

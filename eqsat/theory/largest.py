@@ -6,19 +6,21 @@ empty; :meth:`ExtremeOver.of` distinguishes the others.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Flag
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from operator import or_
 
 from eqsat.lang.expr import TRUE, Expr, any_var, instantiate
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import has_reductions
+from eqsat.theory.arithmetic import Answers, kept
 from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, Reducer, chosen, is_decided_by_some, reduction, selected, selection_in
+from eqsat.theory.ranges import Range, Reducer, chosen, is_decided_by_some, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
@@ -43,8 +45,7 @@ class ExtremeOver(Reducer):
     """Largest values over a range (``max_over``), or smallest ones (``min_over``)."""
 
     op: str
-    # by atom
-    _trends: dict[Expr, Trend] = field(default_factory=dict, init=False, compare=False)
+    _trends: Answers = field(default_factory=partial(defaultdict, dict), init=False, compare=False)
 
     def of(self, body: LinearForm) -> LinearForm:
         full = self.theory.at_least_zero(self.over.extent.shifted(-1))
@@ -119,7 +120,7 @@ class ExtremeOver(Reducer):
             is_whole = is_decided_by_some(theory, self.op, theory.form(value)) or all(
                 map(theory.is_never_negative, lengths)
             )
-        return theory.form(reduction(self.op, value, over)) if is_whole else None
+        return theory.form(over.reduction(self.op, value)) if is_whole else None
 
     def _operands(self, body: LinearForm) -> list[LinearForm]:
         """The values of which ``body`` is the largest (or smallest), each of which may be reduced alone; or none."""
@@ -158,7 +159,7 @@ class ExtremeOver(Reducer):
             return None
         condition, *branches = selection
         if self.is_free(condition):
-            return chosen(theory, condition, *[reduction(self.op, branch, self.over) for branch in branches])
+            return chosen(theory, condition, *[self.over.reduction(self.op, branch) for branch in branches])
         x, y = [theory.inner(arg) for arg in branches]
         if not self.is_free(y):
             condition, x, y = theory.negate(condition), y, x
@@ -195,13 +196,9 @@ class ExtremeOver(Reducer):
             return _union(self._trend(case) for case in theory.cases(body, minimum))
         return _union(self._trend_of(atom).times(coefficient) for atom, coefficient in body.terms.items())
 
+    @kept("_trends")
     def _trend_of(self, atom: Expr) -> Trend:
         """As :meth:`_trend`, for an atom."""
-        if atom not in self._trends:
-            self._trends[atom] = self._found_trend(atom)
-        return self._trends[atom]
-
-    def _found_trend(self, atom: Expr) -> Trend:
         if atom is self.index:
             return Trend.RISES
         if self.is_free(atom):

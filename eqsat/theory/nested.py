@@ -6,7 +6,7 @@ the inner one has a closed form, the outer one hardly ever shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from eqsat.lang.expr import Expr, any_var, make, replaced
 from eqsat.lang.ops import SUMS
@@ -14,7 +14,7 @@ from eqsat.lang.traversal import has_reductions, reached, term_count, topologica
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, assuming_in, is_free_of, reduction
+from eqsat.theory.ranges import Range, assuming_in, is_free_of
 
 #: Operators of bodies whose reduction is made of reductions of their operands.
 _APART = {"sum_over": ("add", "sub", "mul"), "prod_over": ("mul",)}
@@ -50,7 +50,11 @@ def _merged(theory: Arithmetic, inside: Arithmetic, outer: Range, loop: Expr) ->
     if (within := assuming_in(inside, inner)) is None:
         return None
     size = theory.simplicity.size(to_expr(within.form(body)))
-    for above, below, radix in _orders(outer, inner):
+    # either loop may be the one over the upper digit
+    for above, below in ((outer, inner), (inner, outer)):
+        radix = literal(below.extent)
+        if radix is None or radix < 2:
+            continue
         number_of = any_var("#number", 0, max(0, theory.bounds(above.extent.times(radix))[1] - 1))
         whole = Range(number_of, number(0), above.extent.times(radix))
         images = {
@@ -61,16 +65,8 @@ def _merged(theory: Arithmetic, inside: Arithmetic, outer: Range, loop: Expr) ->
             continue
         found = to_expr(there.form(replaced([body], images)[0]))
         if size > theory.simplicity.size(found):
-            return reduction(loop.op, found, whole)
+            return whole.reduction(loop.op, found)
     return None
-
-
-def _orders(outer: Range, inner: Range) -> Iterator[tuple[Range, Range, int]]:
-    """Both choices of the loop over the upper digit and the one over the lower digit, and the radix."""
-    for above, below in ((outer, inner), (inner, outer)):
-        radix = literal(below.extent)
-        if radix is not None and radix > 1:
-            yield above, below, radix
 
 
 def _by_parts(theory: Arithmetic, term: Expr) -> Expr | None:

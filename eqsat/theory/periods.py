@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import reduce
 from math import lcm
+from typing import Any
 
 from eqsat.lang.evaluation import evaluate
-from eqsat.lang.expr import Expr, const, var
-from eqsat.lang.ops import SUMS
+from eqsat.lang.expr import Expr, var
+from eqsat.lang.ops import SUMS, np
 from eqsat.lang.sampling import grid
 from eqsat.lang.traversal import domain_size, topological, variables
 from eqsat.theory.forms import LinearForm, factors, literal_divisor
@@ -26,26 +27,17 @@ def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_poi
     parts = [factors(atom) for atom in form.terms]
     if all(len(part) < 2 for part in parts):
         return None
-    residues = {atom: var(f"v{k}", 0, n - 1) for k, atom in enumerate(dict.fromkeys(a for part in parts for a in part))}
-    if n ** len(residues) > most:
+    atoms = dict.fromkeys(a for part in parts for a in part)
+    if n ** len(atoms) > most:
         return None
-    total = const(form.constant % n)
+    residues: dict[Expr, Any] = dict(zip(atoms, np.ix_(*[np.arange(n)] * len(atoms)), strict=True))
+    total: Any = form.constant % n
     for part, coefficient in zip(parts, form.terms.values(), strict=True):
-        powers = [_power_modulo(residues[atom], exponent, n) for atom, exponent in Counter(part).items()]
-        total += reduce(lambda x, y: x * y % n, powers, const(coefficient % n))
-    values = evaluate([total % n], grid(list(residues.values())), total=True)[0]
-    low, high = int(values.min()), int(values.max())
+        powers = [reduce(lambda x, y: x * y % n, [residues[atom]] * k) for atom, k in Counter(part).items()]
+        total = total + reduce(lambda x, y: x * y % n, powers, coefficient % n)
+    remainders = total % n
+    low, high = int(remainders.min()), int(remainders.max())
     return low if low == high else None
-
-
-def _power_modulo(base: Expr, exponent: int, n: int) -> Expr:
-    """The remainder of a power by ``n``, by few products, none of them wide."""
-    power = base if exponent % 2 else const(1)
-    while exponent := exponent // 2:
-        base = base * base % n
-        if exponent % 2:
-            power = power * base % n
-    return power
 
 
 def holds_in_a_period(equation: Expr) -> bool:

@@ -9,7 +9,7 @@ from math import gcd
 
 from eqsat.lang.expr import Expr, const, instantiate
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.forms import ZERO, LinearForm, common_factors, divided_by, factors, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.ranges import Reducer, chosen, equated, in_range, selected, selection_in
 
@@ -39,7 +39,7 @@ class ProductOver(Reducer):
         total = number(content**exponent)
         for part in outside:
             total = theory.times(total, self._power(theory.inner(part), exponent))
-        return theory.times(total, self.residual("prod_over", divided_by(body, outside, content)))
+        return theory.times(total, self.residual("prod_over", body.divided_by(outside, content)))
 
     def _power(self, base: LinearForm, exponent: int) -> LinearForm:
         total = _ONE

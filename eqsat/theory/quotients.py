@@ -19,16 +19,11 @@ from eqsat.theory.forms import (
     atom_form,
     combination,
     common_factors,
-    divided_by,
     factors,
     literal_divisor,
     number,
-    partition,
-    partition_by,
     product,
     product_form,
-    scale_of,
-    split,
     to_expr,
     undistributed,
     without,
@@ -122,7 +117,7 @@ class Quotients(Arithmetic):
             return number(low // n)
         # 2. multiples of n leave the floor; the residue may lie in one bucket
         for balanced in (False, True):
-            whole, residue = split(x, n, balanced)
+            whole, residue = x.split(n, balanced)
             if (bucket := self.quotient_by_bounds(residue, n)) is not None:
                 return whole.shifted(bucket)
             if 2 * max(residue.terms.values()) <= n:
@@ -166,9 +161,9 @@ class Quotients(Arithmetic):
         # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f: (6*i + r)//4 is 3*i//2
         # for an r below 2; so does what remains of each term once its nearest multiple of f is taken away
         divisors = [f for f in common_divisors(x, n) if 1 < f < n]
-        for apart in (partition, partial(split, balanced=True)):
+        for apart in (x.partition, partial(x.split, balanced=True)):
             for f in divisors:
-                multiples, rest = apart(x, f)
+                multiples, rest = apart(f)
                 if (bucket := self.quotient_by_bounds(rest, f)) is not None:
                     return self.quotient_by(multiples.shifted(bucket), n // f)
         if len(x.terms) > 1:
@@ -229,7 +224,7 @@ class Quotients(Arithmetic):
         common = gcd(x.terms[atom], n)
         if common > 1:
             # what stays in one bucket of the common divisor is no operand
-            multiples, rest = partition(x, common)
+            multiples, rest = x.partition(common)
             if (bucket := self.quotient_by_bounds(rest, common)) is not None:
                 return self.quotient_by(multiples.shifted(bucket), n // common)
         # their extreme may be rewritten as this very quotient, which then stays an atom
@@ -281,7 +276,7 @@ class Quotients(Arithmetic):
             if not literal_divisor(quotient):
                 continue
             for division in self.divisions_in(x, quotient):
-                if not (scale := scale_of(division.dividend, x)):
+                if not (scale := x.scale_of(division.dividend)):
                     continue
                 rest = x.plus(division.remainder, -scale)
                 if len(rest.terms) < len(x.terms):
@@ -344,7 +339,7 @@ class Quotients(Arithmetic):
         if (stepwise := self._quotient_by_parts(x, divisor)) is not None:
             return stepwise
         # k*divisor + r with r in [0, divisor) is k
-        for ratio in dict.fromkeys([scale_of(divisor, x), 0]):
+        for ratio in dict.fromkeys([x.scale_of(divisor), 0]):
             if self.is_proper_remainder(x.plus(divisor, -ratio), divisor):
                 return number(ratio)
         return self._uninterpreted_quotient(x, divisor)
@@ -369,13 +364,13 @@ class Quotients(Arithmetic):
         shared = common_factors(products)
         monomials = {f for parts in products for f in parts} | ({product(shared)} if len(shared) > 1 else set())
         for monomial in sorted(monomials, key=lambda m: m.key):
-            whole, rest = partition_by(x, monomial)
+            whole, rest = x.partition_by(monomial)
             scale = gcd(whole.content(), whole.constant)
             if not scale:
                 # a product that is too wide to be multiplied out has it as a factor, but no multiple
                 continue
             whole, divisor = whole.divided(scale), LinearForm({monomial: scale}, 0)
-            beside = scale_of(whole, rest)
+            beside = rest.scale_of(whole)
             for literal in (0, beside) if beside else (0,):
                 f, r = divisor.shifted(literal), rest.plus(whole, -literal)
                 for k in (0, -1) if self.bounds(f)[0] > 0 else ():
@@ -398,7 +393,8 @@ class Quotients(Arithmetic):
 
     def _monomial_quotient(self, x: LinearForm, monomial: Expr, scale: int) -> LinearForm:
         """``x // (scale*monomial)``: divisible terms leave the floor, common factors cancel."""
-        whole, rest = partition_by(self._as_multiples(x, monomial) if self.equal_products else x, monomial, scale)
+        multiple = self._as_multiples(x, monomial) if self.equal_products else x
+        whole, rest = multiple.partition_by(monomial, scale)
         divisor = LinearForm({monomial: scale}, 0)
         if rest == ZERO or self.is_proper_remainder(rest, divisor):
             return whole
@@ -420,7 +416,7 @@ class Quotients(Arithmetic):
         """
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
         scale = gcd(divisor.content(), divisor.constant)
-        rest = divided_by(divisor, common, scale)
+        rest = divisor.divided_by(common, scale)
         shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
         *several, last = [*map(atom_form, common), rest]
         if several and last.constant == -1 and not last.terms:
@@ -452,10 +448,9 @@ class Quotients(Arithmetic):
         has_constant = x.constant or divisor.constant
         shared = common_factors([factors(a) for a in [*x.terms, *divisor.terms]]) if not has_constant else []
         common = gcd(x.content(), x.constant, divisor.content(), divisor.constant)
-        return divided_by(x, shared, common), divided_by(divisor, shared, common)
+        return x.divided_by(shared, common), divisor.divided_by(shared, common)
 
     def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``x % divisor``: ``x - divisor*(x // divisor)``."""
         quotient = self.quotient(x, divisor)
         if len(x.terms) > LIMITS.late_quotients and self._is_crowded(x):
             atom = quotient.single()
@@ -464,12 +459,12 @@ class Quotients(Arithmetic):
         return x.plus(self.times(divisor, quotient), -1) if divisor.terms else x.plus(quotient, -divisor.constant)
 
     def truncated(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
-        """The normal form of ``tdiv(x, divisor)``; in atoms literal divisors are positive."""
         if not divisor.terms and not divisor.constant:
             # as for a quotient
             return ZERO
         low, high = self.bounds(divisor)
         if high < 0:
+            # in atoms literal divisors are positive
             return self.truncated(x, divisor.times(-1)).times(-1)
         for sign in (1, -1):
             nested = x.times(sign).single()
@@ -517,20 +512,16 @@ class Quotients(Arithmetic):
             return None
         return self.extreme("min" if x.terms[atom] > 0 else "max", quotients)
 
-    def _shift_left(self, x: LinearForm, amount: LinearForm) -> LinearForm:
-        return x.times(1 << amount.constant) if not amount.terms else self._uninterpreted_shift("shl", x, amount)
-
-    def _shift_right(self, x: LinearForm, amount: LinearForm) -> LinearForm:
+    def _shifted(self, op: str, x: LinearForm, amount: LinearForm) -> LinearForm:
+        """The normal form of ``x << amount`` or ``x >> amount``."""
         if not amount.terms:
-            return self.quotient_by(x, 1 << amount.constant)
+            power = 1 << amount.constant
+            return x.times(power) if op == "shl" else self.quotient_by(x, power)
         by = shift_amount(to_expr(amount))
-        if not x.constant and all(a.op == "shl" and a.args[1] is by for a in x.terms):
+        if op == "shr" and not x.constant and all(a.op == "shl" and a.args[1] is by for a in x.terms):
             # a sum of multiples of 2**by
             return combination([(self.inner(shifted.args[0]), k) for shifted, k in x.terms.items()], 0)
-        return self._uninterpreted_shift("shr", x, amount)
-
-    def _uninterpreted_shift(self, op: str, x: LinearForm, amount: LinearForm) -> LinearForm:
-        return atom_form(make(op, to_expr(x), shift_amount(to_expr(amount))))
+        return atom_form(make(op, to_expr(x), by))
 
     def _uninterpreted(self, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
         return self.atom(make(op, to_expr(x), to_expr(y)))

@@ -33,6 +33,10 @@ class Range:
         """``high - low``, which an empty range may make negative."""
         return self.high.plus(self.low, -1)
 
+    def reduction(self, op: str, body: Expr) -> Expr:
+        """A reduction over the range."""
+        return make(op, body, self.index, to_expr(self.low), to_expr(self.high))
+
 
 class Solved(NamedTuple):
     """A condition as ``first <= variable < beyond``, without the bounds that are ``None``, and ``rest``."""
@@ -81,7 +85,7 @@ class Reducer(ABC):
 
     def holding(self, condition: Expr) -> LinearForm | None:
         """The number of values of the index for which ``condition`` holds; ``None`` if it has no closed form."""
-        count = self.theory.form(reduction("sum_over", make("where", condition, const(1), const(0)), self.over))
+        count = self.theory.form(self.over.reduction("sum_over", make("where", condition, const(1), const(0))))
         return None if has_reductions(count.terms) else count
 
     def over_part(self, op: str, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
@@ -90,7 +94,7 @@ class Reducer(ABC):
             return None
         part = self.part(solved.first, solved.beyond)
         inside = to_expr(x) if solved.rest is TRUE else make("where", solved.rest, to_expr(x), to_expr(y))
-        return self.theory.form(reduction(op, inside, part))
+        return self.theory.form(part.reduction(op, inside))
 
     def _bounded(self, end: LinearForm) -> Expr:
         """The end of a range as a term with the bounds of its values: the index has them, and loops are as long.
@@ -206,10 +210,6 @@ def in_range(theory: Arithmetic, over: Range, value: LinearForm) -> list[Expr]:
     """The conditions that ``value`` is in the range."""
     ends = value.plus(over.low, -1), over.high.plus(value, -1).shifted(-1)
     return [theory.at_least_zero(end) for end in ends]
-
-
-def reduction(op: str, body: Expr, over: Range) -> Expr:
-    return make(op, body, over.index, to_expr(over.low), to_expr(over.high))
 
 
 def chosen(theory: Arithmetic, condition: Expr, x: Expr, y: Expr) -> LinearForm:

@@ -19,16 +19,7 @@ from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.elimination import Rows
-from eqsat.theory.forms import (
-    LinearForm,
-    atom_form,
-    factors,
-    partition,
-    partition_by,
-    product,
-    product_form,
-    without_one,
-)
+from eqsat.theory.forms import LinearForm, atom_form, factors, product, product_form, without_one
 from eqsat.theory.limits import LIMITS
 
 
@@ -113,7 +104,7 @@ def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[L
                 yield theory.times(rest.shifted(1), divisor).plus(dividend, -1).shifted(-1)
         elif coefficient < 0:
             beside, k = without_one(parts, quotient), -coefficient
-            smaller, left = partition_by(divisor, product(beside), k) if beside else partition(divisor, k)
+            smaller, left = divisor.partition_by(product(beside), k) if beside else divisor.partition(k)
             if not left.terms and not left.constant and theory.bounds(smaller)[0] > 0:
                 yield rest.plus(theory.quotient(dividend, smaller), -1)
 

@@ -7,15 +7,15 @@ or in what bounds decide. Everything else is left to the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from math import gcd
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, SUMS, Bounds
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.arithmetic import provisional
-from eqsat.theory.forms import Division, LinearForm, chained, number, opposite, to_expr, undistributed
+from eqsat.theory.arithmetic import kept, provisional
+from eqsat.theory.forms import LinearForm, chained, number, opposite, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic, operands_in
 
 #: Commutative and associative operators, other than those of sums and products.
@@ -102,13 +102,12 @@ class StructuralArithmetic(LinearArithmetic):
         op, args = term.op, term.args
         if op in COMPARISONS and not args[0].is_bool:
             return self._comparison(op, to_expr(self.forms[args[0]]), to_expr(self.forms[args[1]]))
-        if op in ("and", "or"):
-            return self.junction(op, operands_in(self.conditions, term))
-        parts = [self.conditions[a] for a in args]
+        return super()._of_operands(term)
+
+    def _choice(self, term: Expr) -> Expr:
+        op, parts = term.op, [self.conditions[a] for a in term.args]
         if op in ("min", "max"):
             return self.junction("and" if op == "min" else "or", parts)
-        if op == "not":
-            return self.negate(parts[0])
         if op == "where":
             if parts[0] in (TRUE, FALSE):
                 return parts[1] if parts[0] is TRUE else parts[2]
@@ -166,7 +165,7 @@ class StructuralArithmetic(LinearArithmetic):
                 dividend, n = self.inner(atom.args[0]), atom.args[1].vmin
                 known = dividend.direction()
                 self.residues[to_expr(known)] = n, (-form.constant * scale - dividend.constant) % n
-                self._alignments.clear()
+                self.answers.clear()
 
     def alignment(self, form: LinearForm) -> tuple[int, int]:
         modulus, rest = 0, form.constant
@@ -178,15 +177,11 @@ class StructuralArithmetic(LinearArithmetic):
             return known
         return modulus, rest % modulus if modulus else rest
 
+    @kept("answers")
     def _aligned(self, atom: Expr) -> tuple[int, int]:
-        if (found := self._alignments.get(atom)) is None:
-            found = self._alignments[atom] = self.residues.get(atom) or self._alignment_of(atom)
-        return found
-
-    def _alignment_of(self, atom: Expr) -> tuple[int, int]:
         op, args = atom.op, atom.args
-        if op not in _ALIGNED:
-            return 1, 0
+        if atom in self.residues or op not in _ALIGNED:
+            return self.residues.get(atom, (1, 0))
         (m, r), (n, s) = [self.alignment(self.inner(a)) for a in args[-2:]]
         if op == "mul":
             return gcd(m * n, m * s, n * r), r * s
@@ -210,13 +205,3 @@ class StructuralArithmetic(LinearArithmetic):
             low, high = max(low, ends[0]), min(high, ends[1])
         known_low, known_high = self.narrowed.get(atom, (low, high))
         return max(low, known_low), min(high, known_high)
-
-    def _correlated_bounds(
-        self, form: LinearForm, divisions: Callable[[Expr], tuple[Division, ...]]
-    ) -> Iterator[Bounds]:
-        """None: the relation of a dividend and its quotient is left to rules."""
-        return iter(())
-
-    def _digit_bounds(self, form: LinearForm) -> Iterator[Bounds]:
-        """None: the relation of a dividend and its quotient is left to rules."""
-        return iter(())

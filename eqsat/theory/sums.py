@@ -29,17 +29,7 @@ from eqsat.theory.forms import (
 )
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.periods import constant_remainder
-from eqsat.theory.ranges import (
-    Range,
-    Reducer,
-    chosen,
-    equated,
-    in_range,
-    reduction,
-    selected,
-    solved_for,
-    with_plain_condition,
-)
+from eqsat.theory.ranges import Range, Reducer, chosen, equated, in_range, selected, solved_for, with_plain_condition
 
 
 class SumOver(Reducer):
@@ -82,23 +72,24 @@ class SumOver(Reducer):
             return None
         body, index, *ends = inside[0].args
         value, low, high = [theory.inner(part) for part in (body, *ends)]
-        moving = [end.plus(atom_form(self.index), -1) for end in (low, high)]
-        is_some = theory.bounds(over.extent)[0] > 0
+        start, stop = [end.plus(atom_form(self.index), -1) for end in (low, high)]
         if not self.is_free(value):
             return None
-        if self.is_free(low, moving[1]):
-            part = Range(index, low, over.high.plus(moving[1]).shifted(-1))
-            is_some = is_some or theory.is_never_negative(low.plus(over.low.plus(moving[1]), -1).shifted(1))
-            after = atom_form(index).plus(moving[1], -1).shifted(1)
+        if self.is_free(low, stop):
+            part = Range(index, low, over.high.plus(stop).shifted(-1))
+            gap = low.plus(over.low.plus(stop), -1).shifted(1)
+            after = atom_form(index).plus(stop, -1).shifted(1)
             times = over.high.plus(theory.extreme("max", [over.low, after]), -1)
-        elif self.is_free(high, moving[0]):
-            part = Range(index, over.low.plus(moving[0]), high)
-            is_some = is_some or theory.is_never_negative(over.high.plus(moving[0]).plus(high, -1))
-            after = atom_form(index).plus(moving[0], -1).shifted(1)
+        elif self.is_free(high, start):
+            part = Range(index, over.low.plus(start), high)
+            gap = over.high.plus(start).plus(high, -1)
+            after = atom_form(index).plus(start, -1).shifted(1)
             times = theory.extreme("min", [over.high, after]).plus(over.low, -1)
         else:
             return None
-        return self._sum_over(theory.times(value, theory.extreme("max", [ZERO, times])), part) if is_some else None
+        if theory.bounds(over.extent)[0] <= 0 and not theory.is_never_negative(gap):
+            return None
+        return self._sum_over(theory.times(value, theory.extreme("max", [ZERO, times])), part)
 
     def _repeated(self, value: LinearForm) -> LinearForm:
         """The sum of what does not change with the index."""
@@ -106,7 +97,7 @@ class SumOver(Reducer):
 
     def _sum_over(self, body: LinearForm, over: Range) -> LinearForm:
         """The normal form of a sum over a part of the range, where more may be known of the index."""
-        return self.theory.form(reduction("sum_over", to_expr(body), over))
+        return self.theory.form(over.reduction("sum_over", to_expr(body)))
 
     def _of_power(self, inside: Sequence[Expr]) -> LinearForm | None:
         """The sum of a power of the index (Faulhaber)."""
@@ -276,7 +267,7 @@ class SumOver(Reducer):
         there = x.plus(y, -1)
         image = atom_form(index).times(n).plus(residue)
         body = to_expr(there) if self.is_free(there) else instantiate(to_expr(there), index, to_expr(image))
-        steps = self.theory.form(reduction("sum_over", body, Range(index, *ends)))
+        steps = self.theory.form(Range(index, *ends).reduction("sum_over", body))
         return steps.plus(self._repeated(y))
 
     # selections by alternatives

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eqsat.lang.evaluation import apply_operator, number_type
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import FLOATS, REDUCTIONS, finite_part, np
+from eqsat.lang.ops import FLOATS, REDUCTIONS, Array, finite_part, np
 from eqsat.lang.traversal import topological_until
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: The number of sample points.
 POINTS = 64
@@ -41,12 +38,12 @@ class Witnesses(Arithmetic):
     (True, False)
     """
 
-    def witnessed(self) -> NDArray[Any]:
+    def witnessed(self) -> Array:
         if self._witnessed is None:
             self._witnessed = self.sampled_where(self.holding())
         return self._witnessed
 
-    def sampled(self, form: LinearForm) -> NDArray[Any]:
+    def sampled(self, form: LinearForm) -> Array:
         reach = abs(form.constant) + sum(abs(c) * max(abs(a.vmin), abs(a.vmax)) for a, c in form.terms.items())
         kind = np.int64 if reach < _SAFE else object
         total = np.full(POINTS, form.constant, dtype=kind)
@@ -54,13 +51,13 @@ class Witnesses(Arithmetic):
             total = total + self._values(atom).astype(kind, copy=False) * coefficient
         return total
 
-    def sampled_where(self, conditions: Iterable[Expr]) -> NDArray[Any]:
+    def sampled_where(self, conditions: Iterable[Expr]) -> Array:
         holds = np.ones(POINTS, dtype=bool)
         for condition in conditions:
             holds &= self._values(condition)
         return holds
 
-    def _values(self, term: Expr) -> NDArray[Any]:
+    def _values(self, term: Expr) -> Array:
         for part in topological_until([term], self._is_sampled):
             found = apply_operator(part, [self.samples[a] for a in part.args]) if part.args else [part.value] * POINTS
             self.samples[part] = np.asarray(found).astype(_type_of(part), copy=False)
@@ -76,7 +73,7 @@ def _type_of(term: Expr) -> Any:
     return bool if term.is_bool else number_type(term)
 
 
-def _points(variable: Expr) -> NDArray[Any]:
+def _points(variable: Expr) -> Array:
     low, high = finite_part(variable.vmin, variable.vmax, _FAR)
     near = min(max(0, low), high)
     random = Random(variable.key >> 122)
