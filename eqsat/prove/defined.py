@@ -38,7 +38,7 @@ def _has_value(term: Expr, operands: Sequence[Expr]) -> Expr:
     if all(operand is TRUE for operand in operands):
         return TRUE
     match term.op:
-        case "where":
+        case "where" | "fwhere":
             condition, x, y = operands
             return both(condition, chosen(term.args[0], x, y))
         case "and" | "or":

@@ -163,6 +163,19 @@ def test_what_divides_by_zero_has_no_value_before_and_is_wrong_after(left, right
     assert reasoned.kind == "proved" or not is_equal or "by zero" in reasoned.proof
 
 
+@pytest.mark.parametrize(
+    ("after", "is_equal"),
+    [("where(d != 0, to_float(x//d), 2.0)", False), ("where(d == 0, 1.0, to_float(x//d))", True), ("1.0", False)],
+)
+def test_a_selection_of_floats_divides_only_in_the_branch_that_is_chosen(after, is_equal):
+    ranges = {"x": (0, 9), "d": (0, 4)}
+    before = read("where(d != 0, to_float(x//d), 1.0)", ranges)
+    assert check_equal([before], [read(after, ranges)]).equal is is_equal
+    assert check_equal(
+        [read("to_float(x)", ranges)], [read("where(d == 0, to_float(x), to_float(x//d*0 + x))", ranges)]
+    )
+
+
 @pytest.mark.parametrize("options", [{}, {"most": 0}, {"seconds": 0.0, "prove": True}, {"most": 0, "prove": True}])
 def test_roots_without_variables_are_one_point(options):
     seven, three = const(7), const(3)
