@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import permutations, product
 
-from eqsat.lang.expr import TRUE, Expr, any_var, instantiate, make
+from eqsat.lang.expr import TRUE, Expr, instantiate, make
 from eqsat.lang.ops import SUMS, np
 from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, inside_reduction, is_decided_by_some, selected
+from eqsat.theory.ranges import inside_reduction, is_decided_by_some, new_range, selected
 
 #: By operator, the reduction over a whole range that joins the reductions over two parts of it.
 JOINS = {"add": "sum_over", "mul": "prod_over", "max": "max_over", "min": "min_over"}
@@ -38,7 +38,7 @@ def joined(theory: Arithmetic, one: Expr, other: Expr) -> Expr | None:
     """Both reductions as one, if the second starts where the first ends, perhaps after its index is shifted."""
     low, end, start, high = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
     for step in _steps(theory, end, start):
-        over = _range(theory, low, high.plus(step))
+        over = new_range(theory, "#whole", low, high.plus(step))
         if _is_adjacent(theory, low, end, start.plus(step), over.high):
             body = _common_body(theory, one, other, over.index, step)
             if body is not None and is_decided_by_some(theory, one.op, body):
@@ -76,7 +76,7 @@ def _without_common(theory: Arithmetic, one: Expr, other: Expr, step: LinearForm
     low, high, start, end = [theory.form(t) for t in (*one.args[2:], *other.args[2:])]
     first, last = start.plus(step), end.plus(step)
     meets = (high.plus(low, -1), last.plus(first, -1), high.plus(first, -1), last.plus(low, -1))
-    index = _range(theory, low, high).index
+    index = new_range(theory, "#whole", low, high).index
     if not all(map(theory.is_never_negative, meets)) or _common_body(theory, one, other, index, step) is None:
         return None
     total = ZERO
@@ -92,7 +92,7 @@ def _without_common(theory: Arithmetic, one: Expr, other: Expr, step: LinearForm
 
 def _part(theory: Arithmetic, term: Expr, low: LinearForm, high: LinearForm) -> LinearForm:
     """A reduction over a part of its range."""
-    (body, index), over = term.args[:2], _range(theory, low, high)
+    (body, index), over = term.args[:2], new_range(theory, "#whole", low, high)
     return theory.form(over.reduction(term.op, instantiate(body, index, over.index)))
 
 
@@ -107,12 +107,6 @@ def _offsets(theory: Arithmetic, term: Expr) -> list[LinearForm]:
         if scale and rest == (divided := theory.quotient_by(rest, abs(scale))).times(abs(scale)):
             found.append(divided.times(1 if scale > 0 else -1))
     return [*dict.fromkeys(found)]
-
-
-def _range(theory: Arithmetic, low: LinearForm, high: LinearForm) -> Range:
-    """The range with a new index."""
-    first, last = theory.bounds(low)[0], theory.bounds(high)[1]
-    return Range(any_var("#whole", first, max(first, last - 1)), low, high)
 
 
 def _common_body(theory: Arithmetic, one: Expr, other: Expr, index: Expr, step: LinearForm) -> LinearForm | None:

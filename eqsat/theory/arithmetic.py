@@ -35,23 +35,23 @@ type Answers = defaultdict[object, dict[object, Any]]
 
 
 def kept[**P, V](tables: str, meanwhile: object = _MISSING) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """Keep each answer of a method, or of a function of a theory, in these ``tables`` of it until they are dropped.
+    """Keep each answer of a method, or of a function of a theory, in its owner's ``tables`` until these are dropped.
 
     Those who ask again before it is found get ``meanwhile``, if that is given.
     """
 
     def decorated(find: Callable[P, V]) -> Callable[P, V]:
         @wraps(find)
-        def found(theory: Arithmetic, *asked: Any) -> Any:
-            answers = getattr(theory, tables)[find]
+        def found(owner: Any, *asked: Any) -> Any:
+            answers = getattr(owner, tables)[find]
             if (answer := answers.get(asked, _MISSING)) is _MISSING:
                 if meanwhile is _MISSING:
-                    answer = find(theory, *asked)  # type: ignore[call-arg, arg-type]
+                    answer = find(owner, *asked)  # type: ignore[call-arg, arg-type]
                 else:
                     with provisional(answers, asked, meanwhile):
-                        answer = find(theory, *asked)  # type: ignore[call-arg, arg-type]
+                        answer = find(owner, *asked)  # type: ignore[call-arg, arg-type]
                 # what was found may have dropped the tables
-                getattr(theory, tables)[find][asked] = answer
+                getattr(owner, tables)[find][asked] = answer
             return answer
 
         return cast(Callable[P, V], found)

@@ -14,13 +14,13 @@ from functools import partial, reduce
 from math import prod
 from operator import or_
 
-from eqsat.lang.expr import TRUE, Expr, any_var, instantiate
+from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import has_reductions
 from eqsat.theory.arithmetic import Answers, kept
 from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, Reducer, chosen, is_decided_by_some, selected, selection_in
+from eqsat.theory.ranges import Reducer, chosen, is_decided_by_some, new_range, selected, selection_in
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
@@ -105,8 +105,7 @@ class ExtremeOver(Reducer):
         first, last = self.over.low, self.over.high.shifted(-1)
         start = self._at(low, last if steps[0] < 0 else first)
         end = self._at(high, first if steps[1] < 0 else last)
-        least, most = theory.bounds(start)[0], theory.bounds(end)[1] - 1
-        over = Range(any_var("#window", least, max(least, most)), start, end)
+        over = new_range(theory, "#window", start, end)
         place = atom_form(over.index).plus(atom_form(self.index), -1 if moved else 0)
         value = to_expr(theory.form(instantiate(value, index, to_expr(place))))
         if not self.is_free(value):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eqsat.lang.expr import Expr, any_var, make, replaced
+from eqsat.lang.expr import Expr, make, replaced
 from eqsat.lang.ops import SUMS
 from eqsat.lang.traversal import has_reductions, reached, term_count, topological_until
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Range, assuming_in, is_free_of
+from eqsat.theory.ranges import Range, assuming_in, is_free_of, new_range
 
 #: Operators of bodies whose reduction is made of reductions of their operands.
 _APART = {"sum_over": ("add", "sub", "mul"), "prod_over": ("mul",)}
@@ -55,11 +55,10 @@ def _merged(theory: Arithmetic, inside: Arithmetic, outer: Range, loop: Expr) ->
         radix = literal(below.extent)
         if radix is None or radix < 2:
             continue
-        number_of = any_var("#number", 0, max(0, theory.bounds(above.extent.times(radix))[1] - 1))
-        whole = Range(number_of, number(0), above.extent.times(radix))
+        whole = new_range(theory, "#number", number(0), above.extent.times(radix))
         images = {
-            above.index: _digit(body, above, theory.form(number_of // radix)),
-            below.index: _digit(body, below, theory.form(number_of % radix)),
+            above.index: _digit(body, above, theory.form(whole.index // radix)),
+            below.index: _digit(body, below, theory.form(whole.index % radix)),
         }
         if (there := assuming_in(theory, whole)) is None:
             continue

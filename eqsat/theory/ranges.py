@@ -12,7 +12,7 @@ from functools import partial, reduce
 from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate, most_steps
-from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import chain_members, has_reductions
 from eqsat.theory.arithmetic import Arithmetic
@@ -36,6 +36,12 @@ class Range:
     def reduction(self, op: str, body: Expr) -> Expr:
         """A reduction over the range."""
         return make(op, body, self.index, to_expr(self.low), to_expr(self.high))
+
+
+def new_range(theory: Arithmetic, name: str, low: LinearForm, high: LinearForm) -> Range:
+    """A range with an index of its own, which has its bounds."""
+    least, most = theory.bounds(low)[0], theory.bounds(high)[1]
+    return Range(any_var(name, least, max(least, most - 1)), low, high)
 
 
 class Solved(NamedTuple):

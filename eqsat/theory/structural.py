@@ -7,7 +7,7 @@ or in what bounds decide. Everything else is left to the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial, reduce
 from math import gcd
 
@@ -134,13 +134,8 @@ class StructuralArithmetic(LinearArithmetic):
     def negate(self, condition: Expr) -> Expr:
         return opposite(condition)
 
-    def junction(self, op: str, parts: Sequence[Expr]) -> Expr:
-        """A conjunction or disjunction, each of its members once."""
-        unit, zero = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
-        members = {m: None for part in parts for m in chain_members(part, op) if m is not unit}
-        if zero in members:
-            return zero
-        return chained(op, members) if members else unit
+    def _join(self, op: str, members: Iterable[Expr], unit: Expr, zero: Expr) -> Expr:
+        return chained(op, members)
 
     def at_least_zero(self, form: LinearForm) -> Expr:
         result = self._comparison("le", to_expr(number(0)), to_expr(form))
