@@ -236,6 +236,9 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self.simplicity: Simplicity = parent.simplicity if parent else Simplicity()
         # the values of terms at the sample points
         self.samples: dict[Expr, Array] = parent.samples if parent else {}
+        # these two are asked for so often that a call of a decorated function would take time
+        self._inner: dict[Expr, LinearForm] = parent._inner if parent else {}
+        self._gaps: dict[Expr, tuple[LinearForm, ...]] = parent._gaps if parent else {}
         self.shared_answers: Answers = parent.shared_answers if parent else defaultdict(dict)
         # the minima that were made: while there are none, none is looked for
         self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
@@ -290,10 +293,11 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._clear_values()
         self.changed = True
 
-    @kept("shared_answers")
     def inner(self, term: Expr) -> LinearForm:
         """The form of an operand of an atom, a term that is in normal form already."""
-        return read(term)
+        if (found := self._inner.get(term)) is None:
+            found = self._inner[term] = read(term)
+        return found
 
     def difference(self, comparison: Expr) -> LinearForm | None:
         """The form that is zero, or at least zero, iff a comparison holds; ``None`` of other conditions and ``ne``."""
@@ -315,10 +319,11 @@ class Arithmetic(NormalForms, Values, Assumptions):
 
     # minima, which are read as the cases that they choose from
 
-    @kept("shared_answers")
     def gaps(self, atom: Expr) -> tuple[LinearForm, ...]:
         """The operands of a minimum, 0 among them."""
-        return tuple([self.inner(part) for part in chain_members(atom, "min")])
+        if (found := self._gaps.get(atom)) is None:
+            found = self._gaps[atom] = tuple([self.inner(part) for part in chain_members(atom, "min")])
+        return found
 
     @kept("shared_answers")
     def _minima_in_gaps(self, atom: Expr) -> frozenset[Expr]:

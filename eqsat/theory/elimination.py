@@ -70,7 +70,7 @@ class Rows:
             if row.constant < 0:
                 raise ClashError
             return
-        if (common := row.content()) > 1:
+        if (common := gcd(*row.terms.values())) > 1:
             row = row.divided(common)
         if len(row.terms) == 1:
             ((atom, sign),) = row.terms.items()
