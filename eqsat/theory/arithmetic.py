@@ -46,10 +46,10 @@ def kept[**P, V](tables: str, meanwhile: object = _MISSING) -> Callable[[Callabl
             answers = getattr(owner, tables)[find]
             if (answer := answers.get(asked, _MISSING)) is _MISSING:
                 if meanwhile is _MISSING:
-                    answer = find(owner, *asked)  # type: ignore[call-arg, arg-type]
+                    answer = find(owner, *asked)  # type: ignore[call-arg]
                 else:
                     with provisional(answers, asked, meanwhile):
-                        answer = find(owner, *asked)  # type: ignore[call-arg, arg-type]
+                        answer = find(owner, *asked)  # type: ignore[call-arg]
                 # what was found may have dropped the tables
                 getattr(owner, tables)[find][asked] = answer
             return answer
