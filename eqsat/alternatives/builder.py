@@ -68,7 +68,7 @@ class Builder:
         self._kinds: dict[str, tuple[str, Callable[[Expr], Iterator[Node]] | None]] = {
             "mul": ("products", self.products.nodes),
             "floordiv": ("quotients", self.quotients.nodes),
-            "tdiv": ("quotients", self.quotients.truncated),
+            "tdiv": ("quotients", None),
             "min": ("extremes", self.extremes.nodes),
             "where": ("selections", None),
         }
@@ -170,7 +170,7 @@ class Builder:
             if form.is_affine():
                 yield from self.classes.hoisted_sum(form)
             return
-        yield from self.input.bits.by_one_operator(form)
+        yield from self.input.by_one_operator(form)
         yield from self.selections.entered(form)
         yield self.classes.plain_sum(form)
         yield from self.classes.hoisted_sum(form)

@@ -29,7 +29,7 @@ class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
     def __init__(self, theory: Arithmetic, allowed: AllowedDivisions | None) -> None:
-        self.theory = theory
+        self.theory, self.late_or_raise = theory, theory.late_or_raise
         #: The divisions that nodes may be, if not all.
         self.allowed = allowed
         #: The class value of any term.

@@ -42,24 +42,17 @@ End = tuple[Choice, int]
 
 @dataclass
 class Improver:
-    """Improves choices among the e-nodes of a graph, by one cost model.
-
-    Attributes
-    ----------
-    share : callable
-        Brackets a choice so that its sums and junctions share parts, with new nodes of the graph.
-    hoist : callable
-        Takes out of the sums of a choice what runs less often; ``None`` if nothing does.
-    best : End or None
-        The cheapest choice found so far, for when the time is up before the next one is found.
-    """
+    """Improves choices among the e-nodes of a graph, by one cost model."""
 
     graph: EGraph
     of_products: ProductPrices
     is_late: Callable[[], bool]
+    #: Brackets a choice so that its sums and junctions share parts, with new nodes of the graph.
     share: Callable[[Choice], Choice]
+    #: Takes out of the sums of a choice what runs less often; ``None`` if nothing does.
     hoist: Callable[[Choice], Choice | None]
     priced: Priced = field(init=False)
+    #: The cheapest choice found so far, for when the time is up before the next one is found.
     best: End | None = field(default=None, init=False)
     # by the sums and junctions of a choice, the choice in which they share parts
     _bracketed: dict[frozenset[tuple[int, Node]], End] = field(default_factory=dict, init=False)
@@ -106,18 +99,12 @@ class Improver:
 
 @dataclass
 class Chooser:
-    """Chooses among the e-nodes of a builder, by one cost model; every choice comes with its cost.
-
-    Attributes
-    ----------
-    of_products : ProductPrices
-        What the cost model says of products, and the model.
-    trees : bool
-        Whether a term that is used twice is paid twice, so that nothing is gained by sharing.
-    """
+    """Chooses among the e-nodes of a builder, by one cost model; every choice comes with its cost."""
 
     builder: Builder
+    #: What the cost model says of products, and the model.
     of_products: ProductPrices
+    #: Whether a term that is used twice is paid twice, so that nothing is gained by sharing.
     trees: bool
     programs: LinearPrograms = field(init=False)
     search: Improver = field(init=False)
@@ -125,7 +112,7 @@ class Chooser:
     def __post_init__(self) -> None:
         self.programs = programs_by(self.of_products)
         share = partial(_with_shared_parts, self.builder, self.programs)
-        hoist = partial(hoisted_sums, self.builder)
+        hoist = partial(hoisted_sums, self.builder.classes)
         self.search = Improver(self.builder.graph, self.of_products, self.builder.theory.work.is_late, share, hoist)
 
     def choose(self) -> End:
@@ -193,13 +180,6 @@ class Chooser:
         priced = self.search.priced.at(prices)
         return improved(priced, tree(priced), late=self.builder.theory.work.is_late)[0]
 
-    def choose_from(self, start: Choice) -> End:
-        """The cheapest choice found from ``start``, which has a node for all that the roots need by it."""
-        # looking for available values adds classes even if it finds none
-        self.search.refresh()
-        # not `bracketed`: the graph has gained parts since it bracketed the same sums
-        return self.search.bracket(start)
-
     def collected(self, choice: Choice, cost: int) -> End:
         """The choice with the like terms of each sum and of its parts collected, if that costs less."""
         found = _collected(self.builder, self.search.priced, self.programs, choice)
@@ -250,7 +230,7 @@ class Chooser:
 def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choice) -> Choice:
     """The choice with its sums and junctions bracketed, by nodes that the graph gains."""
     with builder.adding("partial sums"):
-        shared = share_junctions(builder, share_sums(builder, choice, programs))
+        shared = share_junctions(builder.classes, share_sums(builder.classes, choice, programs))
         if builder.theory.is_canonical:
             builder.selections.absorb_constants(shared)
         builder.grow()

@@ -45,24 +45,18 @@ class ConditionNodes(KindNodes):
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
         for above in (True, False) if term in members else (term.op == "and",):
             ends = {member: form for member in members if (form := self._below_end(member, above)) is not None}
-            if len(ends) < 2 and all(self._inequality(member).line() == form.line() for member, form in ends.items()):
+            if len(ends) < 2 and all(
+                cast(LinearForm, self._above_zero(m)).line() == form.line() for m, form in ends.items()
+            ):
                 continue
             total = ZERO
             for form in ends.values():
                 total = total.plus(form)
             joined = self.theory.at_least_zero(total if above else total.times(-1).shifted(-1))
-            nodes = [
-                self.classes.own_node(joined),
-                *self._whole(total, joined),
-                *self._as_extremes(ends.values(), above),
-            ]
-            for node in nodes:
+            # a comparison of a sum that has remainders also has these whole
+            moved = () if total.is_affine() else self.moved(joined)
+            for node in [self.classes.own_node(joined), *moved, *self._as_extremes(ends.values(), above)]:
                 yield from self._instead(term, members, [*ends], node)
-
-    def _whole(self, total: LinearForm, comparison: Expr) -> Iterator[Node]:
-        """A comparison of a sum that has remainders with these whole."""
-        if not total.is_affine():
-            yield from self.moved(comparison)
 
     def by_selections(self, term: Expr) -> Iterator[Node]:
         """``x + where(p, 3, 5) < 9`` as ``x < where(p, 6, 4)``: literals of a selection take in that of a comparison.
@@ -150,8 +144,7 @@ class ConditionNodes(KindNodes):
         if len(some) == len(members):
             yield node
             return
-        rest = [member for member in members if member not in some]
-        parts = [self.theory.junction(term.op, part) for part in (some, rest)]
+        parts = self._apart(term.op, members, some)
         self.classes.add_node(self.add_class(parts[0]), node)
         yield self.node(term.op, *parts)
 
@@ -239,12 +232,12 @@ class ConditionNodes(KindNodes):
     def _as_extreme(self, op: str, members: Sequence[Expr], merged: Mapping[Expr, LinearForm]) -> Iterator[Node]:
         """Some members of a junction, each of which says that its form is not negative, as one comparison."""
         if len(merged) < len(members):
-            yield self._apart(op, members, [*merged])
+            yield self.node(op, *self._apart(op, members, [*merged]))
             return
         both = self.theory.extreme("min" if op == "and" else "max", merged.values())
         yield from self._never_negative(both)
         if all(form.sign() < 0 for form in merged.values()):
-            yield self._at_most(both.direction().times(-1), both.constant)
+            yield self.node("lt", both.direction().times(-1), number(both.constant + 1))
 
     def _sides(self, form: LinearForm) -> tuple[LinearForm, LinearForm]:
         """What a sum subtracts and what it adds besides its constant; remainders stay whole."""
@@ -261,10 +254,10 @@ class ConditionNodes(KindNodes):
             sides[k > 0] = sides[k > 0].plus(atom_form(atom), abs(k))
         return sides[0], sides[1]
 
-    def _apart(self, op: str, members: Sequence[Expr], some: Sequence[Expr]) -> Node:
-        """A junction as that of two junctions, of some members and of the others."""
+    def _apart(self, op: str, members: Sequence[Expr], some: Sequence[Expr]) -> list[Expr]:
+        """The junction of some members, and that of the others."""
         rest = [member for member in members if member not in some]
-        return self.node(op, *[self.theory.junction(op, part) for part in (some, rest)])
+        return [self.theory.junction(op, part) for part in (some, rest)]
 
     @provides("other comparisons")
     def _digit_by_digit(self, term: Expr) -> Iterator[Node]:
@@ -272,8 +265,8 @@ class ConditionNodes(KindNodes):
 
         If ``B//n`` has two values, it is also a selection between the comparisons of ``A`` with each of them.
         """
-        form = self._inequality(term)
-        if not form.terms:
+        form = self._above_zero(term)
+        if form is None or not form.terms:
             # what stands in a product that is too wide to be multiplied out is not decided
             return
         n = max(map(abs, form.terms.values()))
@@ -334,7 +327,10 @@ class ConditionNodes(KindNodes):
             return
         above, below = _by_sign(form)
         limit = literal.vmin - form.constant
-        yield from self._with_whole_remainders(term.op, form, limit)
+        lower, upper = self._sides(form)
+        if (lower, upper) != (below, above) and lower.terms and upper.terms:
+            # ``w < z + x%64`` for ``w - z - x + x//64*64 < 0``
+            yield self._compared(term.op, upper, lower, limit + upper.constant - lower.constant)
         yield from self._with_whole_products(term.op, form, limit)
         if not below.terms:
             sides = (self.add_class(number(limit)), self.add_class(above))
@@ -349,7 +345,8 @@ class ConditionNodes(KindNodes):
                     # the whole may be a product, of which a rule asks whether it is zero
                     yield self.node(term.op, form.shifted(-literal.vmin), ZERO)
         elif not above.terms:
-            yield self._at_most(below, -limit) if is_least else self.node("le", number(1 - limit), below)
+            end = number(1 - limit)
+            yield self.node("lt", below, end) if is_least else self.node("le", end, below)
         elif above.has_minimum():
             yield from self._with_extremes(below, above, limit, is_least)
         elif below.has_minimum():
@@ -380,12 +377,6 @@ class ConditionNodes(KindNodes):
                 yield self.node(op, greatest.shifted(limit - strict), rest)
             else:
                 yield self.node(op, rest, greatest.shifted(limit + strict - 1))
-
-    def _with_whole_remainders(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
-        """``w < z + x%64`` for ``w - z - x + x//64*64 < 0``."""
-        lower, upper = self._sides(form)
-        if (lower, upper) != _by_sign(form)[::-1] and lower.terms and upper.terms:
-            yield self._compared(op, upper, lower, limit + upper.constant - lower.constant)
 
     def _with_whole_products(self, op: str, form: LinearForm, limit: int) -> Iterator[Node]:
         """``y < (3 - x)*z`` for ``y + x*z - z*3 < 0``."""
@@ -443,14 +434,6 @@ class ConditionNodes(KindNodes):
 
     def _is_needed(self, form: LinearForm, needed: Collection[int]) -> bool:
         return form in self.classes and self.add_class(form) in needed
-
-    def _at_most(self, form: LinearForm, limit: int) -> Node:
-        """The comparison that says that a form is at most a literal."""
-        return self.node("lt", form, number(limit + 1))
-
-    def _inequality(self, inequality: Expr) -> LinearForm:
-        """What an inequality says to be at least zero."""
-        return cast(LinearForm, self._above_zero(inequality))
 
     def _above_zero(self, comparison: Expr) -> LinearForm | None:
         """The form that is at least zero iff the comparison holds."""

@@ -70,7 +70,6 @@ class InputNodes(KindNodes):
     def __init__(self, classes: CanonicalGraph) -> None:
         super().__init__(classes)
         self._hidden_laws = HiddenLaws(self.theory)
-        self.bits = BitNodes(classes)
         #: For each class that the input writes, the node of its lowest term, which needs no other term of that class.
         self.nodes: dict[int, Node] = {}
         # by normal form, the terms of the input, and those that equal them by laws that normal forms hide
@@ -262,6 +261,30 @@ class InputNodes(KindNodes):
         value = self.classes.value_of(term)
         return isinstance(value, LinearForm) and not value.is_affine()
 
+    def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
+        """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.
+
+        ``x ^ y`` is ``x + y - (x & y)*2``. Rules join two of them where they stand alone.
+        """
+        found: dict[tuple[Expr, ...], dict[str, Expr]] = {}
+        for atom in form.terms:
+            if atom.op in BITWISE:
+                found.setdefault(atom.args, {})[atom.op] = atom
+        for args, atoms in found.items():
+            if len(atoms) < 2:
+                continue
+            both, either, one = (form.terms.get(atoms.get(op, FALSE), 0) for op in ("bitand", "bitor", "bitxor"))
+            rest = LinearForm({a: k for a, k in form.terms.items() if a not in atoms.values()}, form.constant)
+            x, y = map(self.theory.inner, args)
+            # the multiples of x + y, and of the operator that is left
+            ways = [("bitand", either + one, both - either - 2 * one), ("bitor", both - one, either - both + 2 * one)]
+            if (both + either) % 2 == 0:
+                ways.append(("bitxor", (both + either) // 2, one + (either - both) // 2))
+            for op, of_sum, left in ways:
+                whole = rest.plus(x, of_sum).plus(y, of_sum).plus(atom_form(make(op, *args)), left)
+                if len(whole.terms) < len(form.terms):
+                    yield self.sum_node([(whole, 1)])
+
     def writes(self, value: Value) -> bool:
         """Whether a term of the input that is added has this value."""
         return value in self._originals
@@ -308,34 +331,6 @@ def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[Any
     op, payload, operands = meaning
     # Python hashes -1 and -2 alike
     return op, hash(payload), payload or (), tuple(map(value_order, operands))
-
-
-class BitNodes(KindNodes):
-    """E-nodes of sums of bit operators."""
-
-    def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
-        """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.
-
-        ``x ^ y`` is ``x + y - (x & y)*2``. Rules join two of them where they stand alone.
-        """
-        found: dict[tuple[Expr, ...], dict[str, Expr]] = {}
-        for atom in form.terms:
-            if atom.op in BITWISE:
-                found.setdefault(atom.args, {})[atom.op] = atom
-        for args, atoms in found.items():
-            if len(atoms) < 2:
-                continue
-            both, either, one = (form.terms.get(atoms.get(op, FALSE), 0) for op in ("bitand", "bitor", "bitxor"))
-            rest = LinearForm({a: k for a, k in form.terms.items() if a not in atoms.values()}, form.constant)
-            x, y = map(self.theory.inner, args)
-            # the multiples of x + y, and of the operator that is left
-            ways = [("bitand", either + one, both - either - 2 * one), ("bitor", both - one, either - both + 2 * one)]
-            if (both + either) % 2 == 0:
-                ways.append(("bitxor", (both + either) // 2, one + (either - both) // 2))
-            for op, of_sum, left in ways:
-                whole = rest.plus(x, of_sum).plus(y, of_sum).plus(atom_form(make(op, *args)), left)
-                if len(whole.terms) < len(form.terms):
-                    yield self.sum_node([(whole, 1)])
 
 
 class HiddenLaws:

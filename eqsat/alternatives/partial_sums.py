@@ -9,22 +9,24 @@ A short sum of products by literals is also bracketed by itself (:mod:`eqsat.alt
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from math import gcd
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
+from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
+from eqsat.alternatives.plain import PlainClasses
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import width
-from eqsat.extract.graph import EGraph, Node, sum_of, sum_terms
+from eqsat.extract.graph import Node, sum_of, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.traversal import reached
-from eqsat.theory.forms import LinearForm, Value, combination, number
+from eqsat.theory.forms import LinearForm, combination, number
 
 #: A sum without a constant: its classes with their coefficients, in order.
 Key = tuple[tuple[int, int], ...]
@@ -32,32 +34,12 @@ Key = tuple[tuple[int, int], ...]
 Pair = tuple[int, int, int, int]
 
 
-class Classes(Protocol):
-    """The classes of a graph by their values; they gain the brackets."""
-
-    @property
-    def graph(self) -> EGraph:
-        """The classes and their nodes."""
-
-    @property
-    def values(self) -> Sequence[Value] | Mapping[int, Value]:
-        """The sum or the condition that each class is."""
-
-    @property
-    def add_class(self) -> Callable[[Value, bool], int]:
-        """The class of a value, made if there is none; the second argument says whether all its nodes are wanted."""
-
-    @property
-    def add_node(self) -> Callable[[int, Node], bool]:
-        """Add a node to a class; whether the class has it now."""
-
-    @property
-    def late_or_raise(self) -> Callable[[], bool]:
-        """Whether the time is up; of a theory it raises, as :meth:`eqsat.theory.arithmetic.Work.late_or_raise` does."""
+#: The classes of a graph by their values; they gain the brackets.
+type Classes = CanonicalGraph | PlainClasses
 
 
-@provides("partial sums", otherwise=lambda builder, choice, programs: choice)
-def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
+@provides("partial sums", otherwise=lambda classes, choice, programs: choice)
+def share_sums(classes: Classes, choice: Choice, programs: LinearPrograms) -> Choice:
     """Re-bracket the chosen sums so that they share partial sums; the new nodes are added to the graph.
 
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
@@ -88,7 +70,7 @@ def share_sums(builder: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     if not chosen:
         return choice
     new_choice = dict(choice)
-    pairing = _Pairing(builder, programs, new_choice)
+    pairing = _Pairing(classes, programs, new_choice)
     parts = _bodies([terms for _, terms in chosen.values()], programs.prices)
     sums = [
         _Sum(c, constant, scale, _key(body))
@@ -140,12 +122,12 @@ class _Sum(NamedTuple):
     key: Key
 
 
-def hoisted_sums(builder: Classes, choice: Choice) -> Choice | None:
+def hoisted_sums(classes: Classes, choice: Choice) -> Choice | None:
     """The chosen sums with the terms that run less often than they do in sums of their own; ``None`` if there are none.
 
     Of ``x + r*8 + y`` in a loop over ``r``, ``x + y`` is computed once.
     """
-    weights = builder.graph.weights
+    weights = classes.graph.weights
     found: Choice = {}
     pending = [(c, node) for c, node in choice.items() if node[0] == "sum"] if weights else []
     while pending:
@@ -154,18 +136,18 @@ def hoisted_sums(builder: Classes, choice: Choice) -> Choice | None:
         often = [a for a in terms if weights.get(a, 1) == weights.get(c, 1)]
         often = often or [max(terms, key=lambda a: (weights.get(a, 1), a))]
         inner = {a: k for a, k in terms.items() if a not in often}
-        forms = [builder.values[a] for a in inner]
+        forms = [classes.values[a] for a in inner]
         if not inner or len(inner) + bool(constant) < 2 or not all(isinstance(form, LinearForm) for form in forms):
             continue
         total = combination(zip(cast(list[LinearForm], forms), inner.values(), strict=True), constant)
-        part = builder.add_class(total, False)
+        part = classes.add_class(total, False)
         if weights.get(part, 1) >= weights.get(c, 1) or part in terms:
             continue
         # what is added may itself be computed from the sum of all, or from that part of it
         if any(reaches(choice | found, [*inner], user) for user in (c, part)):
             continue
         own, whole = sum_of(inner.items(), constant), sum_of([(part, 1), *[(a, terms[a]) for a in often]], 0)
-        if builder.add_node(part, own) and builder.add_node(c, whole):
+        if classes.add_node(part, own) and classes.add_node(c, whole):
             found[part], found[c] = own, whole
             pending.append((part, own))
     return {**choice, **found} if found else None
@@ -198,8 +180,8 @@ def _key(terms: dict[int, int]) -> Key:
     return tuple(sorted(terms.items()))
 
 
-@provides("partial conditions", otherwise=lambda builder, choice: choice)
-def share_junctions(builder: Classes, choice: Choice) -> Choice:
+@provides("partial conditions", otherwise=lambda classes, choice: choice)
+def share_junctions(classes: Classes, choice: Choice) -> Choice:
     """Re-bracket the chosen chains of ``and`` and of ``or`` so that they share what they can.
 
     As in :func:`share_sums`, the pair of members that most chains have becomes a condition of its own.
@@ -209,26 +191,26 @@ def share_junctions(builder: Classes, choice: Choice) -> Choice:
     for op in ("and", "or"):
         if op not in present:
             continue
-        demanded = dict.fromkeys(builder.graph.roots)
-        for c in reachable(new_choice, builder.graph.roots):
+        demanded = dict.fromkeys(classes.graph.roots)
+        for c in reachable(new_choice, classes.graph.roots):
             if new_choice[c][0] != op:
                 demanded.update(dict.fromkeys(new_choice[c][2]))
         chains = {c: _chain_members(new_choice, op, c) for c in demanded if new_choice[c][0] == op}
-        _join_pairs(builder, new_choice, op, chains)
+        _join_pairs(classes, new_choice, op, chains)
         for c, members in chains.items():
             *rest, last = sorted(members)
             if rest:
                 total = rest[0]
                 for member in rest[1:]:
-                    total = _junction_class(builder, new_choice, op, (total, member))
+                    total = _junction_class(classes, new_choice, op, (total, member))
                 new_choice[c] = (op, None, (total, last))
-                builder.add_node(c, new_choice[c])
+                classes.add_node(c, new_choice[c])
     return new_choice
 
 
-def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set[int]]) -> None:
+def _join_pairs(classes: Classes, choice: Choice, op: str, chains: dict[int, set[int]]) -> None:
     """Replace the pair of members that most chains have by its class, until no two chains have one in common."""
-    is_late = _looks(builder)
+    is_late = _looks(classes)
     if (pairs := _pairs_in(chains.values(), is_late)) is None:
         return
     # of the most frequent pairs, the first; a pair may have become less frequent since it was put here
@@ -244,7 +226,7 @@ def _join_pairs(builder: Classes, choice: Choice, op: str, chains: dict[int, set
         # a chain of just these two is that condition already
         joined = next((c for c, members in chains.items() if members == set(pair)), None)
         if joined is None:
-            joined = _junction_class(builder, choice, op, pair)
+            joined = _junction_class(classes, choice, op, pair)
         more: Counter[tuple[int, int]] = Counter()
         for members in chains.values():
             if members > set(pair):
@@ -272,7 +254,7 @@ def _pairs_in(chains: Iterable[set[int]], is_late: Callable[[int], bool]) -> Cou
     return pairs
 
 
-def _looks(builder: Classes) -> Callable[[int], bool]:
+def _looks(classes: Classes) -> Callable[[int], bool]:
     """A function that says whether there is no time for a number of further pairs."""
     left = LIMITS.pairs_per_look
 
@@ -282,7 +264,7 @@ def _looks(builder: Classes) -> Callable[[int], bool]:
         if left >= 0:
             return False
         left = LIMITS.pairs_per_look
-        return builder.late_or_raise()
+        return classes.late_or_raise()
 
     return is_late
 
@@ -296,12 +278,12 @@ def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
     return {member for member in below if choice[member][0] != op}
 
 
-def _junction_class(builder: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+def _junction_class(classes: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
     """The class of two joined conditions, written and chosen so."""
-    left, right = sorted([cast(Expr, builder.values[c]) for c in pair], key=lambda t: t.key)
-    c = builder.add_class(make(op, left, right), False)
+    left, right = sorted([cast(Expr, classes.values[c]) for c in pair], key=lambda t: t.key)
+    c = classes.add_class(make(op, left, right), False)
     choice[c] = (op, None, pair)
-    builder.add_node(c, choice[c])
+    classes.add_node(c, choice[c])
     return c
 
 
@@ -317,14 +299,14 @@ def _primitive(terms: dict[int, int]) -> tuple[dict[int, int], int]:
 class _Pairing:
     """Greedy pair extraction over combinations of classes."""
 
-    def __init__(self, builder: Classes, programs: LinearPrograms, choice: Choice) -> None:
-        self.builder, self.choice = builder, choice
+    def __init__(self, classes: Classes, programs: LinearPrograms, choice: Choice) -> None:
+        self.classes, self.choice = classes, choice
         self.programs, self.prices = programs, programs.prices
         #: Whether each sum is part of a dividend, where a sign has its price.
         self.is_divided: list[bool] = []
         #: Whether what is built next must be seen not to be negative, if it is not.
         self.keeps_sign = False
-        self._looks_late, self.stopped = _looks(builder), False
+        self._looks_late, self.stopped = _looks(classes), False
         #: What is left of each body, by class its coefficient.
         self.sums: list[dict[int, int]] = []
         #: By pair, the numbers of the sums that have it, each with the factor.
@@ -344,8 +326,8 @@ class _Pairing:
         others = list(terms)
         most = len(others)
         if len(self.sums) == 1 and len(new) * most > 2 * LIMITS.pairs_of_terms:
-            # a factor is shared by what differs by a shift
-            new = others = sorted(terms, key=lambda c: (_odd_part(terms[c]), c))
+            # a factor is shared by what has the same odd part, and differs by a shift
+            new = others = sorted(terms, key=lambda c: (abs(terms[c]) // (terms[c] & -terms[c]), c))
             most = LIMITS.pairs_of_terms // most
         for place, a in enumerate(new):
             partners = self._partners(index, a, others) if most == len(others) else others[place + 1 : place + 1 + most]
@@ -502,7 +484,7 @@ class _Pairing:
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
         """The class of a combination, as one node over its products."""
         total = combination([(self._form(c), coefficient) for c, coefficient in terms], 0)
-        result = self.builder.add_class(total, False)
+        result = self.classes.add_class(total, False)
         products: dict[int, int] = {}
         for c, coefficient in terms:
             # may raise: each product counts as a few pairs
@@ -514,7 +496,7 @@ class _Pairing:
         return result
 
     def _form(self, c: int) -> LinearForm:
-        return cast(LinearForm, self.builder.values[c])
+        return cast(LinearForm, self.classes.values[c])
 
     def _programmed(self, classes: Sequence[int], coefficients: Coefficients) -> int | None:
         """The class of a combination, computed by its program; ``None`` if what uses it would then cost more.
@@ -535,8 +517,8 @@ class _Pairing:
         right = self._programmed(classes, tuple(k * sign for k in program.parts[1]))
         if left is None or right is None:
             return None
-        result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
-        one, other, whole = (self.builder.graph.bounds[c] for c in (left, right, result))
+        result = self.classes.add_class(self._form(left).plus(self._form(right), sign), False)
+        one, other, whole = (self.classes.graph.bounds[c] for c in (left, right, result))
         if sum(map(bool, coefficients)) == 1:
             # bounds of terms say so too
             ends = whole
@@ -556,7 +538,7 @@ class _Pairing:
     def _times(self, c: int, by: int) -> int:
         if by == 1:
             return c
-        result = self.builder.add_class(self._form(c).times(by), False)
+        result = self.classes.add_class(self._form(c).times(by), False)
         if by == -1:
             self._choose(result, ("neg", None, (c,)))
         else:
@@ -565,13 +547,13 @@ class _Pairing:
 
     def _number(self, value: int) -> int:
         if (c := self._numbers.get(value)) is None:
-            c = self._numbers[value] = self.builder.add_class(number(value), False)
+            c = self._numbers[value] = self.classes.add_class(number(value), False)
             self.choice[c] = ("const", value, ())
-            self.builder.add_node(c, self.choice[c])
+            self.classes.add_node(c, self.choice[c])
         return c
 
     def plus(self, left: int, right: int, sign: int) -> int:
-        result = self.builder.add_class(self._form(left).plus(self._form(right), sign), False)
+        result = self.classes.add_class(self._form(left).plus(self._form(right), sign), False)
         self._choose(result, ("add" if sign > 0 else "sub", None, (left, right)))
         return result
 
@@ -593,7 +575,7 @@ class _Pairing:
         """Add ``node`` and choose it, unless the class would then need itself."""
         if c in node[2]:
             return
-        self.has_lost |= not self.builder.add_node(c, node)
+        self.has_lost |= not self.classes.add_node(c, node)
         old = self.choice.get(c)
         self.choice[c] = node
         if old is not None and old != node:
@@ -601,10 +583,6 @@ class _Pairing:
             harmless = frozenset(old[2])
             if reaches(self.choice, [a for a in node[2] if a not in harmless], c):
                 self.choice[c] = old
-
-
-def _odd_part(number: int) -> int:
-    return abs(number) // (number & -number)
 
 
 def _pair(a: int, j: int, b: int, k: int) -> tuple[Pair, int]:

@@ -57,10 +57,6 @@ class QuotientNodes(KindNodes):
             # of numbers that are not negative the two quotients are one
             yield "tdiv", None, self.operands(atom)
 
-    def truncated(self, atom: Expr) -> Iterator[Node]:
-        """A quotient rounded toward zero."""
-        yield "tdiv", None, self.operands(atom)
-
     def completed_remainders(self, form: LinearForm) -> Iterator[Node]:
         """``k*(x - n*((x + z)//n))`` is ``k*((x + z)%n - z)``."""
         for quotient, coefficient in form.terms.items():
@@ -182,8 +178,6 @@ class QuotientNodes(KindNodes):
 
     def remainders_of_cases(self, form: LinearForm) -> Iterator[Node]:
         """``k*x - k*n*min(y, x//n)`` where ``min(y, x//n)`` is the quotient of a minimum: ``k`` times its remainder."""
-        if not self.theory.quotients_of_cases:
-            return
         for atom, coefficient in form.terms.items():
             if (known := self.theory.quotients_of_cases.get(atom)) is None:
                 continue

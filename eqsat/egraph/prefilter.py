@@ -28,18 +28,7 @@ from eqsat.egraph.patterns import (
     letter_of,
     operands_of,
 )
-from eqsat.egraph.program import (
-    ALIGNED,
-    ATOM,
-    CONTAINERS,
-    COUNTED,
-    EQUAL,
-    KNOWN,
-    NORMAL,
-    NUMBER,
-    PLAIN,
-    negated,
-)
+from eqsat.egraph.program import CONTAINERS, COUNTED, PLAIN, Kind, negated
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import SUM, Shape
 from eqsat.egraph.variants import by_representation, needed_by
@@ -80,11 +69,11 @@ class Given:
         self.size += 1
         if kind in PLAIN or kind in ("le", "ne"):
             self._add_plain(kind, c, numbers)
-        elif kind in (KNOWN, ATOM):
+        elif kind in (Kind.KNOWN, Kind.ATOM):
             self.measures[c].update(zip(("vmin", "vmax", "factor"), numbers, strict=True))
-        elif kind == ALIGNED:
+        elif kind == Kind.ALIGNED:
             self.measures[c].update(zip(("modulus", "remainder"), numbers, strict=True))
-        elif kind == NUMBER:
+        elif kind == Kind.NUMBER:
             (number,) = numbers
             self.numbers[c] = number
             self.measures[c].update(vmin=number, vmax=number, factor=max(1, abs(number)))
@@ -115,9 +104,9 @@ class Given:
         if not constant and len(terms) == 1 and terms[0][0] == 1:
             self.is_apart &= terms[0][1] == c
         self._note(c, (constant, tuple(sorted(terms))))
-        if kind != EQUAL:
+        if kind != Kind.EQUAL:
             self._add_node(c, SUM, (constant, [*terms]))
-        if kind == NORMAL:
+        if kind == Kind.NORMAL:
             self.normal[c] = [*terms]
 
     def _add_named(self, c: int, constructor: str, operands: tuple[int, ...]) -> None:

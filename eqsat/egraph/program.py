@@ -32,6 +32,16 @@ class RowTable(NamedTuple):
     width: int
 
 
+class Kind:
+    """The kinds of rows that are no nodes of one operator."""
+
+    #: Of sums: what equals a class, what rules match besides, and what is its normal form besides.
+    EQUAL, OPEN, NORMAL = "equal", "open", "normal"
+    #: Of what is known of a class. A hyphen keeps them apart from operators, which a user may name.
+    KNOWN, ATOM, NUMBER, CONDITION = "row-known", "row-atom", "row-number", "row-condition"
+    HOLDS, FAILS, ALIGNED = "row-holds", "row-fails", "row-aligned"
+
+
 #: Constructors over a multiset of classes, by operator.
 CONTAINERS = {
     "mul": "Prod",
@@ -76,11 +86,6 @@ MOST_COLUMNS = 12
 #: What an infinite bound is to egglog. Then it is given no finite number beyond the other one: what a guard computes of
 #: two of these is far from infinite, and what it computes of an infinite bound lies beyond them all.
 INFINITE, LARGEST_FINITE = 2**62 - 1, 2**30 - 1
-#: The kinds of sums in rows: what equals a class, what rules match besides, and what is its normal form besides.
-EQUAL, OPEN, NORMAL = "equal", "open", "normal"
-#: The kinds of rows that are no nodes. A hyphen keeps them apart from operators, which a user may name.
-KNOWN, ATOM, NUMBER, CONDITION = "row-known", "row-atom", "row-number", "row-condition"
-HOLDS, FAILS, ALIGNED = "row-holds", "row-fails", "row-aligned"
 #: The kinds of rows share tables of these widths, since each table costs.
 _WIDTHS = (8, 2 + 2 * MOST_COLUMNS)
 
@@ -226,15 +231,15 @@ def of_length(kind: str, members: int) -> str:
 def _built() -> Iterator[tuple[str, str, str]]:
     """The kinds of rows by name: their columns, and what is done with one."""
     facts = "(set (lo (A i)) l) (set (hi (A i)) h) (set (fac (A i)) f)"
-    yield KNOWN, "i l h f", facts
+    yield Kind.KNOWN, "i l h f", facts
     alone = f"(let m (multiset-of (Sc 1 (A i)))) {_is('(Sum m 0)')} (nf e m 0)"
-    yield ATOM, "i l h f", f"{alone} {facts}"
+    yield Kind.ATOM, "i l h f", f"{alone} {facts}"
     measures = "(set (lo e) k) (set (hi e) k) (set (fac e) (max 1 (abs k)))"
-    yield NUMBER, "i k", f"(let m (multiset-of)) {_is('(Sum m k)')} (open e m k) (set (lit e) k) {measures}"
-    yield CONDITION, "i", "(A i)"
-    yield HOLDS, "i", _is("(Yes)")
-    yield FAILS, "i", _is("(No)")
-    yield ALIGNED, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"
+    yield Kind.NUMBER, "i k", f"(let m (multiset-of)) {_is('(Sum m k)')} (open e m k) (set (lit e) k) {measures}"
+    yield Kind.CONDITION, "i", "(A i)"
+    yield Kind.HOLDS, "i", _is("(Yes)")
+    yield Kind.FAILS, "i", _is("(No)")
+    yield Kind.ALIGNED, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"
     for op, (constructor, arity) in PLAIN.items():
         yield _node(op, arity, f"({constructor} {{}})")
     # what is not below is at most, and what is not equal differs
@@ -245,9 +250,9 @@ def _built() -> Iterator[tuple[str, str, str]]:
         columns = " ".join(["i", "k", *(name for pair in pairs for name in pair)])
         terms = f"(multiset-of {' '.join(f'(Sc {c} (A {a}))' for c, a in pairs)})"
         built = f"(let m {terms}) {_is('(Sum m k)')}"
-        yield of_length(EQUAL, n), columns, built
-        yield of_length(OPEN, n), columns, f"{built} (open e m k)"
-        yield of_length(NORMAL, n), columns, f"{built} (open e m k) (nf e m k)"
+        yield of_length(Kind.EQUAL, n), columns, built
+        yield of_length(Kind.OPEN, n), columns, f"{built} (open e m k)"
+        yield of_length(Kind.NORMAL, n), columns, f"{built} (open e m k) (nf e m k)"
     for op in CONTAINERS:
         for n in range(2, MOST_COLUMNS + 1):
             kind, columns, action = _node(op, n, container_text(op, "(multiset-of {})"))

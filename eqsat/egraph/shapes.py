@@ -24,7 +24,7 @@ from eqsat.egraph.patterns import (
     letter_of,
     operands_of,
 )
-from eqsat.egraph.program import ATOM, CONTAINERS, EQUAL, FAILS, HOLDS, KNOWN, NUMBER, PLAIN, negated
+from eqsat.egraph.program import CONTAINERS, PLAIN, Kind, negated
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS, REDUCTIONS
 
@@ -147,13 +147,13 @@ class Shapes:
         """Add a row that is no sum, as :meth:`eqsat.egraph.tables.Tables.add` takes it."""
         if kind in PLAIN or kind in ("le", "ne"):
             self.add_node(c, kind, numbers)
-        elif kind in (KNOWN, ATOM):
+        elif kind in (Kind.KNOWN, Kind.ATOM):
             self.add_kind(c, VARYING)
-        elif kind == NUMBER:
+        elif kind == Kind.NUMBER:
             self.add_kind(c, LITERAL)
             self.add_kind(c, SUM)
-        elif kind in (HOLDS, FAILS):
-            self.add_kind(c, TRUE if kind == HOLDS else FALSE)
+        elif kind in (Kind.HOLDS, Kind.FAILS):
+            self.add_kind(c, TRUE if kind == Kind.HOLDS else FALSE)
 
     def add_container(self, op: str, c: int, members: Sequence[int]) -> None:
         """Add a node over a multiset."""
@@ -173,7 +173,7 @@ class Shapes:
 
     def add_sum(self, c: int, constant: int, terms: Sequence[tuple[int, int]], kind: str) -> None:
         """Add a sum of (coefficient, class) pairs of the class ``c``, if rules match it."""
-        if kind != EQUAL:
+        if kind != Kind.EQUAL:
             self.add_kind(c, SUM)
             for _, a in terms:
                 self._add_place(a, SUM)

@@ -28,9 +28,9 @@ from eqsat.egraph.program import (
     CONSTRUCTORS,
     CONTAINERS,
     MOST_COLUMNS,
-    NORMAL,
     PLAIN,
     ROWS,
+    Kind,
     container_text,
     of_length,
     program,
@@ -155,7 +155,7 @@ class Tables:
             noted.add_sum(c, constant, terms, kind)
         if len(terms) <= MOST_COLUMNS:
             self._add_row(of_length(kind, len(terms)), c, constant, *[n for term in terms for n in term])
-        elif kind == NORMAL:
+        elif kind == Kind.NORMAL:
             members = f"(multiset-of {' '.join([f'(Sc {k} (A {a}))' for k, a in terms])})"
             self._texts.append(
                 f"(union (A {c}) (Sum {members} {constant})) (nf (A {c}) {members} {constant})"

@@ -13,22 +13,7 @@ from typing import Any
 
 from eqsat.alternatives.builder import Builder
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
-from eqsat.egraph.program import (
-    ALIGNED,
-    ATOM,
-    CONDITION,
-    CONSTRUCTORS,
-    CONTAINERS,
-    EQUAL,
-    FAILS,
-    HOLDS,
-    INFINITE,
-    KNOWN,
-    LARGEST_FINITE,
-    NORMAL,
-    NUMBER,
-    OPEN,
-)
+from eqsat.egraph.program import CONSTRUCTORS, CONTAINERS, INFINITE, LARGEST_FINITE, Kind
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload
 from eqsat.lang.expr import FALSE, TRUE
@@ -143,13 +128,13 @@ class Insertion:
 
     def add_equal(self, c: int, op: str, payload: Any, operands: Sequence[int]) -> None:
         """A row that says which class a node has that rules made; they do not match it as one of that class yet."""
-        self.add_row(c, op, payload, operands, EQUAL)
+        self.add_row(c, op, payload, operands, Kind.EQUAL)
         self._has_links = True
 
     def unite(self, c: int, other: int) -> None:
         """Rows for two classes that are equal: what rules match of sums each of them has."""
         if isinstance(self.values[c], LinearForm):
-            self.tables.add_sum(c, 0, [(1, other)], EQUAL)
+            self.tables.add_sum(c, 0, [(1, other)], Kind.EQUAL)
         self._has_links = True
 
     def note_held(self, c: int, node: Node) -> None:
@@ -167,11 +152,11 @@ class Insertion:
         """A row for a class, with what is known of its values."""
         value, add = self.values[c], self.tables.add
         if not isinstance(value, LinearForm):
-            add(HOLDS if value is TRUE else FAILS if value is FALSE else CONDITION, c)
+            add(Kind.HOLDS if value is TRUE else Kind.FAILS if value is FALSE else Kind.CONDITION, c)
             return
         if self.builder.classes.may_be_undefined(c):
             # rules know it by its number alone: what they say of one of its nodes need not hold of the others
-            add(CONDITION, c)
+            add(Kind.CONDITION, c)
             return
         low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
@@ -181,27 +166,27 @@ class Insertion:
         is_large = max(map(abs, numbers)) > self._largest and max(map(abs, filter(is_finite, numbers))) > self._largest
         # rules may have made the first class without bounds
         if is_large or (self._largest > LARGEST_FINITE and not is_finite(low, high)):
-            add(CONDITION, c)
+            add(Kind.CONDITION, c)
         elif not value.terms:
-            add(NUMBER, c, value.constant)
+            add(Kind.NUMBER, c, value.constant)
         else:
             modulus, rest = self.builder.theory.alignment(value)
             if modulus > self._largest:
                 modulus, rest = 1, 0
             known = max(low, -INFINITE), min(high, INFINITE), max(1, gcd(modulus, rest))
             if value.single() is not None or self._is_wide(value.terms):
-                add(ATOM, c, *known)
+                add(Kind.ATOM, c, *known)
             else:
                 atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
-                kind = NORMAL if all(self._is_atom(a) for _, a in atoms) else OPEN
+                kind = Kind.NORMAL if all(self._is_atom(a) for _, a in atoms) else Kind.OPEN
                 if self.demand is not None and c not in self.demand.needed:
                     self._waiting.add(c)
-                    kind = EQUAL
+                    kind = Kind.EQUAL
                 self.tables.add_sum(c, value.constant, atoms, kind)
                 self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
-                add(KNOWN, c, *known)
+                add(Kind.KNOWN, c, *known)
             if modulus > 1:
-                add(ALIGNED, c, modulus, rest)
+                add(Kind.ALIGNED, c, modulus, rest)
 
     def _open_needed(self) -> bool:
         """Let rules match the sums of classes that are needed by now; whether there are any."""
@@ -212,7 +197,7 @@ class Insertion:
         for c in sorted(found):
             constant, coefficients = sum_payload(self.normal[c][1])
             terms = list(zip(coefficients, self.normal[c][2], strict=True))
-            self.tables.add_sum(c, constant, terms, NORMAL)
+            self.tables.add_sum(c, constant, terms, Kind.NORMAL)
         return bool(found)
 
     def _retire_long(self) -> None:
@@ -246,10 +231,10 @@ class Insertion:
         if op in CONTAINERS:
             operands = self._members(op, operands)
         if op != "sum" or (node != self.normal.get(c) and self._is_matched(c, node) and self._opens(c, len(operands))):
-            self.add_row(c, op, payload, operands, OPEN)
+            self.add_row(c, op, payload, operands, Kind.OPEN)
         elif self.demand is not None and node != self.normal.get(c):
             # what else is that sum is equal to the class
-            self.add_row(c, op, payload, operands, EQUAL)
+            self.add_row(c, op, payload, operands, Kind.EQUAL)
 
     def _has_excess(self, dividend: int, divisor: int) -> bool:
         """Whether the constant of a dividend is more than it needs, and what it needs has a class: rules match that.

@@ -311,7 +311,10 @@ class ModuloTheory(Optimisation):
 
         In the first choice each class has the cheapest of the forms that rules add, which may share less with others.
         """
-        other, cost = chooser.choose_from(start)
+        # looking for available values adds classes even if it finds none
+        chooser.search.refresh()
+        # not `bracketed`: the graph has gained parts since it bracketed the same sums
+        other, cost = chooser.search.bracket(start)
         if cost < first:
             best = min(best, self._reusing(chooser, other, cost, limit), key=lambda end: end[1])
         return best

@@ -26,7 +26,7 @@ from eqsat.alternatives.congruent import CongruentRemainders
 from eqsat.alternatives.multiples import of_products
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.compilation import Match
-from eqsat.egraph.program import CONTAINERS, EQUAL
+from eqsat.egraph.program import CONTAINERS, Kind
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
@@ -245,7 +245,7 @@ class _Run:
             self._add_rows(nodes, home)
             for output, constant, written in sums:
                 if output in home and all(a in home for _, a in written):
-                    self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], EQUAL)
+                    self.tables.add_sum(home[output], constant, [(k, home[a]) for k, a in written], Kind.EQUAL)
             if self.additions.has_multiples:
                 self.additions.has_multiples = False
                 for c, node in list(of_products(self.builder.classes)):

@@ -1114,7 +1114,7 @@ def test_terms_cost_no_more_than_their_classes_and_sharing_keeps_values_and_is_f
     # fewer if two classes become one term
     assert cost_of(terms_of_roots(builder, choice), OpCount()) <= total_cost(priced, choice)
     before = chosen(builder)
-    shared = share_sums(builder, before, LinearPrograms(ProductPrices(Latency())))
+    shared = share_sums(builder.classes, before, LinearPrograms(ProductPrices(Latency())))
     order = reachable(shared, builder.graph.roots)
     place = {c: index for index, c in enumerate(order)}
     assert all(place[a] < place[c] for c in order for a in shared[c][2])

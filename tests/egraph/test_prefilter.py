@@ -11,7 +11,7 @@ from strategies import expressions
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.prefilter import MOST_ROWS, Given, Prefilter
-from eqsat.egraph.program import ATOM
+from eqsat.egraph.program import Kind
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH
 from eqsat.egraph.variants import needed_by
@@ -122,7 +122,7 @@ def test_what_may_match(left: str, guard: str, text: str, may: bool):
 
 def test_classes_that_have_a_node_in_common_are_one():
     rows = Given()
-    rows.add(ATOM, 0, 0, 9, 1)
+    rows.add(Kind.ATOM, 0, 0, 9, 1)
     rows.add("floordiv", 1, 0, 2)
     assert rows.is_apart
     rows.add("floordiv", 3, 0, 2)
@@ -149,9 +149,9 @@ def test_a_member_that_stands_twice_makes_no_other_node(op: str, is_apart: bool)
 def test_many_rows_are_not_looked_at():
     rows = Given()
     for c in range(MOST_ROWS):
-        rows.add(ATOM, c, 0, 9, 1)
+        rows.add(Kind.ATOM, c, 0, 9, 1)
     assert not rows.may_match([], set())
-    rows.add(ATOM, MOST_ROWS, 0, 9, 1)
+    rows.add(Kind.ATOM, MOST_ROWS, 0, 9, 1)
     assert rows.may_match([], set())
 
 

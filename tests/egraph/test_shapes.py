@@ -10,7 +10,7 @@ import pytest
 from corpora import GATES, HAND, TESTS, cases
 
 from eqsat import Budget, Rule, optimize
-from eqsat.egraph.program import CONDITION, FAILS, HOLDS
+from eqsat.egraph.program import Kind
 from eqsat.egraph.shapes import Shape, Shapes, shapes_of
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.variants import needed_by, written_for
@@ -73,13 +73,13 @@ def test_united_classes_stand_where_either_did(pairs: list[tuple[int, int]]):
 
 def test_conditions_that_hold_or_fail_are_told_apart():
     found = Shapes()
-    found.add(HOLDS, 1)
+    found.add(Kind.HOLDS, 1)
     found.add_node(0, "where", (1, 2, 3))
     assert {kind for place, kind in found.found if place == "Where0"} == {"true"}
-    found.add(FAILS, 4)
+    found.add(Kind.FAILS, 4)
     found.add_node(0, "where", (4, 2, 3))
     assert {kind for place, kind in found.found if place == "Where0"} == {"true", "false"}
-    found.add(CONDITION, 5)
+    found.add(Kind.CONDITION, 5)
     found.add_node(0, "not", (5,))
     assert not {kind for place, kind in found.found if place == "Not0"}
 
