@@ -12,7 +12,7 @@ from functools import reduce
 from math import prod
 from operator import or_
 
-from eqsat.extract.graph import Bounds, EGraph, Node, Payload, added, trips
+from eqsat.extract.graph import EGraph, Node, Payload, added, trips
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
 from eqsat.lang.ops import linear_bounds
@@ -78,7 +78,10 @@ class PlainClasses:
             self._next += 1
             self.values[found] = value
             self.graph.classes[found] = []
-            self.graph.bounds[found] = _bounds(value) if isinstance(value, LinearForm) else (0, 1)
+            self.graph.bounds[found] = 0, 1
+            if isinstance(value, LinearForm):
+                ends = [((atom.vmin, atom.vmax), k) for atom, k in value.terms.items()]
+                self.graph.bounds[found] = linear_bounds(value.constant, ends)
             if self._bits and isinstance(value, LinearForm):
                 self._bits[found] = reduce(or_, [self._of_atom.get(atom, 0) for atom in value.terms], 0)
                 self._indices.weigh(found)
@@ -149,8 +152,3 @@ def bind_indices(graph: EGraph) -> None:
         if inside:
             graph.classes[c] = inside
         indices.weigh(c)
-
-
-def _bounds(form: LinearForm) -> Bounds:
-    """What the bounds of its atoms say of a sum."""
-    return linear_bounds(form.constant, [((atom.vmin, atom.vmax), k) for atom, k in form.terms.items()])

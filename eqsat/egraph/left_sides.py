@@ -58,6 +58,13 @@ class Rest:
     requests: tuple[SubsumRequest, ...] = ()
 
 
+#: A coefficient and an addend of a sum in a pattern.
+Addend = tuple[Expr, Expr]
+#: Queries, each with what is left of a sum, or with the name of the members that are left of a container.
+type WithRest = Iterator[tuple[Query, Rest]]
+type WithMembers = Iterator[tuple[Query, str]]
+
+
 @dataclass(frozen=True)
 class Kept:
     """What a match at the top leaves of its class: of a sum its terms, constant and factor, of a container members."""
@@ -286,9 +293,7 @@ class LeftSide:
         query = query.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
         return query, replace(left, terms=rest), at, scale
 
-    def written(
-        self, query: Query, addends: Sequence[tuple[Expr, Expr]], whole: str, left: Rest
-    ) -> Iterator[tuple[Query, Rest]]:
+    def written(self, query: Query, addends: Sequence[Addend], whole: str, left: Rest) -> WithRest:
         """Addends with an operator, each one of the terms."""
         if not addends:
             yield query, left
@@ -326,7 +331,7 @@ class LeftSide:
 
     def lettered(
         self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest, at_top: bool
-    ) -> Iterator[tuple[Query, Rest]]:
+    ) -> WithRest:
         """Addends that are letters: bound ones as one term or as several, open ones as one term or as all the rest."""
         if bound := next((pair for pair in addends if pair[1] in query.letters), None):
             coefficient, letter = bound
@@ -403,9 +408,7 @@ class LeftSide:
         requests = (*left.requests, request)
         return query, replace(left, terms=taken, requests=requests, factor=left.factor or "1")
 
-    def open_as_terms(
-        self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest
-    ) -> Iterator[tuple[Query, Rest]]:
+    def open_as_terms(self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest) -> WithRest:
         """Open letters, each as one term of the sum."""
         if not addends:
             yield query, left
@@ -470,7 +473,7 @@ class LeftSide:
             query = query.fact(f"(= {constant} (- {before} (* {request.times} {request.inside})))")
         return constant, query
 
-    def container(self, query: Query, term: Expr, at: str, at_top: bool) -> Iterator[tuple[Query, str]]:
+    def container(self, query: Query, term: Expr, at: str, at_top: bool) -> WithMembers:
         """A product, junction, minimum or maximum against the class ``at``, and what is left if no letter takes it."""
         members = operands_of(term, term.op)
         whole, query = query.name("ME")
@@ -490,7 +493,7 @@ class LeftSide:
 
     def lettered_members(
         self, query: Query, op: str, letters: Sequence[str], whole: str, left: str, at_top: bool
-    ) -> Iterator[tuple[Query, str]]:
+    ) -> WithMembers:
         """Members that are letters: bound ones as one member or as several, open ones as one or as all the rest."""
         bound, free = [[x for x in letters if (x in query.letters) is known] for known in (True, False)]
         for now, rest in self.bound_members(query, op, bound, whole, left):
@@ -501,9 +504,7 @@ class LeftSide:
             for begun in self.detour(now) if takers else [now]:
                 yield self.open_members(begun, free, whole, rest)
 
-    def bound_members(
-        self, query: Query, op: str, letters: Sequence[str], whole: str, left: str
-    ) -> Iterator[tuple[Query, str]]:
+    def bound_members(self, query: Query, op: str, letters: Sequence[str], whole: str, left: str) -> WithMembers:
         """Bound letters as members, each as one or as those of a node that its class has of the same operator."""
         if not letters:
             yield query, left
@@ -536,7 +537,7 @@ class LeftSide:
         several, query = query.name("ME")
         return several, query.fact(f"(= {at} ({CONTAINERS[op]} {several}))")
 
-    def power(self, query: Query, op: str, letters: Sequence[str], whole: str) -> Iterator[tuple[Query, str]]:
+    def power(self, query: Query, op: str, letters: Sequence[str], whole: str) -> WithMembers:
         """A letter alone, several times, as several members."""
         if len(set(letters)) == 1 and letters[0] not in query.letters:
             root, query = query.name("ME")
@@ -547,9 +548,7 @@ class LeftSide:
             query = query.fact(f"(< 1 (multiset-length {root}))")
             yield query.bind(letters[0], f"({CONTAINERS[op]} {root})"), ""
 
-    def written_members(
-        self, query: Query, members: Sequence[Expr], whole: str, left: str
-    ) -> Iterator[tuple[Query, str]]:
+    def written_members(self, query: Query, members: Sequence[Expr], whole: str, left: str) -> WithMembers:
         if not members:
             yield query, left
             return
@@ -612,7 +611,7 @@ class LeftSide:
             for matched in self.plain(query, left, "e"):
                 yield matched, Kept()
 
-    def conditions(self, query: Query, addends: Sequence[tuple[Expr, Expr]]) -> Query:
+    def conditions(self, query: Query, addends: Sequence[Addend]) -> Query:
         """The query with the conditions of selections, ``x < c`` and ``x < d``, taken apart after them and their guard.
 
         Few comparisons of one ``x`` are as the guard asks, while a selection has many forms, in many sums.

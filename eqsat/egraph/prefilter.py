@@ -41,6 +41,8 @@ MOST_ROWS = 200
 
 #: What letters stand for: a class, or the number that a literal is; ``None`` where that is not known.
 Bound = dict[str, int | None]
+#: The ways to match something.
+type Ways = Iterator[Bound]
 #: A coefficient and the class that it multiplies.
 Term = tuple[int, int]
 
@@ -159,7 +161,7 @@ def _measure(name: str, given: Given, bound: Bound) -> int | None:
     return given.measures[c][measure]
 
 
-def _as_number(term: Expr, number: int, given: Given, bound: Bound) -> Iterator[Bound]:
+def _as_number(term: Expr, number: int, given: Given, bound: Bound) -> Ways:
     """A number of a pattern matched with one that a row has."""
     name = str(term.value)
     if is_literal_letter(term) and bound.get(name) is None:
@@ -199,35 +201,29 @@ def _may_hold(conjuncts: Sequence[Conjunct], given: Given, bound: Bound) -> bool
     return True
 
 
-#: A part of a pattern: the ways to match a class, or with ``None`` any.
-_Part = Callable[[Any, Given, Bound], Iterator[Bound]]
+#: A part of a pattern: the ways to match a node, or a class, or with ``None`` any.
+_Part = Callable[[Any, Given, Bound], Ways]
+#: A part and the place of the operand that it matches.
+_Placed = tuple[int, _Part]
 
 
-def _letter(name: str, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+def _letter(name: str, c: int, given: Given, bound: Bound) -> Ways:
     if bound.get(name) in (None, c):
         yield {**bound, name: c}
 
 
-def _literal(number: Expr, c: int, given: Given, bound: Bound) -> Iterator[Bound]:
+def _literal(number: Expr, c: int, given: Given, bound: Bound) -> Ways:
     if c in given.numbers:
         yield from _as_number(number, given.numbers[c], given, bound)
 
 
-def _nodes(
-    constructor: str,
-    with_node: Callable[[Any, Given, Bound], Iterator[Bound]],
-    c: int | None,
-    given: Given,
-    bound: Bound,
-) -> Iterator[Bound]:
+def _nodes(constructor: str, with_node: _Part, c: int | None, given: Given, bound: Bound) -> Ways:
     """A part with an operator: it matches the nodes of a constructor, each in the ways that ``with_node`` yields."""
     for node in given.nodes.get((c, constructor), ()):
         yield from with_node(node, given, bound)
 
 
-def _in_order(
-    parts: Sequence[tuple[int, _Part]], operands: Sequence[int | None], given: Given, bound: Bound
-) -> Iterator[Bound]:
+def _in_order(parts: Sequence[_Placed], operands: Sequence[int | None], given: Given, bound: Bound) -> Ways:
     """The ways to match operands, each by a part with its place."""
     if not parts:
         yield bound
@@ -237,9 +233,7 @@ def _in_order(
         yield from _in_order(parts[1:], operands, given, found)
 
 
-def _either_order(
-    parts: Sequence[tuple[int, _Part]], operands: tuple[int, ...], given: Given, bound: Bound
-) -> Iterator[Bound]:
+def _either_order(parts: Sequence[_Placed], operands: tuple[int, ...], given: Given, bound: Bound) -> Ways:
     """The ways to match the operands of an equality."""
     for ordered in (operands, operands[::-1]):
         yield from _in_order(parts, ordered, given, bound)
@@ -247,7 +241,7 @@ def _either_order(
 
 def _members(
     written: Sequence[_Part], letters: Sequence[str], top: bool, members: tuple[int, ...], given: Given, bound: Bound
-) -> Iterator[Bound]:
+) -> Ways:
     """The ways to match a multiset by parts that are written out, and letters; at the ``top`` others may be left."""
     # further down a letter may be all that is left
     alone = [partial(_letter, name) for name in letters] if top else []
@@ -255,7 +249,7 @@ def _members(
         yield found if top else _unknown(letters, found)
 
 
-def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, bound: Bound) -> Iterator[Bound]:
+def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, bound: Bound) -> Ways:
     """The ways to match each part with a member of its own."""
     if not parts:
         yield bound
@@ -282,7 +276,7 @@ class _Sum:
         """Whether further down a letter may be all that is left."""
         return any(is_unit(k) for k, _ in self.letters)
 
-    def ways(self, node: tuple[int, Sequence[Term]], given: Given, bound: Bound) -> Iterator[Bound]:
+    def ways(self, node: tuple[int, Sequence[Term]], given: Given, bound: Bound) -> Ways:
         """The ways to match the constant and the terms of a sum."""
         constant, terms = node
         if len(terms) < len(self.written):
@@ -316,7 +310,7 @@ class _Sum:
                 for end, known in _scaled(coefficient, scale, factor, is_product, given, found):
                     yield from self._written(others, left, known, given, end)
 
-    def _lettered(self, left: Sequence[Term], factor: int | None, several: bool, bound: Bound) -> Iterator[Bound]:
+    def _lettered(self, left: Sequence[Term], factor: int | None, several: bool, bound: Bound) -> Ways:
         """The ways to match the letters with what is left."""
         if not self.top and not self._has_taker and not several and len(left) != len(self.letters):
             return
@@ -332,7 +326,7 @@ class _Sum:
         names += [letter for k, _ in self.letters for letter in _literal_letters(k)]
         yield _unknown(names, bound)
 
-    def _offset(self, constant: int, factor: int | None, several: bool, given: Given, bound: Bound) -> Iterator[Bound]:
+    def _offset(self, constant: int, factor: int | None, several: bool, given: Given, bound: Bound) -> Ways:
         """The ways to match the constant."""
         wanted = self.constant
         if several:
@@ -379,9 +373,7 @@ def _contains(terms: Sequence[Term], c: int, given: Given) -> bool:
     return c in classes or (c in given.normal and all(a in classes for _, a in given.normal[c]))
 
 
-def _any_term(
-    coefficient: Expr, part: _Part, node: tuple[int, Sequence[Term]], given: Given, bound: Bound
-) -> Iterator[Bound]:
+def _any_term(coefficient: Expr, part: _Part, node: tuple[int, Sequence[Term]], given: Given, bound: Bound) -> Ways:
     """The ways to match a left side that is a multiple of one term: by each term of any sum."""
     for scale, a in node[1]:
         for found in part(a, given, bound):
@@ -413,7 +405,7 @@ def _whole(term: Expr, top: bool = False) -> _Part:
     return node if inner is None else partial(_nodes, "Not", partial(_in_order, [(0, node)]))
 
 
-def _sum(term: Expr, top: bool) -> Callable[[Any, Given, Bound], Iterator[Bound]]:
+def _sum(term: Expr, top: bool) -> _Part:
     constant, addends = as_sum(term)
     if top and is_one_term(term):
         [(coefficient, addend)] = addends
@@ -443,7 +435,7 @@ class Prefilter:
         )
 
     @cached_property
-    def _parts(self) -> list[tuple[int, _Part]]:
+    def _parts(self) -> list[_Placed]:
         first, *others = self.pattern.matched
         return [*enumerate([_whole(first, top=True), *map(_whole, others)])]
 

@@ -181,10 +181,13 @@ class Query:
             text, query = query.number(arg)
             args.append(text)
         if term.op in FLOORS:
-            # the name of both parts is bound by no fact itself
-            facts, quotient, remainder = floor_parts(f"_{query.fresh}", *args)
-            query = replace(query, fresh=query.fresh + 1).fact(facts)
-            query = query.declare(quotient, "i64").declare(remainder, "i64")
+            dividend, divisor = args
+            (remainder, quotient), query = query.named("i64", "i64")
+            # egglog's ``/`` and ``%`` truncate
+            query = query.fact(
+                f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
+                f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
+            )
             name = quotient if term.op == "floordiv" else remainder
             return name, replace(query, numbers={**query.numbers, term: name})
         name, query = query.name("i64")
@@ -235,7 +238,9 @@ class Query:
         query = self.declare(fact, "i64")
         if function == "gcd":
             first, query = query._measure(f"factor_{letter}")
-            return fact, query.fact(f"(= {fact} {common_divisor(first, others[0])})")
+            larger, smaller = [f"({which} {first} (abs {others[0]}))" for which in ("max", "min")]
+            # a fraction in lowest terms has been divided by it; a zero denominator would panic
+            return fact, query.fact(f"(= {fact} (/ {larger} (denom (rational {smaller} (max 1 {larger})))))")
         if function == "remainder":
             first, query = query._measure(f"modulus_{letter}")
             return fact, query.fact(f"(= {fact} (remainder {at} {first}))")
@@ -275,20 +280,3 @@ class Query:
     def error(self, what: str) -> ValueError:
         """The error that says why the rule cannot be compiled."""
         return ValueError(f"rule {self.rule!r}: {what}")
-
-
-def floor_parts(fresh: str, dividend: str, divisor: str) -> tuple[str, str, str]:
-    """Floor division of egglog numbers, whose ``/`` and ``%`` truncate: facts, quotient, remainder."""
-    remainder, quotient = f"{fresh}r", f"{fresh}q"
-    facts = (
-        f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"
-        f" (= {quotient} (/ (- {dividend} {remainder}) {divisor}))"
-    )
-    return facts, quotient, remainder
-
-
-def common_divisor(left: str, right: str) -> str:
-    """The greatest common divisor of egglog numbers, ``left`` not negative; of 0 and 0 it is 0."""
-    # a fraction in lowest terms has been divided by it; a zero denominator would panic
-    larger = f"(max {left} (abs {right}))"
-    return f"(/ {larger} (denom (rational (min {left} (abs {right})) (max 1 {larger}))))"

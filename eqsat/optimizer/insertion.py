@@ -26,22 +26,7 @@ from eqsat.theory.forms import LinearForm, literal
 class Insertion:
     """What egglog has of a canonical e-graph, and what it is to be given.
 
-    Attributes
-    ----------
-    demand : Demand or None
-        What bounds the sums that rules match, if no normal form does.
-    is_limited : bool
-        Whether limits keep the graph small: the rules are shipped ones, and work modulo the theory.
-    count : int
-        The number of classes that egglog has.
-    normal : dict from int to Node
-        The normal form of each class in which it is a sum.
-    apart : set of (int, Node)
-        Nodes of classes that egglog is not given.
-    containers : int
-        The number of products, junctions, minima and maxima that egglog was given.
-    is_cut : bool
-        Whether there was no time to match a wide sum.
+    ``demand`` bounds the sums that rules match, if no normal form does.
     """
 
     def __init__(
@@ -54,12 +39,18 @@ class Insertion:
     ) -> None:
         self.builder, self.tables, self.demand = builder, tables, demand
         self.is_late, self.has_own_rules = is_late, has_own_rules
+        #: Whether limits keep the graph small: the rules are shipped ones, and work modulo the theory.
         self.is_limited = demand is None and not has_own_rules
         self.classes, self.values = builder.graph.classes, builder.values
+        #: The number of classes that egglog has.
         self.count = 0
+        #: The normal form of each class in which it is a sum.
         self.normal: dict[int, Node] = {}
+        #: Nodes of classes that egglog is not given.
         self.apart: set[tuple[int, Node]] = set()
+        #: The number of products, junctions, minima and maxima that egglog was given.
         self.containers = 0
+        #: Whether there was no time to match a wide sum.
         self.is_cut = False
         # by class the nodes that egglog has
         self._held: list[set[Node]] = []

@@ -30,7 +30,7 @@ from eqsat.lang.expr import FALSE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.traversal import long_partial_chains, topological, tree_size
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Optimisation
+from eqsat.optimizer.optimisation import Contexts, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
@@ -63,7 +63,7 @@ class _Found:
     """What a run has found so far: if the time is up, this is what the answer is made of."""
 
     terms: list[Expr]
-    contexts: list[LinearArithmetic | None]
+    contexts: Contexts
     base: LinearArithmetic | None = None
     values: list[Value] = field(default_factory=list)
     builder: Builder | None = None
@@ -149,10 +149,12 @@ class ModuloTheory(Optimisation):
                 tree_size(conjecture.before) < tree_size(conjecture.after) for conjecture in self.conjectures
             )
             # the input adds nothing to sums of variables; one comparison of a minimum or a selection is several
-            says_more = any(map(_is_junction, values)) and _has_extremes(written)
+            has_junctions = any(isinstance(value, Expr) and value.op in ("and", "or") for value in values)
+            says_more = has_junctions and _has_extremes(written)
             if all_terms or says_more or not all(map(_is_plain, values)):
                 builder.input.add(written, all_terms)
-            builder.add_roots(_in_fixed_order(values))
+            # in an order that depends on the values alone
+            builder.add_roots(sorted(dict.fromkeys(values), key=value_order))
             if self.has_own_rules and self.with_rules:
                 self._add_asserted(builder, roots, values)
             builder.grow()
@@ -401,7 +403,7 @@ class ModuloTheory(Optimisation):
     @provides("answer read again", otherwise=lambda self, found, base, nodes: None)
     def _read_again(self, found: _Found, base: LinearArithmetic, nodes: int) -> None:
         """Optimise the answer once more, as long as its own normal forms say more than those before."""
-        contexts: Sequence[LinearArithmetic | None] = found.contexts
+        contexts: Contexts = found.contexts
         values = found.values
         for _ in range(LIMITS.readings):
             if not self._has_time():
@@ -460,7 +462,7 @@ class ModuloTheory(Optimisation):
         return cost_of([as_term(value) for value in values], self.model)
 
     def _contexts_again(
-        self, base: LinearArithmetic, contexts: Sequence[LinearArithmetic | None], terms: Sequence[Expr]
+        self, base: LinearArithmetic, contexts: Contexts, terms: Sequence[Expr]
     ) -> list[LinearArithmetic | None]:
         """The theories of the roots' gates, with the answers to those gates that are roots themselves as facts."""
         gates = {*self.gates}
@@ -479,11 +481,7 @@ class ModuloTheory(Optimisation):
         return again
 
     def _values_again(
-        self,
-        base: LinearArithmetic,
-        contexts: Sequence[LinearArithmetic | None],
-        values: Sequence[Value],
-        terms: Sequence[Expr],
+        self, base: LinearArithmetic, contexts: Contexts, values: Sequence[Value], terms: Sequence[Expr]
     ) -> list[Value]:
         """The normal forms of an answer's terms; those that are sums of variables stay as they are."""
         return [
@@ -543,7 +541,7 @@ class ModuloTheory(Optimisation):
         return replace(result, stop=self.stop, exprs=best.exprs, cost=best.cost, bound=bound, pareto=answers)
 
     def _blended(
-        self, result: Result, builder: Builder, wanted: Sequence[int], contexts: Sequence[LinearArithmetic | None]
+        self, result: Result, builder: Builder, wanted: Sequence[int], contexts: Contexts
     ) -> Iterator[tuple[Expr, ...]]:
         """What blends of cost and size choose from the same graph, as many as there is time for."""
         models = takewhile(lambda _: self._has_time(), blends(self.model, result.cost, operations(result.exprs)))
@@ -563,10 +561,6 @@ def _is_plain(value: Value) -> bool:
     return (
         value.is_affine() if isinstance(value, LinearForm) else _PLAIN.issuperset([t.op for t in topological([value])])
     )
-
-
-def _is_junction(value: Value) -> bool:
-    return isinstance(value, Expr) and value.op in ("and", "or")
 
 
 def _has_extremes(terms: Iterable[Expr]) -> bool:
@@ -590,11 +584,6 @@ def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> 
         return value
     # a normal form under the equations has the quotients again
     return read(plain) if theory is base else base.value(plain)
-
-
-def _in_fixed_order(values: Iterable[Value]) -> list[Value]:
-    """Distinct values in an order that depends on them alone."""
-    return sorted(dict.fromkeys(values), key=value_order)
 
 
 def _flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:

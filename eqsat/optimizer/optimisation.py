@@ -35,6 +35,9 @@ from eqsat.theory.conjectures import Conjecture
 from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
 
+#: The theory of each root with its gate; ``None`` where the gate never holds.
+type Contexts = Sequence[LinearArithmetic | None]
+
 
 @dataclass
 class Optimisation(ABC):
@@ -123,8 +126,8 @@ class Optimisation(ABC):
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
         return bool(symbolic_divisors(self.terms))
 
-    def _theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
-        """The theory of the constraints, and of each root with its gate; ``None`` if the gate never holds."""
+    def _theories(self) -> tuple[LinearArithmetic, Contexts]:
+        """The theory of the constraints, and those of the roots."""
         # a run within another begins in a phase of the outer one
         self.spent.enter("normalise")
         # a late theory may not see that a divisor is never zero
@@ -160,7 +163,7 @@ class Optimisation(ABC):
                 raise
             raise self._contradiction() from error
 
-    def _checked_theories(self) -> tuple[LinearArithmetic, list[LinearArithmetic | None]]:
+    def _checked_theories(self) -> tuple[LinearArithmetic, Contexts]:
         """As :meth:`_theories`; refuse divisors that may be zero. Raise :class:`OverdueError` if that takes long."""
         base, contexts = self._theories()
         base.work.end = self._last()
@@ -168,7 +171,7 @@ class Optimisation(ABC):
         base.work.end = inf
         return base, contexts
 
-    def _check_divisors(self, contexts: Sequence[LinearArithmetic | None]) -> None:
+    def _check_divisors(self, contexts: Contexts) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
         for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
             divisor = term.args[1]
@@ -280,7 +283,7 @@ class Optimisation(ABC):
         """``exprs`` with their sums added from the outermost loop to the innermost."""
         return self._within_64_bits(hoist(exprs, loops), exprs)
 
-    def _defined(self, found: Sequence[Expr], contexts: Sequence[LinearArithmetic | None]) -> list[Expr]:
+    def _defined(self, found: Sequence[Expr], contexts: Contexts) -> list[Expr]:
         """``found`` without divisions that the answer may not have; the input if it takes too long to see which.
 
         The roots that this changes, and those with divisors that the input does not have, stay as they are in the input
@@ -299,7 +302,7 @@ class Optimisation(ABC):
             for work in works:
                 work.end = inf
 
-    def _with_allowed_divisors(self, found: Sequence[Expr], contexts: Sequence[LinearArithmetic | None]) -> list[Expr]:
+    def _with_allowed_divisors(self, found: Sequence[Expr], contexts: Contexts) -> list[Expr]:
         safe = defined(found, contexts, self.allowed)
         allowed = self.allowed
         if allowed is None:
@@ -314,7 +317,7 @@ class Optimisation(ABC):
         self,
         found: Sequence[Expr],
         nodes: int,
-        contexts: Sequence[LinearArithmetic | None],
+        contexts: Contexts,
         snapshot: Snapshot | None = None,
         inside: Callable[[], list[Expr]] | None = None,
     ) -> Result:

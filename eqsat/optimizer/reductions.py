@@ -7,7 +7,7 @@ that all rules go on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from eqsat.alternatives.builder import Builder
 from eqsat.egraph.compilation import Match, ReductionQuery
@@ -18,6 +18,8 @@ from eqsat.lang.traversal import is_index, term_count, variables
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.right_sides import (
     Add,
+    Indices,
+    Letters,
     Members,
     OverClasses,
     RightSide,
@@ -77,9 +79,7 @@ class ReductionRules:
         for c in self._found[left]:
             yield match, c
 
-    def _built(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], ends: Sequence[Expr]
-    ) -> Iterator[int]:
+    def _built(self, match: Match, add: Add, letters: Letters, bound: Indices, ends: Sequence[Expr]) -> Iterator[int]:
         """The classes of the right sides of a match."""
         pattern = match.rule.pattern
         if not self._is_free(match, letters, bound) or not self._is_defined(match) or captures(match, letters, bound):
@@ -128,7 +128,7 @@ class ReductionRules:
         terms = map(self._term, self.builder.graph.equal_classes(c))
         return next((term for term in terms if term.op == "var" and is_index(term)), None)
 
-    def _is_free(self, match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
+    def _is_free(self, match: Match, letters: Letters, bound: Indices) -> bool:
         """Whether the letters that the guard says to be free of their indices are that."""
         around = levels_around(match.rule.pattern.left)
         for v in variables([match.rule.pattern.when]):
@@ -145,9 +145,7 @@ class ReductionRules:
         moved_out = match.rule.pattern.moved_out_of_branches & match.letters.keys()
         return not any(classes.may_be_undefined(match.letters[letter]) for letter in moved_out)
 
-    def _read_ends(
-        self, rule: ReductionQuery, ends: Sequence[Expr], known: dict[str, Expr], bound: Mapping[int, Expr]
-    ) -> bool:
+    def _read_ends(self, rule: ReductionQuery, ends: Sequence[Expr], known: dict[str, Expr], bound: Indices) -> bool:
         """Whether the ends of ranges are what the rule writes; ``known`` gains the letters that only these bind."""
         for written, end in zip(rule.ends, ends, strict=True):
             missing = [v for v in variables([written]) if not is_index(v) and str(v.value) not in known]
@@ -169,15 +167,13 @@ class ReductionRules:
                 return False
         return True
 
-    def _value_at(
-        self, rule: ReductionQuery, written: Expr, known: Mapping[str, Expr], bound: Mapping[int, Expr]
-    ) -> LinearForm:
+    def _value_at(self, rule: ReductionQuery, written: Expr, known: Letters, bound: Indices) -> LinearForm:
         value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).built(written, bound))
         if not isinstance(value, LinearForm):
             raise ValueError(f"{written!r} is a condition")
         return value
 
-    def _measured(self, match: Match, known: Mapping[str, Expr]) -> dict[str, Expr]:
+    def _measured(self, match: Match, known: Letters) -> dict[str, Expr]:
         """What the guard and the right side ask of letters, as literals; what is asked of freedom has been answered."""
         found: dict[str, Expr] = {}
         pattern = match.rule.pattern
@@ -192,7 +188,7 @@ class ReductionRules:
             raise ValueError("the right side has a bound that is infinite")
         return found
 
-    def _measure(self, function: str, letter: str, known: Mapping[str, Expr]) -> int:
+    def _measure(self, function: str, letter: str, known: Letters) -> int:
         first, _, other = letter.partition("_")
         theory = self.builder.theory
         form = theory.form(known[first])

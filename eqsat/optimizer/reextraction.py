@@ -25,12 +25,11 @@ from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr
 from eqsat.lang.traversal import named_leaves, symbolic_divisors, topological
-from eqsat.optimizer.optimisation import Optimisation, collection_paused
+from eqsat.optimizer.optimisation import Contexts, Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built
 from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.definedness import suspects
-from eqsat.theory.linear import LinearArithmetic
 
 #: The extractors that have a name.
 EXTRACTORS = ("tree", "dag", "exact")
@@ -74,7 +73,7 @@ class Extraction(Optimisation):
         self.spent.enter("build")
         built = self.result.built
         self.sets.read(self.terms)
-        contexts: Sequence[LinearArithmetic | None] = [None] * len(before)
+        contexts: Contexts = [None] * len(before)
         try:
             chosen = self._chosen(built, built.graph.copy())
             self._has_time()
@@ -154,7 +153,7 @@ class Extraction(Optimisation):
         sets = self.sets
         return bool(sets.index_extents) and bool(sets.of(term) & ~sets.of(self.roots[place]) & sum(sets.index_extents))
 
-    def _contexts(self, found: Sequence[Expr]) -> Sequence[LinearArithmetic | None]:
+    def _contexts(self, found: Sequence[Expr]) -> Contexts:
         """What is known of each root if divisions have to be checked, else nothing: reading facts may take long."""
         adds_divisor = self.divides_by_terms and not symbolic_divisors(found) <= symbolic_divisors(self.roots)
         if adds_divisor or suspects(topological(found)):

@@ -1,8 +1,8 @@
 """The right sides of rules about reductions: built of one term for each letter, and as nodes over the letters' classes.
 
 Some take a reduction apart, or put some together: ``sum(x + y)`` is ``sum(x) + sum(y)``, and so are products, minima
-and maxima. These do so with all members of a body at once (:class:`Members`): member by member, each of the 2**n parts
-of a body of ``n`` members would become a reduction of its own.
+and maxima. These do so with all members of a body at once (:class:`Members`, :class:`ExtremesApart`): member by member,
+each of the 2**n parts of a body of ``n`` members would become a reduction of its own.
 
 A substitution for an index is made in one term of a class, its normal form: the terms of a class are equal where the
 index is in its range, and elsewhere they need not be. Nodes are over the classes of the letters, with all that these
@@ -34,13 +34,20 @@ from eqsat.egraph.patterns import (
     moved_letter,
     reductions_of,
 )
-from eqsat.extract.graph import EQUALITY, EGraph, Payload, sum_of, sum_payload
+from eqsat.egraph.rule import Rule
+from eqsat.extract.graph import EQUALITY, EGraph, Node, Payload, sum_of, sum_payload
 from eqsat.lang.expr import Expr, any_var, make, refuse_capture, replaced
 from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.traversal import VariableSets, divides_by_zero, index_level, is_index, topological
 from eqsat.optimizer.limits import LIMITS
-from eqsat.theory.forms import as_term, number, to_expr
+from eqsat.theory.forms import Value, as_term, number, to_expr
 
+#: The term of each letter of a rule.
+type Letters = Mapping[str, Expr]
+#: The terms of the indices of a rule by their levels.
+type Indices = Mapping[int, Expr]
+#: The value of a node over classes; ``None`` if it is no term.
+type ValueOf = Callable[[str, Payload, tuple[int, ...]], Value | None]
 #: Adds a node over classes: its class, or ``None`` if it is no term.
 type Add = Callable[[str, Payload, tuple[int, ...]], int | None]
 
@@ -51,14 +58,12 @@ class RightSide:
     ``bound`` are the indices of the left side by their levels in the pattern.
     """
 
-    def __init__(
-        self, pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
-    ) -> None:
+    def __init__(self, pattern: Pattern, letters: Letters, bound: Indices, sets: VariableSets) -> None:
         self.pattern, self.letters, self.bound, self.sets = pattern, letters, bound, sets
         self.around = levels_around(pattern.left)
         self.fresh = 0
 
-    def built(self, part: Expr, scope: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
+    def built(self, part: Expr, scope: Indices = MappingProxyType({})) -> Expr:
         """A part of the rule as a term, in reductions over the indices of ``scope``, by their levels.
 
         Raises
@@ -83,7 +88,7 @@ class RightSide:
             return make(part.op, self.built(body, {**scope, index_level(index): own}), own, first, end)
         return make(part.op, *[self.built(a, scope) for a in part.args]) if part.args else part
 
-    def _letter(self, letter: str, places: Mapping[int, Expr]) -> Expr:
+    def _letter(self, letter: str, places: Indices) -> Expr:
         """The term of a letter where the indices around it have these values."""
         term = self.letters[letter]
         images = {}
@@ -148,7 +153,7 @@ class OverClasses:
         return self._node(part.op, None, operands)
 
 
-def captures(match: Match, letters: Mapping[str, Expr], bound: Mapping[int, Expr]) -> bool:
+def captures(match: Match, letters: Letters, bound: Indices) -> bool:
     """Whether a letter stands in a loop over an index that a reduction in it binds too.
 
     No term is like that, but a class may be that was found to equal such a reduction.
@@ -176,7 +181,7 @@ def is_accepted(sets: VariableSets, term: Expr) -> bool:
 
 
 def literals_of_bodies(
-    pattern: Pattern, letters: Mapping[str, Expr], bound: Mapping[int, Expr], sets: VariableSets
+    pattern: Pattern, letters: Letters, bound: Indices, sets: VariableSets
 ) -> Iterator[dict[str, Expr]]:
     """The literals that the guard of a rule finds in the terms of bodies."""
     asked = found_in_bodies(pattern)
@@ -240,7 +245,7 @@ class Members:
         return has_members and is_that and not self.classes.may_be_undefined(c)
 
     def taken_apart(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], one: str, rest: str
+        self, match: Match, add: Add, letters: Letters, bound: Indices, one: str, rest: str
     ) -> Iterator[int]:
         """The reductions of all members of a body together, for each of its sums in which ``one`` comes first.
 
@@ -276,9 +281,7 @@ class Members:
             if found and len(found) == len(parts) and (c := self._combined(add, kind, found)) is not None:
                 yield c
 
-    def _reduced(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: dict[int, Expr], letter: str, c: int
-    ) -> int | None:
+    def _reduced(self, match: Match, add: Add, letters: Letters, bound: Indices, letter: str, c: int) -> int | None:
         """The reduction that the right side has of a letter, where the letter stands for ``c``."""
         known = {**letters, letter: self._term(c)}
         match = replace(match, letters={**match.letters, letter: c})
@@ -289,7 +292,7 @@ class Members:
         return OverClasses(self.classes, match, side, add).of(part, frozenset())
 
     def put_together(
-        self, match: Match, add: Add, letters: Mapping[str, Expr], bound: Mapping[int, Expr], halves: tuple[str, str]
+        self, match: Match, add: Add, letters: Letters, bound: Indices, halves: tuple[str, str]
     ) -> Iterator[tuple[Match, int]]:
         """All reductions over one range that a match has, in it and beside it, as one, unless they are known as one.
 
@@ -346,6 +349,64 @@ class Members:
 
     def _term(self, c: int) -> Expr:
         return as_term(self.classes.values[c])
+
+
+class ExtremesApart:
+    """Takes the reductions of extremes apart that ``rules`` take apart, by reduction, each once.
+
+    ``max_over(max(x, y))`` is ``max(max_over(x), max_over(y))``. These rules are not matched at all, as the others are.
+    """
+
+    def __init__(self, classes: CanonicalGraph, rules: Mapping[str, Rule]) -> None:
+        self.classes, self.rules = classes, rules
+        #: By reduction, the extreme that it is taken apart into.
+        self.kinds = {op: rule.pattern.right.op for op, rule in rules.items()}
+        self._done: set[tuple[int, Node, frozenset[int]]] = set()
+
+    def extremes(self, add: Add, value: ValueOf) -> Iterator[tuple[Rule, int, int]]:
+        """The classes of reductions that are new, or whose bodies are extremes by now, and of the extremes they are.
+
+        Each with its rule. ``add`` adds a node to the class of its value, ``value`` tells that value.
+        """
+        for c, node in [*self._reductions()] if self.kinds else ():
+            for members in self._extremes(node[2][0], self.kinds[node[0]]):
+                key = c, node, frozenset(members)
+                if key not in self._done:
+                    self._done.add(key)
+                    whole = self._extreme(c, node, members, add, value)
+                    if whole is not None:
+                        yield self.rules[node[0]], c, whole
+
+    def _reductions(self) -> Iterator[tuple[int, Node]]:
+        is_name = self.classes.may_be_undefined
+        for c, nodes in self.classes.graph.classes.items():
+            for node in nodes:
+                if node[0] in self.kinds and not is_name(c) and not is_name(node[2][0]):
+                    yield c, node
+
+    def _extremes(self, body: int, kind: str) -> Iterator[list[int]]:
+        """The operands of each extreme that a class is."""
+        graph, is_name = self.classes.graph, self.classes.may_be_undefined
+        for op, _, operands in [*graph.classes[body]]:
+            if op == kind:
+                inside = [members_within(graph, c, kind, lambda c: not is_name(c), (body,)) for c in operands]
+                yield sorted(set().union(*inside))
+
+    def _extreme(self, c: int, node: Node, members: list[int], add: Add, value: ValueOf) -> int | None:
+        """The class of the extreme of the reductions of its operands, if it is another than that of the reduction."""
+        op, _, (_, index, low, high) = node
+        sets, values = self.classes.theory.variables, self.classes.values
+        own = sets.of(as_term(values[index]))
+        inside = [t for member in members for t in topological([as_term(values[member])]) if t.op in REDUCTIONS]
+        if own & reduce(or_, [sets.of(t.args[1]) for t in inside], 0):
+            # an operand would be reduced over an index that it binds
+            return None
+        found = [add(op, None, (member, index, low, high)) for member in members]
+        reductions = [r for r in found if r is not None]
+        kind = self.kinds[op]
+        if len(reductions) < len(members) or value(kind, None, tuple(reductions)) == values[c]:
+            return None
+        return add(kind, None, tuple(reductions))
 
 
 def _container_of(part: Expr) -> str:

@@ -15,13 +15,12 @@ from eqsat.lang.expr import FALSE, Expr, const
 from eqsat.lang.traversal import has_reductions, term_count, topological
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Optimisation
+from eqsat.optimizer.optimisation import Contexts, Optimisation
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
 from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import without_dead_divisions
-from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.structural import StructuralArithmetic
 
 
@@ -79,7 +78,7 @@ class RulesAlone(Optimisation):
         snapshot = Snapshot(parts, self.lazy) if parts or self.stop == "saturated" else None
         return self._result(found, sum(len(part.graph) for part in parts), contexts, snapshot)
 
-    def _groups(self, contexts: Sequence[LinearArithmetic | None]) -> list[_Group]:
+    def _groups(self, contexts: Contexts) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
         groups: dict[Expr | None, _Group] = {}
         for index, (gate, theory) in enumerate(zip(self.gates, contexts, strict=True)):

@@ -36,26 +36,19 @@ from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.additions import Additions, Reader, Row
 from eqsat.optimizer.demand import Demand
-from eqsat.optimizer.extremes_apart import ExtremesApart
 from eqsat.optimizer.insertion import Insertion
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
+from eqsat.optimizer.right_sides import ExtremesApart
 from eqsat.theory.forms import LinearForm, as_term, is_affine, literal, number
 
 
 @dataclass
 class Saturated:
-    """How a saturation modulo the theory ended.
+    """How a saturation modulo the theory ended, and what each step did."""
 
-    Attributes
-    ----------
-    stop : str
-        ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
-    rounds : tuple of Round
-        What each step did.
-    """
-
+    #: ``"saturated"``, or which budget ran out: ``"nodes"``, ``"time"``, ``"iterations"``.
     stop: str
     rounds: tuple[Round, ...]
 
@@ -140,7 +133,7 @@ class _Run:
         self.derived = Derived(self.additions)
         self.reader = Reader(tables, is_late)
         self.reductions = ReductionRules(builder)
-        self.extremes = ExtremesApart(builder, tables)
+        self.extremes = ExtremesApart(builder.classes, tables.taken_apart)
         # the matches of rules about reductions that are to be applied; those that merge, split and swap loops wait
         self.matched: list[Match] = []
         self.reindexing: list[Match] = []
@@ -208,7 +201,8 @@ class _Run:
         """Give egglog what it does not have of the graph; whether rules have anything new to match."""
         self.builder.grow()
         with self.builder.adding("rules"):
-            for c, whole in self.extremes.extremes(self.additions.add, self.additions.value):
+            for rule, c, whole in self.extremes.extremes(self.additions.add, self.additions.value):
+                self.tables.matches[rule.name] += 1
                 self.additions.link(c, whole)
         self.builder.grow()
         if self.congruent is not None:

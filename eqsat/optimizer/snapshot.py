@@ -26,45 +26,28 @@ NO_PART = -1
 
 @dataclass(frozen=True)
 class Part:
-    """One e-graph of a run, for all roots or for some.
-
-    Attributes
-    ----------
-    graph : EGraph
-        As the run left it.
-    wanted : tuple of (int, int)
-        Pairs of the place of a root and a class that equals the root where its gate holds; a place may have several.
-    choice : dict of int to Node
-        What the run chose, for the classes that it needs.
-    narrower : dict of int to Expr
-        By class a term of the input, which stands for one that would be too wide.
-    """
+    """One e-graph of a run as the run left it, for all roots or for some."""
 
     graph: EGraph
+    #: Pairs of the place of a root and a class that equals the root where its gate holds; a place may have several.
     wanted: tuple[tuple[int, int], ...]
+    #: What the run chose, for the classes that it needs.
     choice: Choice = field(default_factory=dict)
+    #: By class a term of the input, which stands for one that would be too wide.
     narrower: dict[int, Expr] = field(default_factory=dict)
 
 
 @dataclass
 class Built:
-    """The e-graph of an answer, and how it holds that answer.
+    """The e-graph of an answer, and how it holds that answer."""
 
-    Attributes
-    ----------
-    graph : EGraph
-        Its roots are the classes of the result's roots, in their order.
-    choice : dict of int to Node
-        The e-nodes of the answer.
-    narrower : dict of int to Expr
-        By class a term of the input, which stands for one that would be too wide.
-    leaves : dict of str to Expr
-        What the nodes ``"var"`` and ``"buffer"`` name.
-    """
-
+    #: Its roots are the classes of the result's roots, in their order.
     graph: EGraph
+    #: The e-nodes of the answer.
     choice: Choice
+    #: By class a term of the input, which stands for one that would be too wide.
     narrower: dict[int, Expr]
+    #: What the nodes ``"var"`` and ``"buffer"`` name.
     leaves: dict[str, Expr]
 
     def terms(self, choice: Choice, graph: EGraph | None = None) -> list[Expr]:
@@ -77,27 +60,15 @@ class Built:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a run leaves of its e-graphs.
+    """What a run leaves of its e-graphs."""
 
-    Attributes
-    ----------
-    parts : tuple of Part
-        The theory's e-graph, or those of the rules alone, one for each gate.
-    lazy : bool
-        Whether branches that are not chosen, and roots whose gate does not hold, may divide by zero.
-    """
-
+    #: The theory's e-graph, or those of the rules alone, one for each gate.
     parts: tuple[Part, ...]
+    #: Whether branches that are not chosen, and roots whose gate does not hold, may divide by zero.
     lazy: bool
 
     def built(self, exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]) -> Built:
-        """The e-graph with the answer ``exprs`` in it.
-
-        Parameters
-        ----------
-        known : iterable of Expr
-            The input and the facts: their leaves may occur.
-        """
+        """The e-graph with the answer ``exprs`` in it; leaves of the input and the facts (``known``) may occur."""
         return _Building(self.parts, exprs, gates, known).built
 
 

@@ -41,7 +41,7 @@ def test_sums_of_bit_operators_by_one_of_them(scales):
     builder.grow()
     points = grid(tuple(names.values()))
     (wanted,) = evaluate([parse(f"{text} + g", names)], points)
-    for node in builder.input.bits.by_one_operator(form):
+    for node in builder.input.by_one_operator(form):
         assert node[0] == "sum"
         ((value,), (constant, (k,))) = [builder.form_of(a) for a in node[2]], node[1]
         (found,) = evaluate([to_expr(value) * k + constant], points)
