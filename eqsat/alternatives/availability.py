@@ -162,15 +162,10 @@ def _never_negative(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -
 def _rounded_down(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
     """``k*n*(A//n)`` as ``k*A - k*(A % n)`` where the remainder has a class."""
     for c, form in forms:
-        for quotient, coefficient in form.terms.items():
-            n = literal_divisor(quotient)
-            if not n or coefficient % n:
-                continue
-            k = coefficient // n
-            remainder = builder.classes.remainder_of(quotient)
-            whole = form.plus(remainder, k)
-            if remainder in builder.classes and remainder != form and len(whole.terms) <= len(form.terms):
-                yield c, builder.sum_node([(remainder, -k)], whole)
+        for of in builder.theory.remainders_in(form):
+            remainder = builder.classes.remainder_of(of.quotient)
+            if remainder in builder.classes and remainder != form and len(of.rest.terms) <= len(form.terms):
+                yield c, builder.sum_node([(remainder, of.scale)], of.rest)
 
 
 def _without_quotients(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:

@@ -16,7 +16,7 @@ from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.digits import shortened
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, to_expr
 
 
 class ConditionNodes(KindNodes):
@@ -242,14 +242,11 @@ class ConditionNodes(KindNodes):
     def _sides(self, form: LinearForm) -> tuple[LinearForm, LinearForm]:
         """What a sum subtracts and what it adds besides its constant; remainders stay whole."""
         left, sides = form.direction(), [ZERO, ZERO]
-        for atom, coefficient in form.terms.items():
-            n = literal_divisor(atom)
-            k, uneven = divmod(-coefficient, n) if n else (0, 0)
-            if k and not uneven:
-                remainder = self.classes.remainder_of(atom)
-                without = left.plus(remainder, -k)
-                if len(without.terms) + len(remainder.terms) == len(left.terms):
-                    left, sides[k > 0] = without, sides[k > 0].plus(remainder, abs(k))
+        for of in self.theory.remainders_in(form):
+            remainder, k = self.classes.remainder_of(of.quotient), of.scale
+            without = left.plus(remainder, -k)
+            if len(without.terms) + len(remainder.terms) == len(left.terms):
+                left, sides[k > 0] = without, sides[k > 0].plus(remainder, abs(k))
         for atom, k in left.terms.items():
             sides[k > 0] = sides[k > 0].plus(atom_form(atom), abs(k))
         return sides[0], sides[1]

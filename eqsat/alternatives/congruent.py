@@ -13,7 +13,7 @@ from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.lang.traversal import reached
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
+from eqsat.theory.forms import LinearForm, atom_form, number
 
 
 class CongruentRemainders:
@@ -121,10 +121,8 @@ class CongruentRemainders:
 
 def wider_remainders(classes: CanonicalGraph, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
     """The dividends and divisors of ``k*(A % n) + r`` as ``(k*A + r) % (k*n)``, for ``r`` in ``[0, k)``."""
-    for quotient, coefficient in form.terms.items() if len(form.terms) <= LIMITS.wide_sum else ():
-        n = literal_divisor(quotient)
-        k, left = divmod(-coefficient, n) if n else (0, 0)
-        if k > 1 and not left:
-            low, high = classes.theory.bounds(form.plus(classes.remainder_of(quotient), -k))
-            if low >= 0 and high < k:
-                yield form.without(quotient), -coefficient
+    for of in classes.theory.remainders_in(form) if len(form.terms) <= LIMITS.wide_sum else ():
+        if of.scale > 1:
+            low, high = classes.theory.bounds(of.rest)
+            if low >= 0 and high < of.scale:
+                yield form.without(of.quotient), of.scale * of.divisor

@@ -107,12 +107,8 @@ class QuotientNodes(KindNodes):
         """
         if len(form.terms) > LIMITS.wide_sum:
             return
-        quotients = [(a, k) for a, k in form.terms.items() if literal_divisor(a)]
-        for quotient, k in quotients:
-            n = quotient.args[1].vmin
-            scale, left = divmod(k, n)
-            if left:
-                continue
+        for of in self.theory.remainders_in(form):
+            quotient, n, scale = of.quotient, of.divisor, -of.scale
             missing = number(n - 1).plus(self.classes.remainder_of(quotient), -1)
             rest = form.plus(missing, -scale)
             # a sum of two terms may also be what is missing and a third one
@@ -127,6 +123,7 @@ class QuotientNodes(KindNodes):
                     exceeding = missing.times(-1)
                     self.classes.add_node(self.add_class(exceeding), self.node("mod", opposite.times(-1), number(-n)))
                     yield self.sum_node([(exceeding, -scale)], rest)
+        quotients = [(a, k) for a, k in form.terms.items() if literal_divisor(a)]
         if len(quotients) == 2 and quotients[0][1] == -quotients[1][1]:
             yield from self._between(form, *[quotient for quotient, _ in sorted(quotients, key=lambda item: -item[1])])
 
@@ -242,13 +239,8 @@ class QuotientNodes(KindNodes):
 
     def _has_remainder(self, form: LinearForm) -> bool:
         """Whether a sum has a multiple of some ``x - n*(x//n)``."""
-        for quotient, k in form.terms.items():
-            n = literal_divisor(quotient)
-            if n and k % n == 0:
-                remainder = self.classes.remainder_of(quotient)
-                if len(form.plus(remainder, k // n).terms) + len(remainder.terms) == len(form.terms):
-                    return True
-        return False
+        parts = [(self.classes.remainder_of(of.quotient), of.rest) for of in self.theory.remainders_in(form)]
+        return any(len(remainder.terms) + len(rest.terms) == len(form.terms) for remainder, rest in parts)
 
     def _absorbing_some(self, form: LinearForm, quotient: Expr, dividend: LinearForm) -> Node | None:
         """The sum with its terms that the dividend has too in the floor: ``(n*n + n)//2 - n`` is ``(n*n - n)//2``."""

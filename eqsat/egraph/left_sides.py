@@ -48,6 +48,8 @@ FACTS_APART = 6
 class Rest:
     """What is left of a sum: its terms, the factor of the match, and the letter (``taker``) that is bound to them."""
 
+    #: All terms of the sum, and those that are left.
+    whole: str
     terms: str
     factor: str = ""
     #: The part of the constant that letters which stand for literals have taken.
@@ -273,8 +275,8 @@ class LeftSide:
         whole, offset, query = self.open_sum(query, at)
         written = [(c, a) for c, a in addends if letter_of(a) is None]
         letters = [(c, x) for c, a in addends if (x := letter_of(a)) is not None]
-        for now, left in self.written(query, written, whole, Rest(whole, "" if at_top else "1")):
-            for end, rest in self.lettered(now, letters, whole, left, at_top):
+        for now, left in self.written(query, written, Rest(whole, whole, "" if at_top else "1")):
+            for end, rest in self.lettered(now, letters, left, at_top):
                 yield end, rest, offset, constant
 
     def open_sum(self, query: Query, at: str) -> tuple[str, str, Query]:
@@ -282,33 +284,33 @@ class LeftSide:
         (whole, offset), query = query.named("MT", "i64")
         return whole, offset, query.fact(f"(open {at} {whole} {offset})")
 
-    def one_term(self, query: Query, whole: str, left: Rest, at: str = "") -> tuple[Query, Rest, str, str]:
+    def one_term(self, query: Query, left: Rest, at: str = "") -> tuple[Query, Rest, str, str]:
         """One of the terms of a sum, of the class ``at`` if that is given: what is left, its class and coefficient."""
         (term, scale, rest), query = query.named("T", "i64", "MT")
         if at:
-            query = query.fact(f"(at {whole} {term} {at} {scale})")
+            query = query.fact(f"(at {left.whole} {term} {at} {scale})")
         else:
             at, query = query.name("E")
-            query = query.take_term(whole, term, at, scale)
+            query = query.take_term(left.whole, term, at, scale)
         query = query.fact(f"(= {rest} (multiset-remove {left.terms} {term}))")
         return query, replace(left, terms=rest), at, scale
 
-    def written(self, query: Query, addends: Sequence[Addend], whole: str, left: Rest) -> WithRest:
+    def written(self, query: Query, addends: Sequence[Addend], left: Rest) -> WithRest:
         """Addends with an operator, each one of the terms."""
         if not addends:
             yield query, left
             return
         (coefficient, addend), *others = addends
-        query, left, atom, scale = self.one_term(query, whole, left)
+        query, left, atom, scale = self.one_term(query, left)
         for matched in self.match(query, addend, atom):
             found = self.coefficient(matched, coefficient, scale, left)
             if found is not None:
-                yield from self.written(self.cut(found[0], [a for _, a in addends]), others, whole, found[1])
+                yield from self.written(self.cut(found[0], [a for _, a in addends]), others, found[1])
             if left.factor == "1" and coefficient == const(1) and (letter := self.factor_letter(addend)):
                 text = f"(Sum (multiset-of (Sc {scale} {matched.letters[letter]})) 0)"
                 for other in self.detour(matched):
                     scaled = replace(other.fact(f"(!= 1 {scale})").bind(letter, text), parts=query.parts)
-                    yield from self.written(scaled, others, whole, left)
+                    yield from self.written(scaled, others, left)
 
     def factor_letter(self, product: Expr) -> str:
         """A letter that is a factor of a product and stands nowhere else: it may have the coefficient of a term."""
@@ -329,36 +331,34 @@ class LeftSide:
         factor, query = query.divided(scale, number)
         return query, replace(left, factor=factor)
 
-    def lettered(
-        self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest, at_top: bool
-    ) -> WithRest:
+    def lettered(self, query: Query, addends: Sequence[tuple[Expr, str]], left: Rest, at_top: bool) -> WithRest:
         """Addends that are letters: bound ones as one term or as several, open ones as one term or as all the rest."""
         if bound := next((pair for pair in addends if pair[1] in query.letters), None):
             coefficient, letter = bound
             others = [pair for pair in addends if pair is not bound]
-            found = self.bound_as_term(query, coefficient, letter, whole, left)
+            found = self.bound_as_term(query, coefficient, letter, left)
             if found is not None:
-                yield from self.lettered(found[0], others, whole, found[1], at_top)
+                yield from self.lettered(found[0], others, found[1], at_top)
             for other in self.detour(query) if found is not None else [query]:
                 if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
                     now, rest = self.bound_as_constant(other, coefficient, letter, left)
-                    yield from self.lettered(now, others, whole, rest, at_top)
+                    yield from self.lettered(now, others, rest, at_top)
                 is_known = left.factor and _open_letter(coefficient, query) is None
                 if (self.thoroughly or not others) and (is_known or is_literal_letter(coefficient)):
-                    now, rest = self.bound_as_terms(other, coefficient, query.letters[letter], whole, left)
-                    yield from self.lettered(now, others, whole, rest, at_top)
+                    now, rest = self.bound_as_terms(other, coefficient, query.letters[letter], left)
+                    yield from self.lettered(now, others, rest, at_top)
             return
         left = replace(left, factor=left.factor or "1")
         # each letter in turn takes all the rest; at the top that is kept instead
         once = [x for x, times in Counter([letter for _, letter in addends]).items() if times == 1]
         takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and pair[1] in once]
         for now, taker in self.each_way(query, takers):
-            for end, rest in self.open_as_terms(now, [pair for pair in addends if pair is not taker], whole, left):
+            for end, rest in self.open_as_terms(now, [pair for pair in addends if pair is not taker], left):
                 yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
         # one term may be all the rest: it is told apart for what is its multiple in other sums
         if all(self.sums_with[letter] > 1 for _, letter in takers):
             for now in self.detour(query) if takers else [query]:
-                yield from self.open_as_terms(now, addends, whole, left)
+                yield from self.open_as_terms(now, addends, left)
 
     def bound_as_constant(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
         """A bound letter that is a literal, as a part of the constant of the sum."""
@@ -371,21 +371,17 @@ class LeftSide:
         taken = f"(* {times} {value})"
         return query, replace(left, factor=factor, taken=f"(+ {left.taken} {taken})" if left.taken else taken)
 
-    def bound_as_term(
-        self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest
-    ) -> tuple[Query, Rest] | None:
+    def bound_as_term(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest] | None:
         """A bound letter as one term of the sum."""
         if letter not in query.terms:
-            query, left, _, scale = self.one_term(query, whole, left, query.letters[letter])
+            query, left, _, scale = self.one_term(query, left, query.letters[letter])
             return self.coefficient(query, coefficient, scale, left)
         times, atom = query.terms[letter]
-        query, left, _, scale = self.one_term(query, whole, left, atom)
+        query, left, _, scale = self.one_term(query, left, atom)
         share, query = query.divided(scale, times)
         return self.coefficient(query, coefficient, share, left)
 
-    def bound_as_terms(
-        self, query: Query, coefficient: Expr, letter: str, whole: str, left: Rest
-    ) -> tuple[Query, Rest]:
+    def bound_as_terms(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
         is_open = _open_letter(coefficient, query) is not None
         if is_open and left.factor not in ("", "1"):
@@ -400,15 +396,15 @@ class LeftSide:
             cut, columns = len(query.facts), tuple(query.sorts)
         (rest, inside, taken), query = query.named("MT", "i64", "MT")
         # what was matched before is not in the letter's terms
-        request = SubsumRequest(cut, columns, whole, letter, times, rest, inside, is_open)
-        matched = f"(multiset-subtract {whole} {left.terms})"
+        request = SubsumRequest(cut, columns, left.whole, letter, times, rest, inside, is_open)
+        matched = f"(multiset-subtract {left.whole} {left.terms})"
         # all that was matched must be left: egglog subtracts nothing that is not there
         removed = f"(= {taken} (multiset-subtract {rest} {matched}))", f"(= {rest} (multiset-sum {taken} {matched}))"
         query = replace(query.fact(*removed), cuts=(*query.cuts, request))
         requests = (*left.requests, request)
         return query, replace(left, terms=taken, requests=requests, factor=left.factor or "1")
 
-    def open_as_terms(self, query: Query, addends: Sequence[tuple[Expr, str]], whole: str, left: Rest) -> WithRest:
+    def open_as_terms(self, query: Query, addends: Sequence[tuple[Expr, str]], left: Rest) -> WithRest:
         """Open letters, each as one term of the sum."""
         if not addends:
             yield query, left
@@ -416,10 +412,10 @@ class LeftSide:
         (coefficient, letter), *others = addends
         if letter in query.letters:
             # the letter stands twice: both are of one class
-            if (found := self.bound_as_term(query, coefficient, letter, whole, left)) is not None:
-                yield from self.open_as_terms(found[0], others, whole, found[1])
+            if (found := self.bound_as_term(query, coefficient, letter, left)) is not None:
+                yield from self.open_as_terms(found[0], others, found[1])
             return
-        query, left, atom, scale = self.one_term(query, whole, left)
+        query, left, atom, scale = self.one_term(query, left)
         if _open_letter(coefficient, query):
             solved = query.solved(coefficient, scale)
             if left.factor != "1" or solved is None:
@@ -429,7 +425,7 @@ class LeftSide:
             times, query = query.times(coefficient, left.factor)
             share, query = query.divided(scale, times)
             query = query.bind_term(letter, share, atom)
-        yield from self.open_as_terms(query, others, whole, left)
+        yield from self.open_as_terms(query, others, left)
 
     def constant(self, query: Query, constant: Expr, offset: str, left: Rest) -> tuple[Query, str] | None:
         """The constant of a pattern against that of the sum: what is left of it."""
@@ -645,7 +641,7 @@ class LeftSide:
         (whole, term, atom, scale), query = query.named("MT", "T", "E", "i64")
         query = query.take_term(whole, term, atom, scale)
         for matched in self.match(query, addend, atom):
-            found = self.coefficient(matched, coefficient, scale, Rest(whole, "1"))
+            found = self.coefficient(matched, coefficient, scale, Rest(whole, whole, "1"))
             if found is not None:
                 yield found[0], Kept(of=f"(Sum (multiset-of {term}) 0)")
 
