@@ -260,7 +260,6 @@ def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choic
 
 
 def _price_of(flat: Flat, programs: LinearPrograms) -> int:
-    """What a flat sum costs, term by term or by its program."""
     products = sum([programs.prices[abs(k)] for k in flat.terms.values()])
     by_terms = products + (len(flat.terms) - (not flat.constant)) * programs.prices.addition
     return min(by_terms, programs.price(sum_of(flat.terms.items(), flat.constant)) or by_terms)

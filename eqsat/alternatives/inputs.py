@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from math import gcd, prod
 from operator import mul
-from typing import Any, cast
+from typing import cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.limits import LIMITS
@@ -143,7 +143,8 @@ class InputNodes(KindNodes):
         if value.op in ("and", "or") and compares_selection(term):
             # several comparisons of one selection share it
             return True
-        return term.op == "where" or any(self._has_quotient(a) for a in term.args)
+        operands = map(self.classes.value_of, () if term.op == "where" else term.args)
+        return term.op == "where" or any(isinstance(of, LinearForm) and not of.is_affine() for of in operands)
 
     def written(self, term: Expr) -> Node | None:
         """The node that a term is, over the classes of its operands; ``None`` if its normal form says as much."""
@@ -203,7 +204,9 @@ class InputNodes(KindNodes):
         meanings = {self._meaning(term, of): heights.get(term, 0) for of in ways for term in highest_first}
         chosen = [*meanings]
         if len(chosen) > 1:
-            chosen = sorted(chosen, key=lambda m: (meanings[m], _meaning_order(m)))[:most]
+            # Python hashes -1 and -2 alike
+            orders = {m: (m[0], hash(m[1]), m[1] or (), tuple(map(value_order, m[2]))) for m in chosen}
+            chosen = sorted(chosen, key=lambda m: (meanings[m], orders[m]))[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":
@@ -256,10 +259,6 @@ class InputNodes(KindNodes):
                     total[value] = total.get(value, 0) + scale
         operands = sorted([v for v, k in total.items() if k], key=value_order)
         return "sum", (constant, tuple([total[v] for v in operands])), tuple(operands)
-
-    def _has_quotient(self, term: Expr) -> bool:
-        value = self.classes.value_of(term)
-        return isinstance(value, LinearForm) and not value.is_affine()
 
     def by_one_operator(self, form: LinearForm) -> Iterator[Node]:
         """A sum of several bit operators on the same operands with one of them: ``x | y`` is ``x + y - (x & y)``.
@@ -325,12 +324,6 @@ class InputNodes(KindNodes):
 def compares_selection(term: Expr) -> bool:
     """Whether a term is a comparison of ``where(p, x, y)``, whose normal form may be a comparison for each branch."""
     return term.op in COMPARISONS and any(operand.op == "where" for operand in term.args)
-
-
-def _meaning_order(meaning: tuple[str, Payload, tuple[Value, ...]]) -> tuple[Any, ...]:
-    op, payload, operands = meaning
-    # Python hashes -1 and -2 alike
-    return op, hash(payload), payload or (), tuple(map(value_order, operands))
 
 
 class HiddenLaws:

@@ -169,7 +169,6 @@ def _as_interval(classes: CanonicalGraph, form: LinearForm, values: NDArray[Any]
 
 
 def _class_of(classes: CanonicalGraph, comparison: Node) -> int:
-    """The class of a comparison with a literal, with this e-node."""
     op, _, operands = comparison
     terms = [to_expr(classes.form_of(a)) for a in operands]
     c = classes.add_class(classes.theory.condition(make(op, *terms)))

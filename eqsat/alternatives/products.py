@@ -164,5 +164,4 @@ class ProductNodes(KindNodes):
 
 
 def _negative_terms(form: LinearForm) -> int:
-    """The number of terms that a sum subtracts."""
     return sum([k < 0 for k in form.terms.values()])

@@ -291,7 +291,6 @@ class QuotientNodes(KindNodes):
                 yield part.plus(self.theory.quotient_by(part, n), sign), (n + sign) // a
 
     def _by_literal(self, dividend: LinearForm, n: int) -> Iterator[Node]:
-        """``dividend // n``, and the same by other dividends."""
         c = self.add_class(dividend)
         # the sign of the dividend decides the price, so its bounds are found with more effort
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)

@@ -179,5 +179,4 @@ class SelectionNodes(KindNodes):
 
 
 def _uses(classes: Iterable[int], choice: Choice) -> Counter[int]:
-    """How often each class is an operand of what is chosen."""
     return Counter([a for c in classes for a in choice[c][2]])

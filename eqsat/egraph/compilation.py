@@ -43,7 +43,7 @@ from eqsat.egraph.variants import by_representation, matched_patterns
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.ops import SUMS
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import has_reductions, topological, variables
+from eqsat.lang.traversal import topological, variables
 
 #: A user's own rule with more ways to match is matched in those that are not the first at few choices. A sum may have a
 #: letter that stands elsewhere too in three ways, so there are 3**n ways for n such letters.
@@ -111,11 +111,6 @@ class Match:
     def has_own_loops(self) -> bool:
         """Whether the right side has loops of its own: it merges, splits or swaps."""
         return self.rule.pattern.has_own_loops
-
-    @property
-    def makes_loops(self) -> bool:
-        """Whether the right side has loops."""
-        return has_reductions([self.rule.pattern.right])
 
     @property
     def merges(self) -> bool:

@@ -215,7 +215,9 @@ def _refuse_unbound(pattern: Pattern) -> None:
     bound = {v.value for v in variables(pattern.matched)} | {literal for _, _, literal in found_in_bodies(pattern)}
     letters = [moved_letter(array) for array in buffers([pattern.right])]
     for term in variables([pattern.right, pattern.when]):
-        letters += _letters_of(str(term.value))
+        name = str(term.value)
+        # those of a scalar such as ``vmin_x`` or ``gcd_x_d``
+        letters += name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
     if unbound := [letter for letter in letters if letter not in bound]:
         raise ValueError(f"the left side does not bind {unbound[0]!r}")
 
@@ -327,11 +329,6 @@ def measure_of(function: str, modulus: int, remainder: int, literal: int = 0) ->
     if not modulus:
         raise ValueError("a literal has no modulus")
     return modulus if function == "modulus" else remainder
-
-
-def _letters_of(name: str) -> list[str]:
-    """The letters that a scalar such as ``vmin_x`` or ``gcd_x_d`` speaks of."""
-    return name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
 
 
 def mentioned(pattern: Pattern) -> list[int]:

@@ -182,7 +182,7 @@ class Query:
             args.append(text)
         if term.op in FLOORS:
             dividend, divisor = args
-            (remainder, quotient), query = query.named("i64", "i64")
+            (quotient, remainder), query = query.named("i64", "i64")
             # egglog's ``/`` and ``%`` truncate
             query = query.fact(
                 f"(= {remainder} (% (+ (% {dividend} {divisor}) {divisor}) {divisor}))"

@@ -92,8 +92,10 @@ class _Needs:
             return
         if letter is not None:
             # a letter in a sum or a container may be several members
-            if place[-1:].isdigit() and not term.is_bool and self._varies(letter):
-                yield place, VARYING
+            if place[-1:].isdigit() and not term.is_bool and self._guard:
+                several = ("lt", MEASURES[f"vmin_{letter}"], MEASURES[f"vmax_{letter}"])
+                if all(several in conjuncts for conjuncts in self._guard):
+                    yield place, VARYING
         elif is_number(term):
             yield place, LITERAL
         elif term.op == "bool":
@@ -114,11 +116,6 @@ class _Needs:
         yield "", kind
         for inner, operand in operands:
             yield from self.at(inner, operand)
-
-    def _varies(self, letter: str) -> bool:
-        """Whether the guard asks that a letter has several values."""
-        asked = ("lt", MEASURES[f"vmin_{letter}"], MEASURES[f"vmax_{letter}"])
-        return bool(self._guard) and all(asked in conjuncts for conjuncts in self._guard)
 
 
 @dataclass

@@ -391,7 +391,9 @@ def _compiled(rules: tuple[Rule, ...]) -> _RuleIndex:
         is_left_out = rule.needs_theory or pattern.beside is not None or pattern.has_own_loops
         # no match binds what is looked for in bodies
         is_left_out |= bool(found_in_bodies(pattern))
-        if rule.name not in undone and not is_left_out and not _is_order(rule):
+        # commutativity and associativity have one canonical term on both sides
+        left, right = canonical_terms([pattern.left, pattern.right])
+        if rule.name not in undone and not is_left_out and left is not right:
             compiled.append(_compile(rule))
             undone |= {UNDOES.get(rule.name), *[other for other, name in UNDOES.items() if name == rule.name]}
     return _RuleIndex(compiled)
@@ -410,13 +412,6 @@ def _compile(rule: Rule) -> _Compiled:
 
 def conjuncts(when: Expr) -> list[Expr]:
     return [] if when is TRUE else operands_of(when, "and")
-
-
-def _is_order(rule: Rule) -> bool:
-    """Whether both sides are the same canonical term: commutativity, associativity."""
-    pattern = rule.pattern
-    left, right = canonical_terms([pattern.left, pattern.right])
-    return left is right
 
 
 def _congruence(term: Expr) -> tuple[int, int]:

@@ -180,7 +180,9 @@ class Optimisation(ABC):
             if low == high == 0:
                 raise ValueError(f"{problem} is zero wherever it is needed: divide by another")
             problem += f" may be zero: its range is [{low}, {high}]"
-            over = self._reduction_around(term)
+            indices = indices_around(divisor)
+            around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
+            over = next((t for t in around if term in topological([t.args[0]])), None)
             if over is not None:
                 # users know their indices by other names, and cannot constrain them
                 raise ValueError(
@@ -188,12 +190,6 @@ class Optimisation(ABC):
                     f"narrow the range or write where({brief(divisor)} != 0, {brief(term)}, 0)"
                 )
             raise ValueError(f"{problem}; narrow the range or give the constraint {brief(divisor)} != 0")
-
-    def _reduction_around(self, division: Expr) -> Expr | None:
-        """A reduction whose index the divisor speaks of; ``None`` if it speaks of none."""
-        indices = indices_around(division.args[1])
-        around = (t for t in self.order if t.op in REDUCTIONS and t.args[1] in indices)
-        return next((t for t in around if division in topological([t.args[0]])), None)
 
     def _exactly(self, graph: EGraph, start: Choice) -> Exact:
         """The cheapest choice over ``graph`` that can be found in the time left, and what none costs less than."""

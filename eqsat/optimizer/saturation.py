@@ -324,7 +324,7 @@ class _Run:
         """
         # what the first round leaves is the input's, and what rules made of that
         is_given = match.whole < self.rounds[:2][-1].classes
-        if is_given or match.rule.is_own or self.demand is not None or not match.makes_loops:
+        if is_given or match.rule.is_own or self.demand is not None or not has_reductions([match.rule.pattern.right]):
             return False
         return not has_reductions([as_term(self.values[match.whole])])
 
