@@ -16,7 +16,7 @@ from eqsat.lang.expr import Expr, const, make
 from eqsat.lang.ops import COMPARISONS
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.digits import shortened
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, combination, factors, number, to_expr
 
 
 class ConditionNodes(KindNodes):
@@ -49,9 +49,7 @@ class ConditionNodes(KindNodes):
                 cast(LinearForm, self._above_zero(m)).line() == form.line() for m, form in ends.items()
             ):
                 continue
-            total = ZERO
-            for form in ends.values():
-                total = total.plus(form)
+            total = combination([(form, 1) for form in ends.values()], 0)
             joined = self.theory.at_least_zero(total if above else total.times(-1).shifted(-1))
             # a comparison of a sum that has remainders also has these whole
             moved = () if total.is_affine() else self.moved(joined)
@@ -70,10 +68,8 @@ class ConditionNodes(KindNodes):
             if atom.op == "where" and {branch.op for branch in atom.args[1:]} == {"const"}:
                 condition, ends = atom.args[0], [branch.vmin for branch in atom.args[1:]]
             elif atom.vmax == atom.vmin + 1 and not is_power_of_two(abs(k)):
-                condition, ends = (
-                    self.theory.at_least_zero(atom_form(atom).times(-1).shifted(atom.vmin)),
-                    [atom.vmin, atom.vmax],
-                )
+                is_least = self.theory.at_least_zero(atom_form(atom).times(-1).shifted(atom.vmin))
+                condition, ends = is_least, [atom.vmin, atom.vmax]
             else:
                 continue
             rest = form.direction().without(atom)
@@ -184,11 +180,8 @@ class ConditionNodes(KindNodes):
             if above:
                 return form if high == 0 and low < 0 else None
             return form.times(-1).shifted(-1) if low == -1 else None
-        total = ZERO
-        for atom, k in form.terms.items():
-            sign, end = (1 if k > 0 else -1), (atom.vmax if (k > 0) == above else atom.vmin)
-            total = total.plus(atom_form(atom), sign).shifted(-sign * end)
-        return total if above else total.times(-1)
+        signs = {atom: 1 if (k > 0) == above else -1 for atom, k in form.terms.items()}
+        return LinearForm(signs, -sum([atom.vmax if sign > 0 else -atom.vmin for atom, sign in signs.items()]))
 
     @provides("merged comparisons")
     def merged(self, term: Expr, alike: bool = False) -> Iterator[Node]:

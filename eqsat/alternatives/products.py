@@ -15,6 +15,7 @@ from eqsat.theory.forms import (
     ZERO,
     LinearForm,
     atom_form,
+    combination,
     factors,
     number,
     product_form,
@@ -61,9 +62,7 @@ class ProductNodes(KindNodes):
         for factor, atoms in users.items():
             if len(atoms) < 2:
                 continue
-            quotient = ZERO
-            for atom in atoms:
-                quotient = quotient.plus(without_factor(atom, factor), form.terms[atom])
+            quotient = combination([(without_factor(atom, factor), form.terms[atom]) for atom in atoms], 0)
             part = LinearForm({atom: form.terms[atom] for atom in atoms}, 0)
             if part == form:
                 yield self._product_with(factor, quotient)

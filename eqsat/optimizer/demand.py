@@ -108,8 +108,7 @@ class Demand:
                     loops.append((home, node))
                 elif self.is_short(home, node):
                     short.append((self.size(node), home, node))
-        if len(short) > LIMITS.needed:
-            short.sort(key=itemgetter(0))
+        short.sort(key=itemgetter(0))
         for home, node in [*loops, *[(home, node) for _, home, node in short[: LIMITS.needed]]]:
             yield home
             yield from node[2]

@@ -22,7 +22,7 @@ from eqsat.alternatives.inputs import compares_selection
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
-from eqsat.extract.cost import CostModel, LoopAware, is_power_of_two, is_shipped_model
+from eqsat.extract.cost import LoopAware, is_power_of_two, is_shipped_model
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
@@ -183,7 +183,7 @@ class ModuloTheory(Optimisation):
     def _extract(self, builder: Builder, limit: float, without_rules: Choice) -> Choice:
         """The cheapest choice found; one that costs more than ``limit`` is not improved further."""
         with self.spent.during("extract"):
-            chooser = self._chooser(builder, self.model)
+            chooser = Chooser(builder, ProductPrices(self.model), self.extract == "tree")
             try:
                 return self._chosen(chooser, limit, without_rules)
             except OverdueError:
@@ -289,9 +289,6 @@ class ModuloTheory(Optimisation):
             node = builder.input.written(root) if gate is None and builder.value_of(root) != value else None
             if node is not None:
                 builder.add_node(builder.add_class(value), node)
-
-    def _chooser(self, builder: Builder, model: CostModel) -> Chooser:
-        return Chooser(builder, ProductPrices(model), self.extract == "tree")
 
     def _chosen(self, chooser: Chooser, limit: float, without_rules: Choice) -> Choice:
         """As :meth:`_extract`; raise :class:`OverdueError` if that takes long."""
@@ -547,7 +544,8 @@ class ModuloTheory(Optimisation):
         models = takewhile(lambda _: self._has_time(), blends(self.model, result.cost, operations(result.exprs)))
         work = builder.theory.work
         work.until = self._ends()
-        chosen = [(model, self._chooser(builder, model).choose()[0]) for model in models]
+        trees = self.extract == "tree"
+        chosen = [(model, Chooser(builder, ProductPrices(model), trees).choose()[0]) for model in models]
         work.until = inf
         for model, choice in chosen:
             written = builder.root_terms(choice)
