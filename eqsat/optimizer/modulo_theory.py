@@ -195,7 +195,10 @@ class ModuloTheory(Optimisation):
     def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
         """Try exact extraction if that is asked for, a flat index, gates as facts and not, the answer as an input."""
         if self.extract == "exact":
-            found.terms = self._best_of_all(builder, found.choice, found.wanted, found.terms)
+            proved = self._exactly(builder.graph, found.choice)
+            self.bound = proved.bound
+            # classes that become the same term are paid twice in the e-graph, once here
+            self._take_if_cheaper(found, builder, proved.choice, found.values)
         if limit == inf:
             self.spent.enter("flat index")
             self._try_flat_index(found, base)
@@ -324,14 +327,6 @@ class ModuloTheory(Optimisation):
             with self.spent.during("reuse"):
                 choice, cost = chooser.reusing(choice, cost, self._has_time)
         return choice, cost
-
-    def _best_of_all(self, builder: Builder, choice: Choice, wanted: Sequence[int], terms: list[Expr]) -> list[Expr]:
-        """The terms that exact extraction chooses, or ``terms``, those of ``choice``, if they cost no more."""
-        found = self._exactly(builder.graph, choice)
-        self.bound = found.bound
-        # classes that become the same term are paid twice in the e-graph, once here
-        proved = builder.root_terms(found.choice)
-        return min(terms, [proved[c] for c in wanted], key=lambda exprs: cost_of(exprs, self.model))
 
     @provides("flat index", otherwise=lambda self, found, base: None)
     def _try_flat_index(self, found: _Found, base: LinearArithmetic) -> None:

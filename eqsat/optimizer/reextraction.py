@@ -7,7 +7,6 @@ the first run left it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -28,7 +27,7 @@ from eqsat.lang.traversal import named_leaves, symbolic_divisors, topological
 from eqsat.optimizer.optimisation import Contexts, Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built
-from eqsat.theory.arithmetic import OverdueError
+from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.definedness import suspects
 
 #: The extractors that have a name.
@@ -121,10 +120,7 @@ class Extraction(Optimisation):
     def _best(self, built: Built, graph: EGraph) -> Choice:
         """The cheapest choice found."""
         prices = ProductPrices(self.model)
-        ends = self._ends()
-
-        def late() -> bool:
-            return time.perf_counter() > ends
+        late = Work(until=self._ends()).is_late
 
         @cache
         def classes() -> PlainClasses:

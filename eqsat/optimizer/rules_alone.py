@@ -187,9 +187,7 @@ class RulesAlone(Optimisation):
         """``found`` with these terms for the roots of ``group``, unless all together cost no less."""
 
         def costs(exprs: list[Expr]) -> tuple[int, int]:
-            whole = cost_of(exprs, self.model)
-            all_are_members = len(group.members) == len(exprs)
-            return whole, whole if all_are_members else cost_of([exprs[i] for i in group.members], self.model)
+            return cost_of(exprs, self.model), cost_of([exprs[i] for i in group.members], self.model)
 
         replaced = _replaced(found, group.members, terms)
         if self.extract == "tree":
