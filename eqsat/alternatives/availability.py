@@ -324,10 +324,8 @@ def _windows(
     builder: Builder, conditions: Sequence[tuple[int, Expr]], needed: Iterable[tuple[int, Value]]
 ) -> Iterator[tuple[int, Node]]:
     """``0 <= x and x < 14`` as ``x%16 < 14``, and ``x + where(p, 1, 2) < 9`` as ``x < where(p, 8, 7)``."""
-    if not conditions:
-        return
     forms: dict[LinearForm, list[LinearForm]] = defaultdict(list)
-    for _, value in needed:
+    for _, value in needed if conditions else ():
         if isinstance(value, LinearForm) and value.terms:
             forms[value.line()].append(value)
     for c, condition in conditions:

@@ -353,9 +353,7 @@ class Tables:
         self._start()
         self._given, self._is_empty = None, False
         self._note_rows()
-        script = []
-        for table, rows in self._rows.items():
-            script.append(f'(input {table} "{self._written(table, rows)}")')
+        script = [f'(input {table} "{self._written(table, rows)}")' for table, rows in self._rows.items()]
         # a rule takes time wherever its table has rows, whether there are any of its kind or not
         kinds = sorted({row[0] for rows in self._rows.values() for row in rows})
         build = self._together([f"build{kind}" for kind in kinds])
