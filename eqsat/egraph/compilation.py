@@ -313,36 +313,29 @@ def _reduction_queries(left: LeftSide, ways: Iterable[tuple[Query, Kept]]) -> It
     """Every way to match the left side of a rule about reductions: a query that writes rows, what is in them."""
     for query, kept in ways:
         made = {x: text for x, text in query.letters.items() if text.startswith("(")}
-        literals = [name for name in query.sorts if name in LITERALS]
-        columns = [*[(x, "E") for x in query.letters], *[(name, "i64") for name in literals]]
-        values = [*[f"made_{x}" if x in made else text for x, text in query.letters.items()], *literals]
+        # the name, the sort and the value of each column
+        row = [(x, "E", f"made_{x}" if x in made else text) for x, text in query.letters.items()]
+        row += [(name, "i64", name) for name in query.sorts if name in LITERALS]
         if kept.op == "sum":
-            columns += [("terms", "MT"), ("constant", "i64"), ("factor", "i64")]
-            values += [kept.members, kept.constant, kept.factor]
+            row += [("terms", "MT", kept.members), ("constant", "i64", kept.constant), ("factor", "i64", kept.factor)]
         elif kept.op:
-            columns.append(("members", "ME"))
-            values.append(kept.members)
+            row.append(("members", "ME", kept.members))
         table = f"match{next(_NUMBERS)}"
         actions = [f"(let made_{x} {text})" for x, text in made.items()]
-        head = f"{' '.join(actions)} ({table} {' '.join([kept.of, *values])})"
-        declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort in columns]])}))"
+        head = f"{' '.join(actions)} ({table} {' '.join([kept.of, *[value for _, _, value in row]])})"
+        declared = f"(relation {table} ({' '.join(['E', *[sort for _, sort, _ in row]])}))"
+        columns = tuple([(name, sort) for name, sort, _ in row])
         yield (
             Stage(_body(query.facts), head, declared, _taken(query, query.facts)),
-            ReductionQuery(table, left.pattern, tuple(columns), left.ends, kept.op, left.thoroughly),
+            ReductionQuery(table, left.pattern, columns, left.ends, kept.op, left.thoroughly),
         )
 
 
 def _measured_letters(conjuncts: Sequence[Conjunct], *right: Expr) -> list[str]:
     """The letters that conjuncts or the right side measure, and those that conjuncts compare."""
-    found: dict[str, None] = {}
-    sides = [*right, *[side for _, x, y in conjuncts for side in (x, y)]]
-    for v in variables(sides):
-        name = str(v.value)
-        if name in MEASURES:
-            found[name.split("_")[1]] = None
-    for _, x, y in conjuncts:
-        found.update((str(v.value), None) for v in variables([x, y]) if str(v.value) in TERMS)
-    return [*found]
+    guard = [side for _, x, y in conjuncts for side in (x, y)]
+    measured = [name.split("_")[1] for v in variables([*right, *guard]) if (name := str(v.value)) in MEASURES]
+    return [*dict.fromkeys([*measured, *[str(v.value) for v in variables(guard) if str(v.value) in TERMS]])]
 
 
 def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept: Kept) -> tuple[tuple[str, ...], str]:
@@ -358,8 +351,7 @@ def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
         query, terms, added = _flat(query, right, kept.factor)
         total = kept.constant
         if added != "0":
-            total, query = query.name("i64")
-            query = query.fact(f"(= {total} (+ {kept.constant} {added}))")
+            total, query = query.computed("i64", f"(+ {kept.constant} {added})")
         return query.facts, f"(union e (Sum {_gathered(terms, kept.members)} {total}))"
     query, text = _build(query, right)
     if kept.op:
@@ -376,9 +368,7 @@ def _flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]
         number, query = query.times(coefficient, factor)
         if number == "1" and (common := query.common.get(letter_of(addend) or "")):
             terms.append(common.terms)
-            before = total
-            total, query = query.name("i64")
-            query = query.fact(f"(= {total} (+ {before} {common.constant}))")
+            total, query = query.computed("i64", f"(+ {total} {common.constant})")
             continue
         query, text = _build(query, addend)
         terms.append(f"(Sc {number} {text})")

@@ -165,10 +165,7 @@ class LeftSide:
         if op == "eq":
             orders += [(other, args[::-1]) for other in self.detour(query)]
         for now, ordered in orders:
-            names = []
-            for _ in ordered:
-                name, now = now.name("E")
-                names.append(name)
+            names, now = now.named(*["E"] * len(ordered))
             now = now.fact(f"(= {at} ({PLAIN[op].name} {' '.join(names)}))")
             if op in REDUCTIONS:
                 for end, name in zip(ordered[2:], names[2:], strict=True):
@@ -176,7 +173,7 @@ class LeftSide:
                         now = now.letter(f"end{self.ends.index(end)}", name)
                 # a body, or an index, may be what is an end too
                 kept = [at < 2 or part not in self.ends for at, part in enumerate(ordered)]
-                ordered, names = list(compress(ordered, kept)), list(compress(names, kept))
+                ordered, names = tuple(compress(ordered, kept)), tuple(compress(names, kept))
             yield from self.all_of(now, sorted(zip(ordered, names, strict=True), key=lambda pair: self.turn(pair[0])))
 
     def turn(self, operand: Expr) -> int:
@@ -239,10 +236,10 @@ class LeftSide:
                 continue
             value, kept, now = offset, "0", query
             if scale != 1:
-                value, now = now.name("i64")
                 # of a multiple as much as there is
                 kept = f"(% (+ (% {offset} {scale}) {scale}) {scale})"
-                now = now.fact(f"(= {value} (/ (- {offset} {kept}) {scale}))", f"(!= 0 {value})")
+                value, now = now.computed("i64", f"(/ (- {offset} {kept}) {scale})")
+                now = now.fact(f"(!= 0 {value})")
             rest = f"(Sum {whole} {kept})"
             rest = rest if sign == 1 else f"(Sum (multiset-of (Sc -1 {rest})) 0)"
             now = now.bind(other, rest).bind(literal, f"(Sum (multiset-of) {value})")
@@ -366,8 +363,8 @@ class LeftSide:
         times, query = query.times(coefficient, factor)
         value = query.literals.get(letter, "")
         if not value:
-            value, query = query.name("i64")
-            query = query.fact(f"(= {value} (lit {query.letters[letter]}))", f"(!= 0 {value})")
+            value, query = query.computed("i64", f"(lit {query.letters[letter]})")
+            query = query.fact(f"(!= 0 {value})")
         taken = f"(* {times} {value})"
         return query, replace(left, factor=factor, taken=f"(+ {left.taken} {taken})" if left.taken else taken)
 
@@ -431,10 +428,8 @@ class LeftSide:
         """The constant of a pattern against that of the sum: what is left of it."""
         factor = left.factor or "1"
         if left.taken:
-            whole, query = query.name("i64")
             # else any sum would have the literal, and what makes up for it
-            query = query.fact(f"(!= 0 {offset})", f"(= {whole} (- {offset} {left.taken}))")
-            offset = whole
+            offset, query = query.fact(f"(!= 0 {offset})").computed("i64", f"(- {offset} {left.taken})")
         if self.thoroughly:
             # what letters' own constants are of it is not the pattern's
             offset, query = self.beyond(query, offset, left.requests)
@@ -464,9 +459,7 @@ class LeftSide:
     def beyond(query: Query, constant: str, requests: Sequence[SubsumRequest]) -> tuple[str, Query]:
         """A constant without those of the letters whose terms were asked for."""
         for request in requests:
-            before = constant
-            constant, query = query.name("i64")
-            query = query.fact(f"(= {constant} (- {before} (* {request.times} {request.inside})))")
+            constant, query = query.computed("i64", f"(- {constant} (* {request.times} {request.inside}))")
         return constant, query
 
     def container(self, query: Query, term: Expr, at: str, at_top: bool) -> WithMembers:
@@ -516,13 +509,12 @@ class LeftSide:
                 several, now = self.members_of(now, op, at)
             for _ in same:
                 before = rest
-                rest, now = now.name("ME")
                 if spread:
+                    rest, now = now.computed("ME", f"(multiset-subtract {before} {several})")
                     # egglog subtracts nothing that is not there
-                    found = f"(= {rest} (multiset-subtract {before} {several}))"
-                    now = now.fact(found, f"(= {before} (multiset-sum {rest} {several}))")
+                    now = now.fact(f"(= {before} (multiset-sum {rest} {several}))")
                 else:
-                    now = now.fact(f"(in {whole} {at})", f"(= {rest} (multiset-remove {before} {at}))")
+                    rest, now = now.fact(f"(in {whole} {at})").computed("ME", f"(multiset-remove {before} {at})")
             yield from self.bound_members(now, op, others, whole, rest)
 
     @staticmethod
@@ -536,12 +528,11 @@ class LeftSide:
     def power(self, query: Query, op: str, letters: Sequence[str], whole: str) -> WithMembers:
         """A letter alone, several times, as several members."""
         if len(set(letters)) == 1 and letters[0] not in query.letters:
-            root, query = query.name("ME")
+            root, query = query.computed("ME", f"(multiset-reset-counts {whole})")
             power = root
             for _ in letters[1:]:
                 power = f"(multiset-sum {power} {root})"
-            query = query.fact(f"(= {root} (multiset-reset-counts {whole}))", f"(= {whole} {power})")
-            query = query.fact(f"(< 1 (multiset-length {root}))")
+            query = query.fact(f"(= {whole} {power})", f"(< 1 (multiset-length {root}))")
             yield query.bind(letters[0], f"({CONTAINERS[op]} {root})"), ""
 
     def written_members(self, query: Query, members: Sequence[Expr], whole: str, left: str) -> WithMembers:
@@ -549,8 +540,7 @@ class LeftSide:
             yield query, left
             return
         member, query = query.name("E")
-        rest, query = query.name("ME")
-        query = query.take(whole, member).fact(f"(= {rest} (multiset-remove {left} {member}))")
+        rest, query = query.take(whole, member).computed("ME", f"(multiset-remove {left} {member})")
         for now in self.match(query, members[0], member):
             yield from self.written_members(self.cut(now, members), members[1:], whole, rest)
 
@@ -560,9 +550,7 @@ class LeftSide:
             if (member := query.letters.get(x)) is None:
                 member, query = query.name("E")
                 query = query.take(whole, member).bind(x, member)
-            rest, query = query.name("ME")
-            query = query.fact(f"(= {rest} (multiset-remove {left} {member}))")
-            left = rest
+            left, query = query.computed("ME", f"(multiset-remove {left} {member})")
         return query, left
 
     def few(self, most: int) -> list[tuple[Query, Kept]]:

@@ -134,6 +134,11 @@ class Query:
         (name,), query = self.named(sort)
         return name, query
 
+    def computed(self, sort: str, text: str) -> tuple[str, Query]:
+        """A fresh name of this sort for what a text computes."""
+        name, query = self.name(sort)
+        return name, query.fact(f"(= {name} {text})")
+
     def bind(self, letter: str, text: str) -> Query:
         """A letter that stands for the class that a name is, or a text makes."""
         return replace(self, letters={**self.letters, letter: text})
@@ -190,14 +195,13 @@ class Query:
             )
             name = quotient if term.op == "floordiv" else remainder
             return name, replace(query, numbers={**query.numbers, term: name})
-        name, query = query.name("i64")
         if term.op == "shl":
+            name, query = query.fact(f"(< {args[1]} 62)").computed("i64", f"(<< {args[0]} {args[1]})")
             # bits that a shift moves out are lost, unlike an overflow
-            shifted = f"(= {name} (<< {args[0]} {args[1]}))", f"(= {args[0]} (>> {name} {args[1]}))"
-            query = query.fact(f"(< {args[1]} 62)", *shifted)
+            query = query.fact(f"(= {args[0]} (>> {name} {args[1]}))")
         elif term.op in COMPUTED:
             text = f"- 0 {args[0]}" if term.op == "neg" else f"{_OPERATORS[term.op]} {args[0]} {args[1]}"
-            query = query.fact(f"(= {name} ({text}))")
+            name, query = query.computed("i64", f"({text})")
         else:
             raise self.error(f"{to_text(term)!r} cannot be computed from literals")
         return name, replace(query, numbers={**query.numbers, term: name})
@@ -255,17 +259,15 @@ class Query:
             return number, query
         if number == "1":
             return factor, query
-        name, query = query.name("i64")
-        return name, query.fact(f"(= {name} (* {factor} {number}))")
+        return query.computed("i64", f"(* {factor} {number})")
 
     def divided(self, number: str, divisor: str) -> tuple[str, Query]:
         """A number divided by another, which leaves nothing."""
         if divisor == "1":
             return number, self
-        name, query = self.name("i64")
         if divisor == "-1":
-            return name, query.fact(f"(= {name} (- 0 {number}))")
-        return name, query.fact(f"(= 0 (% {number} {divisor}))", f"(= {name} (/ {number} {divisor}))")
+            return self.computed("i64", f"(- 0 {number})")
+        return self.fact(f"(= 0 (% {number} {divisor}))").computed("i64", f"(/ {number} {divisor})")
 
     def guarded(self, conjunct: Conjunct) -> Query:
         """A comparison of numbers in the guard, unless it is there."""
