@@ -129,8 +129,8 @@ class Given:
         return any(side.needs <= found and side.may_match(self) for side in sides)
 
 
-class _NoNumberError(Exception):
-    """A guard asks for a number that there is not, as where it divides by zero."""
+#: What is raised where a guard asks for a number that there is not, as where it divides by zero.
+_NO_NUMBER = (ValueError, ArithmeticError)
 
 
 def _number(term: Expr, given: Given, bound: Bound) -> int | None:
@@ -140,12 +140,7 @@ def _number(term: Expr, given: Given, bound: Bound) -> int | None:
     if term.op == "var":
         return _measure(str(term.value), given, bound)
     numbers = [n for operand in term.args if (n := _number(operand, given, bound)) is not None]
-    if len(numbers) < len(term.args):
-        return None
-    try:
-        return apply_to_numbers(term.op, numbers)
-    except (ValueError, ArithmeticError):
-        raise _NoNumberError from None
+    return apply_to_numbers(term.op, numbers) if len(numbers) == len(term.args) else None
 
 
 def _measure(name: str, given: Given, bound: Bound) -> int | None:
@@ -156,9 +151,9 @@ def _measure(name: str, given: Given, bound: Bound) -> int | None:
     c = bound.get(letter)
     if c is None or measure == "gcd":
         return None
-    if measure not in given.measures[c]:
-        raise _NoNumberError
-    return given.measures[c][measure]
+    if (number := given.measures[c].get(measure)) is None:
+        raise ValueError(f"there is no {measure} of {letter}")
+    return number
 
 
 def _as_number(term: Expr, number: int, given: Given, bound: Bound) -> Ways:
@@ -170,7 +165,7 @@ def _as_number(term: Expr, number: int, given: Given, bound: Bound) -> Ways:
     try:
         if _number(term, given, bound) in (None, number):
             yield bound
-    except _NoNumberError:
+    except _NO_NUMBER:
         return
 
 
@@ -194,7 +189,7 @@ def _may_hold(conjuncts: Sequence[Conjunct], given: Given, bound: Bound) -> bool
     for op, left, right in conjuncts:
         try:
             one, other = _number(left, given, bound), _number(right, given, bound)
-        except _NoNumberError:
+        except _NO_NUMBER:
             return False
         if one is not None and other is not None and not getattr(operator, op)(one, other):
             return False
@@ -357,7 +352,7 @@ def _scaled(
     else:
         try:
             number = _number(coefficient, given, bound)
-        except _NoNumberError:
+        except _NO_NUMBER:
             return
         if number is None:
             yield bound, factor

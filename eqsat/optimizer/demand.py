@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from eqsat.extract.graph import EQUALITY, EGraph, Node, reached, sum_payload
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.traversal import reached
 from eqsat.optimizer.limits import LIMITS
 
 
@@ -38,17 +39,12 @@ class Demand:
     def size(self, node: Node) -> float:
         """The operators and leaves of a node's shortest term."""
         op, payload, operands = node
-        total = 1.0
-        for a in operands:
-            total += self._sizes[a]
+        total = 1.0 + sum([self._sizes[a] for a in operands])
         if op != "sum":
             return total
         constant, coefficients = sum_payload(payload)
-        total += len(operands) - 2 + 2 * bool(constant)
-        for k in coefficients:
-            if k not in (1, -1):
-                total += 2
-        return total
+        products = [k for k in coefficients if k not in (1, -1)]
+        return total + len(operands) - 2 + 2 * (bool(constant) + len(products))
 
     def is_short(self, c: int, node: Node) -> bool:
         """Whether a node is hardly longer than the shortest of its class, or a loop of a nest."""
