@@ -34,17 +34,10 @@ from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, nu
 def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int, Node]] | None:
     """Add to the classes of ``builder`` the alternatives that use other classes of it, and what they need.
 
-    Parameters
-    ----------
-    needed : mapping of int to Node
-        The classes that the answer so far needs, and how it writes them.
-
-    Returns
-    -------
-    list of dict of int to Node, or None
-        Sets of alternatives, by class, that may pay only if they are all chosen: wider remainders; remainders in place
-        of quotients; multiples of dividends; and, for each sum that the answer does not need, those that use it.
-        ``None`` if nothing new was found.
+    ``needed`` are the classes that the answer so far needs, and how it writes them. What is returned are sets of
+    alternatives, by class, that may pay only if they are all chosen: wider remainders; remainders in place of
+    quotients; multiples of dividends; and, for each sum that the answer does not need, those that use it. It is
+    ``None`` if nothing new was found.
     """
     values = [(c, builder.values[c]) for c in needed]
     # what divides, or has an extreme

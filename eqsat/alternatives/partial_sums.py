@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial, reduce
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from math import gcd
@@ -45,17 +46,8 @@ def share_sums(classes: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     Greedy pair extraction, as for multiple constant multiplication (Paar 1997, Hosangadi et al. 2006): the pair of
     terms, up to a common factor, that saves most over all sums becomes a partial sum of its own; until the time is up.
 
-    Parameters
-    ----------
-    choice : Choice
-        What the roots need, operands before users.
-    programs : LinearPrograms
-        How short sums are computed, by the prices of products; it gains those that are looked for.
-
-    Returns
-    -------
-    Choice
-        ``choice`` with the new brackets in place; it may cost more than ``choice``.
+    ``choice`` has what the roots need, operands before users; with the new brackets in place it may cost more.
+    ``programs`` say how short sums are computed, by the prices of products; they gain those that are looked for.
     """
     chosen: dict[int, tuple[int, dict[int, int]]] = {}
     for c, node in choice.items():
@@ -200,9 +192,7 @@ def share_junctions(classes: Classes, choice: Choice) -> Choice:
         for c, members in chains.items():
             *rest, last = sorted(members)
             if rest:
-                total = rest[0]
-                for member in rest[1:]:
-                    total = _junction_class(classes, new_choice, op, (total, member))
+                total = reduce(partial(_junction_class, classes, new_choice, op), rest)
                 new_choice[c] = (op, None, (total, last))
                 classes.add_node(c, new_choice[c])
     return new_choice
@@ -226,7 +216,7 @@ def _join_pairs(classes: Classes, choice: Choice, op: str, chains: dict[int, set
         # a chain of just these two is that condition already
         joined = next((c for c, members in chains.items() if members == set(pair)), None)
         if joined is None:
-            joined = _junction_class(classes, choice, op, pair)
+            joined = _junction_class(classes, choice, op, *pair)
         more: Counter[tuple[int, int]] = Counter()
         for members in chains.values():
             if members > set(pair):
@@ -278,11 +268,11 @@ def _chain_members(choice: Choice, op: str, c: int) -> set[int]:
     return {member for member in below if choice[member][0] != op}
 
 
-def _junction_class(classes: Classes, choice: Choice, op: str, pair: tuple[int, int]) -> int:
+def _junction_class(classes: Classes, choice: Choice, op: str, one: int, other: int) -> int:
     """The class of two joined conditions, written and chosen so."""
-    left, right = sorted([cast(Expr, classes.values[c]) for c in pair], key=lambda t: t.key)
+    left, right = sorted([cast(Expr, classes.values[c]) for c in (one, other)], key=lambda t: t.key)
     c = classes.add_class(make(op, left, right), False)
-    choice[c] = (op, None, pair)
+    choice[c] = (op, None, (one, other))
     classes.add_node(c, choice[c])
     return c
 

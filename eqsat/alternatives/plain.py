@@ -26,14 +26,8 @@ _JUNCTIONS = ("and", "or")
 class PlainClasses:
     """The classes of a graph as sums over each other; nodes and classes that are added go into the graph.
 
-    Parameters
-    ----------
-    graph : EGraph
-        What gains the brackets.
-    everywhere : Choice
-        A node for every class that may be chosen.
-    late_or_raise : function
-        Whether the time is up; it may raise when that is long past.
+    ``graph`` gains the brackets, ``everywhere`` has a node for every class that may be chosen, and ``late_or_raise``
+    says whether the time is up; it may raise when that is long past.
     """
 
     def __init__(self, graph: EGraph, everywhere: Choice, late_or_raise: Callable[[], bool]) -> None:

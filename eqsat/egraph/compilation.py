@@ -138,10 +138,7 @@ class Compiled:
 def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
     """The ways to match ``rule``, in each direction that it has; more of them ``thoroughly``.
 
-    Raises
-    ------
-    ValueError
-        If the rule cannot be matched; one line that names it.
+    Raises ``ValueError`` if the rule cannot be matched; one line that names it.
     """
     if by_representation(rule):
         return ()

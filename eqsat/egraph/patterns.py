@@ -171,10 +171,7 @@ def has_reduction(side: str) -> bool:
 def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
     """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
 
-    Raises
-    ------
-    ValueError
-        If a part does not parse or a letter is unbound; one line.
+    Raises ``ValueError`` if a part does not parse or a letter is unbound; one line.
     """
     if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
         raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
@@ -365,10 +362,7 @@ MOST_ALTERNATIVES = 64
 def alternatives(when: Expr) -> list[list[Conjunct]]:
     """The guard in disjunctive normal form: each alternative alone lets the rule fire.
 
-    Raises
-    ------
-    ValueError
-        If a part of it has more than ``MOST_ALTERNATIVES``; one line.
+    Raises ``ValueError`` if a part of it has more than ``MOST_ALTERNATIVES``; one line.
     """
     order = topological([when])
     # the parts that are asked for, each for where it holds or fails

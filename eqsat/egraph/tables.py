@@ -239,10 +239,7 @@ class Tables:
     def _start(self) -> None:
         """Let egglog read the encoding and a caller's own rules, once.
 
-        Raises
-        ------
-        ValueError
-            If a rule cannot be matched, or egglog refuses it.
+        Raises ``ValueError`` if a rule cannot be matched, or egglog refuses it.
         """
         if self._program is None:
             with self._reading():

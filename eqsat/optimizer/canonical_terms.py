@@ -30,10 +30,7 @@ INDEX = "$"
 def canonical(op: str, *args: Expr) -> Expr:
     """The operator ``op`` on canonical operands as a canonical term.
 
-    Raises
-    ------
-    ValueError
-        As :func:`eqsat.lang.expr.make`, and if a divisor can only be zero.
+    Raises ``ValueError`` as :func:`eqsat.lang.expr.make` does, and if a divisor can only be zero.
 
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
@@ -111,10 +108,7 @@ def presentable(
 ) -> list[Expr]:
     """Canonical terms with differences, negations, ``<=`` and ``!=`` again, and variables with their own ranges.
 
-    Raises
-    ------
-    OverdueError
-        At the end of ``work``.
+    Raises ``OverdueError`` at the end of ``work``.
     """
     new: dict[Expr, Expr] = {}
     for place, term in enumerate(topological(roots)):

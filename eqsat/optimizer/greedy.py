@@ -40,26 +40,17 @@ def _selects_divisions(rule: Rule) -> bool:
 
 
 class Rewritten(NamedTuple):
-    """What :func:`rewrite` made.
+    """What :func:`rewrite` made."""
 
-    Attributes
-    ----------
-    roots : list of Expr
-        The fixpoint, or what was reached.
-    matches : dict from rule name to int
-        How often each rule was applied.
-    stop : str
-        ``"saturated"``, ``"iterations"`` or ``"time"``.
-    applied : list of str
-        The rules in the order of their applications; with ``limit=n`` the first ``n`` are repeated.
-    circles : int
-        How many terms became, step by step, themselves again.
-    """
-
+    #: The fixpoint, or what was reached.
     roots: list[Expr]
+    #: By rule, how often it was applied.
     matches: dict[str, int]
+    #: ``"saturated"``, ``"iterations"`` or ``"time"``.
     stop: str
+    #: The rules in the order of their applications; with ``limit=n`` the first ``n`` are repeated.
     applied: list[str]
+    #: How many terms became, step by step, themselves again.
     circles: int
 
 
@@ -163,13 +154,7 @@ class _Rewriter(Matcher):
         return not divides_outside_branches(term)
 
     def normal_form(self, root: Expr) -> Expr:
-        """``root`` rewritten to a fixpoint, operands first.
-
-        Raises
-        ------
-        OverdueError
-            At the end of the work, if it is not finished.
-        """
+        """``root`` rewritten to a fixpoint, operands first; raises ``OverdueError`` at the end of the work."""
         final = self.final
         # what terms become next; all of them are on the stack, so one that is met again closes a circle
         becoming: dict[Expr, Expr] = {}

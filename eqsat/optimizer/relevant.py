@@ -28,12 +28,7 @@ def relevant_rules(rules: tuple[Rule, ...], modulo_theory: bool = True) -> tuple
     """The rules worth running in an e-graph: none that another one of them covers there.
 
     A shipped rule that does not run modulo the theory says that two terms have one normal form, which the theory finds
-    without it.
-
-    Raises
-    ------
-    ValueError
-        If one of the user's own cannot be matched.
+    without it. Raises ``ValueError`` if one of the user's own cannot be matched.
     """
     names = {rule.name for rule in rules}
     found = [rule for rule in rules if rule.covered_by not in names and (modulo_theory or not rule.needs_theory)]

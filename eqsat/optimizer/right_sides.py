@@ -66,10 +66,7 @@ class RightSide:
     def built(self, part: Expr, scope: Indices = MappingProxyType({})) -> Expr:
         """A part of the rule as a term, in reductions over the indices of ``scope``, by their levels.
 
-        Raises
-        ------
-        ValueError
-            If it speaks of another index of the left side, or is refused.
+        Raises ``ValueError`` if it speaks of another index of the left side, or is refused.
         """
         if is_condition_letter(part):
             return self._letter(str(part.args[0].value), scope)
