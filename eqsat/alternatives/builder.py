@@ -55,7 +55,6 @@ class Builder:
         self.value_of, self.form_of, self.is_sum = classes.value_of, classes.form_of, classes.is_sum
         self.add_class, self.add_node = classes.add_class, classes.add_node
         self.operands, self.node, self.sum_node = classes.operands, classes.node, classes.sum_node
-        self.late_or_raise = theory.late_or_raise
         # by name the variables, and the buffers, whose names are followed by brackets
         self.leaves = dict(leaves)
         self.input = InputNodes(classes)
@@ -125,7 +124,7 @@ class Builder:
             count += 1
             if count % LIMITS.terms_per_look == 0:
                 # raises if it is long past the time: the answer is then what was found before
-                self.late_or_raise()
+                self.theory.late_or_raise()
             c = classes.pending.pop()
             kind, nodes = self._nodes(self.values[c])
             for node in nodes:

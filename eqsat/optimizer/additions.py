@@ -236,12 +236,7 @@ class Additions:
             if node[2][0] != c and not self.builder.theory.is_canonical:
                 self.equate(c, node[2][0])
             return
-        if node[0] != "sum":
-            constant = cast(int, node[1])
-            self._check(c, (constant, constant))
-            self.add_node(c, node, is_held)
-            return
-        constant, coefficients = sum_payload(node[1])
+        constant, coefficients = sum_payload(node[1]) if node[0] == "sum" else (cast(int, node[1]), ())
         ends = [self.builder.graph.bounds[a] for a in node[2]]
         self._check(c, linear_bounds(constant, zip(ends, coefficients, strict=True)))
         self.add_node(c, node, is_held)
