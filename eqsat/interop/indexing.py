@@ -49,12 +49,12 @@ from eqsat.lang.functions import where
 from eqsat.lang.ops import INFINITY, Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
-from eqsat.lang.traversal import chain_members, divides_by_zero, reached, topological, variables
+from eqsat.lang.traversal import chain_members, divides_by_zero, reached, suspects, topological, variables
 from eqsat.lang.validation import counted, list_of, require, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.arithmetic import OverdueError, Work
-from eqsat.theory.definedness import settled, suspects, unsafe_divisions
+from eqsat.theory.definedness import settled, unsafe_divisions
 from eqsat.theory.forms import LinearForm, atom_form, read, to_expr
 from eqsat.theory.linear import LinearArithmetic
 

@@ -40,6 +40,7 @@ from eqsat.lang.traversal import (
     index_level,
     indices_around,
     named_leaves,
+    suspects,
     topological,
     variables,
     with_users,
@@ -48,7 +49,7 @@ from eqsat.lang.validation import counted, integer_of, list_of, refuse_below, re
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
-from eqsat.theory.definedness import suspects, unsafe_divisions
+from eqsat.theory.definedness import unsafe_divisions
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
 

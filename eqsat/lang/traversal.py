@@ -359,6 +359,12 @@ def may_divide_by_zero(term: Term) -> bool:
     return term.op in DIVISIONS and term.args[1].vmin <= 0 <= term.args[1].vmax
 
 
+def suspects[T: Term](terms: Sequence[T]) -> set[T]:
+    """Those of ``terms``, operands first, that contain a division whose divisor has 0 within its bounds."""
+    divisions = {t for t in terms if may_divide_by_zero(t)}
+    return with_users(divisions, terms) if divisions else divisions
+
+
 def divides_by_zero(term: Term) -> bool:
     """Whether a term is a division whose divisor can only be 0."""
     return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax

@@ -23,7 +23,16 @@ from eqsat.lang.errors import ContradictionError, UnsoundUnionError
 from eqsat.lang.expr import Expr, brief
 from eqsat.lang.hoist import hoist
 from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED, is_finite
-from eqsat.lang.traversal import VariableSets, indices_around, misfits, named_leaves, symbolic_divisors, topological
+from eqsat.lang.traversal import (
+    VariableSets,
+    divisors,
+    indices_around,
+    misfits,
+    named_leaves,
+    suspects,
+    symbolic_divisors,
+    topological,
+)
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules
@@ -32,7 +41,7 @@ from eqsat.optimizer.snapshot import Snapshot
 from eqsat.rules import DEFAULT, REDUCE
 from eqsat.theory.arithmetic import OverdueError, Work
 from eqsat.theory.conjectures import Conjecture
-from eqsat.theory.definedness import AllowedDivisions, defined, suspects, unsafe_divisions
+from eqsat.theory.definedness import AllowedDivisions, defined, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
 
 #: The theory of each root with its gate; ``None`` where the gate never holds.
@@ -60,8 +69,8 @@ class Optimisation(ABC):
     conjectures: list[Conjecture] = field(default_factory=list)
     #: The variables of the terms of the input, and of others.
     sets: VariableSets = field(default_factory=VariableSets)
-    #: The divisions that the answer may have, if that is restricted.
-    allowed: AllowedDivisions | None = field(default=None, init=False)
+    #: The theory of the constraints, once there is one.
+    base: LinearArithmetic | None = field(default=None, init=False)
 
     @cached_property
     def order(self) -> list[Expr]:
@@ -126,6 +135,11 @@ class Optimisation(ABC):
         """Whether a divisor is no literal: its normal form where a condition holds may be zero where it does not."""
         return bool(symbolic_divisors(self.terms))
 
+    @cached_property
+    def allowed(self) -> AllowedDivisions | None:
+        """The divisions that the answer may have, if that is restricted."""
+        return None if self.lazy or self.base is None else AllowedDivisions(self.roots, self.suspected, self.base)
+
     def _theories(self) -> tuple[LinearArithmetic, Contexts]:
         """The theory of the constraints, and those of the roots."""
         # a run within another begins in a phase of the outer one
@@ -137,9 +151,10 @@ class Optimisation(ABC):
             base = LinearArithmetic(self.facts, work=work)
         except ContradictionError as error:
             raise self._contradiction() from error
-        self.sets = base.variables
-        if not self.lazy:
-            self.allowed = AllowedDivisions(self.roots, self.suspected, base)
+        self.sets, self.base = base.variables, base
+        if self.suspected:
+            # while there is time to see which divisors are never zero
+            _ = self.allowed
         self.sets.read(self.terms)
         of_gate: dict[Expr | None, LinearArithmetic | None] = {None: base}
         for gate in self.gates:
@@ -173,7 +188,7 @@ class Optimisation(ABC):
 
     def _check_divisors(self, contexts: Contexts) -> None:
         """Refuse divisors that may be zero under all that is known where they are evaluated."""
-        for term, theory in unsafe_divisions(self.roots, self.suspected, contexts):
+        for term, theory in unsafe_divisions(self.roots, self.suspected, contexts) if self.suspected else ():
             divisor = term.args[1]
             low, high = theory.bounds(theory.form(divisor))
             problem = f"the divisor {brief(divisor)!r} of {brief(term)!r}"
@@ -285,6 +300,8 @@ class Optimisation(ABC):
         The roots that this changes, and those with divisors that the input does not have, stay as they are in the input
         if that costs no more.
         """
+        if not divisors(found):
+            return [*found]
         theories = [*contexts, None if self.allowed is None else self.allowed.theory]
         works = [theory.work for theory in theories if theory is not None]
         for work in works:

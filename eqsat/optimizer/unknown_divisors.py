@@ -19,12 +19,12 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import TRUE, Expr, any_buffer, const, make, rebuild
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import VariableSets, chain_members, may_divide_by_zero, topological, with_users
+from eqsat.lang.traversal import VariableSets, chain_members, may_divide_by_zero, suspects, topological, with_users
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import cheapest
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
-from eqsat.theory.definedness import kept_from_zero, suspects, unsafe_divisions
+from eqsat.theory.definedness import kept_from_zero, unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
 
 #: By operator, the array for divisions that the input evaluates at every point, and for others.

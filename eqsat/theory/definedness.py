@@ -23,9 +23,9 @@ from eqsat.lang.traversal import (
     may_divide_by_zero,
     mentions,
     reached,
+    suspects,
     symbolic_divisors,
     topological,
-    with_users,
 )
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, as_term, to_expr
@@ -39,7 +39,7 @@ def unsafe_divisions(
 ) -> Iterator[tuple[Expr, Arithmetic]]:
     """The divisions below ``roots`` whose divisor may be zero where they are evaluated, each with the theory there.
 
-    ``suspected`` are the :func:`suspects` among the terms below the roots. If ``lazy``, a branch of a selection is
+    ``suspected`` are the ``suspects`` among the terms below the roots. If ``lazy``, a branch of a selection is
     evaluated only where it is chosen; else everywhere.
     """
     seen: set[tuple[Arithmetic, Expr]] = set()
@@ -134,7 +134,7 @@ class AllowedDivisions:
     roots : sequence of Expr
         The input.
     suspected : collection of Expr
-        The :func:`suspects` among its terms.
+        The ``suspects`` among its terms.
     theory : Arithmetic
         What the ranges and constraints say: no gates.
     """
@@ -272,9 +272,3 @@ def _is_nonzero(divisor: Expr, theory: Arithmetic) -> bool:
             return False
         stack += live_branches(term, known)
     return True
-
-
-def suspects(terms: Sequence[Expr]) -> set[Expr]:
-    """The terms that contain a division whose divisor has 0 in its range."""
-    divisions = {t for t in terms if t.op in DIVISIONS and may_divide_by_zero(t)}
-    return with_users(divisions, terms) if divisions else divisions

@@ -19,11 +19,10 @@ from eqsat.extract.select import reachable_part, refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
 from eqsat.lang.ops import INFINITY
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import topological, variables
+from eqsat.lang.traversal import suspects, topological, variables
 from eqsat.optimizer.snapshot import Part, Snapshot, same
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT
-from eqsat.theory.definedness import suspects
 
 X, Y, N = var("i", 0, 63), var("j", 0, 31), var("n", 1, 9)
 D = var("d", 0, 3)

@@ -18,13 +18,12 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.text import parse, to_text
-from eqsat.lang.traversal import is_index, may_divide_by_zero, topological, variables
+from eqsat.lang.traversal import is_index, may_divide_by_zero, suspects, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.definedness import (
     AllowedDivisions,
     defined,
     divides_outside_branches,
-    suspects,
     undefined,
     unsafe_divisions,
     without_dead_divisions,
