@@ -421,7 +421,8 @@ class LeftSide:
         else:
             times, query = query.times(coefficient, left.factor)
             share, query = query.divided(scale, times)
-            query = query.bind_term(letter, share, atom)
+            query = query.bind(letter, f"(Sum (multiset-of (Sc {share} {atom})) 0)")
+            query = replace(query, terms={**query.terms, letter: (share, atom)})
         yield from self.open_as_terms(query, others, left)
 
     def constant(self, query: Query, constant: Expr, offset: str, left: Rest) -> tuple[Query, str] | None:

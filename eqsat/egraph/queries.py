@@ -143,11 +143,6 @@ class Query:
         """A letter that stands for the class that a name is, or a text makes."""
         return replace(self, letters={**self.letters, letter: text})
 
-    def bind_term(self, letter: str, coefficient: str, atom: str) -> Query:
-        """A letter that is one term of a sum."""
-        query = self.bind(letter, f"(Sum (multiset-of (Sc {coefficient} {atom})) 0)")
-        return replace(query, terms={**self.terms, letter: (coefficient, atom)})
-
     def declare(self, name: str, sort: str) -> Query:
         """A name of this sort that facts bind."""
         return replace(self, sorts={**self.sorts, name: sort})
