@@ -114,6 +114,8 @@ FIRING = [
         {"x": (0, 18)},
         besides=["where-stairs"],
     ),
+    Firing("div-above-power", "x//5", "(x - x//4)//4", {"x": (0, 19)}),
+    Firing("div-below-power", "x//7", "(x + x//8 + 1)//8", {"x": (0, 62)}),
     Firing("mod-at-end", "x%7", "where(x < 7, x, 0)", {"x": (0, 7)}),
     Firing("mod-at-start", "x%7", "where(x < 0, 6, x)", {"x": (-1, 6)}),
     Firing(

@@ -21,6 +21,8 @@ from eqsat.lang.traversal import topological, variables
 
 #: Instances drawn for one conjunct, and how many of the fitting ones are tried, of those at its edge and of all others.
 DRAWN, TRIED = 30_000, 40
+#: Ranges are drawn up to the first width; where these have no near miss, up to the second one.
+WIDEST = 9, 40
 #: The sides are compared at all points of the variables' ranges, if there are no more than this.
 POINTS = 50_000
 
@@ -54,7 +56,10 @@ def conjuncts_of(rule: Rule) -> list[Expr]:
 
 def near_miss(rule: Rule, conjunct: Expr) -> NearMiss | None:
     """A near miss of ``rule`` at ``conjunct``, or ``None`` if no instance drawn is one."""
-    drawn = _draw(rule)
+    return next(filter(None, (_near_miss(rule, conjunct, _draw(rule, widest)) for widest in WIDEST)), None)
+
+
+def _near_miss(rule: Rule, conjunct: Expr, drawn: dict[str, NDArray[Any]]) -> NearMiss | None:
     holds = np.ones(DRAWN, dtype=bool)
     for other in conjuncts_of(rule):
         if not _speaks_of_terms(other):
@@ -84,7 +89,7 @@ def _past(conjunct: Expr, drawn: dict[str, NDArray[Any]]) -> NDArray[Any]:
     return past
 
 
-def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
+def _draw(rule: Rule, widest: int) -> dict[str, NDArray[Any]]:
     """Random literals, ranges, factors and congruences, the same each time."""
     source = np.random.default_rng(1)
     pattern = rule.pattern
@@ -99,7 +104,7 @@ def _draw(rule: Rule) -> dict[str, NDArray[Any]]:
             needed = {n.split("_")[0] for n in names if n.split("_")[1:2] == [name]} - {"vmin", "vmax"}
             modulus = source.integers(2, 7, DRAWN) if needed else np.ones(DRAWN, dtype=np.int64)
             low = source.integers(-9, 7, DRAWN)
-            high = low + source.integers(1, 9, DRAWN)
+            high = low + source.integers(1, widest, DRAWN)
             rest = source.integers(0, modulus) if "remainder" in needed else np.zeros(DRAWN, dtype=np.int64)
             drawn[f"modulus_{name}"], drawn[f"remainder_{name}"] = modulus, rest
             drawn[f"factor_{name}"] = np.gcd(modulus, rest)
