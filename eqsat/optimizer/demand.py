@@ -15,7 +15,6 @@ from operator import itemgetter
 
 from eqsat.extract.graph import EQUALITY, EGraph, Node, reached, sum_payload
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import reached
 from eqsat.optimizer.limits import LIMITS
 
 
