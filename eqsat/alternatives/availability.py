@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from itertools import chain, pairwise
 from typing import cast
 
@@ -26,6 +27,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.expr import Expr
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number, to_expr
 
@@ -54,6 +56,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _windows(builder, conditions, values),
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
+    junctions = [condition for _, condition in conditions if condition.op in ("and", "or")]
     conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
     moved = builder.conditions.moved
     intervals = list(as_intervals(builder.classes, conditions, sorted(needed), moved)) if conditions else []
@@ -61,6 +64,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     by_dividends = add_by_dividends(builder.classes, forms)
     builder.grow()
     found += [*intervals, *_in_time(builder, by_sums(builder.classes, needed, compared))]
+    found += _in_time(builder, _merged_as_written(builder, junctions, chain(needed.items(), intervals)))
     for c, node in found:
         builder.add_node(c, node)
     has_more = _add_beside(builder, needed, forms)
@@ -324,6 +328,46 @@ def _windows(
     for c, condition in conditions:
         for node in chain(builder.conditions.windows(condition, forms), builder.conditions.by_selections(condition)):
             yield c, node
+
+
+def _merged_as_written(
+    builder: Builder, junctions: Sequence[Expr], comparisons: Iterable[tuple[int, Node]]
+) -> Iterator[tuple[int, Node]]:
+    """``3 <= x and 3 <= y`` as ``3 <= min(x, y)`` for sums that the answer or an interval compares with a literal.
+
+    By its normal form a comparison may be one of another sum: ``1 <= i + g//2`` is ``2 <= i*2 + g``.
+    """
+    limits: dict[int, dict[tuple[bool, int], int]] = defaultdict(dict)
+    for c, (op, _, args) in comparisons if junctions else ():
+        if op in ("lt", "le"):
+            low, high = map(builder.form_of, args)
+            if bool(low.terms) != bool(high.terms):
+                # low <= high, where one is a literal
+                is_upper, step = not high.terms, op == "lt"
+                limits[c][is_upper, high.constant - step if is_upper else low.constant + step] = args[not is_upper]
+    for junction in junctions:
+        members = chain_members(junction, junction.op)
+        alike: dict[tuple[bool, int], dict[Expr, int]] = defaultdict(dict)
+        for member in members if len(members) <= LIMITS.compared_sides else ():
+            for limit, compared in limits[builder.add_class(member)].items() if member in builder.classes else ():
+                alike[limit][member] = compared
+        for (is_upper, literal), some in alike.items():
+            if 1 < len(some) <= LIMITS.merged_sides:
+                op = "max" if is_upper == (junction.op == "and") else "min"
+                extreme = builder.form_of(reduce(partial(_extreme, builder, op), some.values()))
+                if is_upper:
+                    whole = builder.node("lt", extreme, number(literal + 1))
+                else:
+                    whole = builder.node("le", number(literal), extreme)
+                for node in builder.conditions.instead(junction, members, [*some], whole):
+                    yield builder.add_class(junction), node
+
+
+def _extreme(builder: Builder, op: str, one: int, other: int) -> int:
+    """The class of an extreme of two classes, with the node over just these."""
+    c = builder.add_class(builder.theory.extreme(op, [builder.form_of(one), builder.form_of(other)]))
+    builder.add_node(c, (op, None, (one, other)))
+    return c
 
 
 def _merged(builder: Builder, conditions: Sequence[tuple[int, Expr]]) -> Iterator[tuple[int, Node]]:

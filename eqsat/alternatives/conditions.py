@@ -54,7 +54,7 @@ class ConditionNodes(KindNodes):
             # a comparison of a sum that has remainders also has these whole
             moved = () if total.is_affine() else self.moved(joined)
             for node in [self.classes.own_node(joined), *moved, *self._as_extremes(ends.values(), above)]:
-                yield from self._instead(term, members, [*ends], node)
+                yield from self.instead(term, members, [*ends], node)
 
     def by_selections(self, term: Expr) -> Iterator[Node]:
         """``x + where(p, 3, 5) < 9`` as ``x < where(p, 6, 4)``: literals of a selection take in that of a comparison.
@@ -105,7 +105,7 @@ class ConditionNodes(KindNodes):
             if low >= high:
                 continue
             for node in self._as_window(direction, needed.get(direction, ()), (low, high), inside):
-                yield from self._instead(term, members, (lower, upper), node)
+                yield from self.instead(term, members, (lower, upper), node)
 
     def _as_window(
         self, direction: LinearForm, there: Iterable[LinearForm], window: tuple[int, int], inside: bool
@@ -135,7 +135,7 @@ class ConditionNodes(KindNodes):
         """``form < limit``, or if not ``below`` the opposite."""
         return self.node("lt", form, limit) if below else self.node("le", limit, form)
 
-    def _instead(self, term: Expr, members: Sequence[Expr], some: Sequence[Expr], node: Node) -> Iterator[Node]:
+    def instead(self, term: Expr, members: Sequence[Expr], some: Sequence[Expr], node: Node) -> Iterator[Node]:
         """The node of a junction of which another node says what some members say together."""
         if len(some) == len(members):
             yield node

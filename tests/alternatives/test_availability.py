@@ -74,6 +74,8 @@ REUSED = [
     (["x//12", "x%12"], "(x//12*4 + x)%16"),
     # two pairs of comparisons that differ in their kind
     (["j < 5 and x < 5 and 1 <= w and 1 <= y"], "max(j, x) < 5 and 1 <= min(w, y)"),
+    # comparisons of sums that are there; their normal forms compare multiples
+    (["j + k//2", "i + x", "i + x < 9 or j + k//2 < 9"], "min(i + x, j + k//2) < 9"),
     # the next of a few stages, beside the present one
     (["k%3*5", "(k + 1)%3*5"], "where((k - k//3*3)*5 < 10, 5, -10) + (k - k//3*3)*5"),
     # products with a variable of two values, where it is compared anyway
@@ -104,6 +106,11 @@ COSTS = [
     ([f"x < 3 and where(m < 0, m + 5, m) == {k}" for k in range(3)], {"m": (-99, 99), "x": (0, 5)}, 10),
     # the padded rows and columns of a convolution: both pairs of comparisons are merged
     (["x < 5 and y < 5 and 1 <= x and 1 <= y"], {"x": (0, 99), "y": (0, 63)}, 5),
+    (
+        ["i + k//2", "j + x", "1 <= i + k//2 and 1 <= j + x and i + k//2 < 13 and j + x < 11"],
+        {"i": (0, 2), "k": (0, 23), "j": (0, 2), "x": (0, 9)},
+        9,
+    ),
     # a multiple of a dividend, and its quotient, of which normal forms have other dividends
     (["x + y*15", "(29 + y*15 - x)%12 + (29 + y*15 - x)//12*9"], {"x": (0, 14), "y": (0, 6)}, 13),
     # the same, where it pays only with its quotient, and once both share parts with another sum
