@@ -22,7 +22,7 @@ from eqsat.alternatives.canonical import shift_to_non_negative
 from eqsat.alternatives.congruent import CongruentRemainders, wider_remainders
 from eqsat.alternatives.intervals import as_intervals, worth_reading
 from eqsat.alternatives.limits import LIMITS
-from eqsat.alternatives.multiples import add_by_dividends, by_sums, of_products
+from eqsat.alternatives.multiples import add_by_dividends, by_sums, of_multiples, of_products
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_payload, sum_terms
@@ -84,6 +84,7 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         _shifted(builder),
         _of_shifted(builder, needed),
         _one_term_apart(builder, needed),
+        of_multiples(builder.classes, needed),
         _taken_in(builder, needed),
         _negated(builder, needed),
         of_products(builder.classes),

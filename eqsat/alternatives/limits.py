@@ -72,6 +72,8 @@ class AlternativeLimits:
     condition_pairs: int = 400
     #: The largest period of a remainder that says whether a sum is in a window; wider ones would take 64 bits.
     window_period: int = 2**31
+    #: Multiples of one sum that are tried in pairs in place of each other; of more, none are.
+    multiples: int = 8
     #: Sums that are tried in place of terms of another sum: those that share most terms with it.
     parts: int = 16
     #: The same number for wide sums.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, permutations
+from itertools import chain, permutations, product
+from math import gcd
 
 from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
 from eqsat.alternatives.limits import LIMITS
@@ -37,6 +38,27 @@ def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
     for c, form in forms if products else ():
         if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):
             yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
+
+
+def of_multiples(classes: CanonicalGraph, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
+    """Multiples of a sum by two others that are there: ``x*10`` as ``x*8 + x*2``, ``x*13`` as ``x*7*2 - x``.
+
+    Or by one: ``x*120`` as ``x*8*15``.
+    """
+    by_sum: dict[LinearForm, dict[int, int]] = defaultdict(dict)
+    for c in needed:
+        form = classes.values[c]
+        if isinstance(form, LinearForm) and form.terms:
+            scale = form.sign() * gcd(form.content(), form.constant)
+            by_sum[form.divided(scale)][scale] = c
+    for factors in by_sum.values():
+        if 1 < len(factors) <= LIMITS.multiples:
+            for (k, c), (i, one), (j, other) in product(factors.items(), repeat=3):
+                if c not in (one, other) and not is_power_of_two(abs(k)):
+                    for sign in (1, -1):
+                        times, uneven = divmod(k - sign * i, j)
+                        if not uneven and is_power_of_two(abs(times)):
+                            yield c, sum_of([(one, sign), (other, times)], 0)
 
 
 def by_sums(classes: CanonicalGraph, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:
