@@ -108,13 +108,11 @@ class Comparisons(Arithmetic):
         content = form.content()
         if content > 1:
             return form.divided(content)
-        for atom, coefficient in form.sorted_terms():
-            if abs(coefficient) == 1 and (n := literal_divisor(atom)):
-                inner = self.inner(atom.args[0])
-                rest = form.without(atom)
-                if coefficient == 1:
-                    return inner.plus(rest, n)
-                return rest.times(n).shifted(n - 1).plus(inner, -1)
+        floors = [atom for atom, k in form.terms.items() if abs(k) == 1 and literal_divisor(atom)]
+        if floors:
+            atom = min(floors, key=self.simplicity.__getitem__)
+            n, inner, rest = literal_divisor(atom), self.inner(atom.args[0]), form.without(atom)
+            return inner.plus(rest, n) if form.terms[atom] == 1 else rest.times(n).shifted(n - 1).plus(inner, -1)
         single = next(iter(form.terms))
         if len(form.terms) == 1 and single.op == "tdiv" and single.args[1].op == "const" and single.vmin < single.vmax:
             return self._clear_truncated(self.inner(single.args[0]), single.args[1].vmin, form)

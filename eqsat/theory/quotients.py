@@ -192,8 +192,11 @@ class Quotients(Arithmetic):
 
     def _composed(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
         """``(A//b + r) // n`` is ``(A + b*r) // (b*n)``, and ``(r - A//b) // n`` is ``-1 - (A//b - r - 1) // n``."""
-        floors = [(atom, k) for atom, k in x.sorted_terms() if atom.op == "floordiv" and k in (1, -1)]
-        for atom, sign in sorted(floors, key=lambda item: -item[1]) if len(floors) > 1 else floors:
+        floors = [(atom, k) for atom, k in x.terms.items() if atom.op == "floordiv" and k in (1, -1)]
+        if len(floors) > 1:
+            # which one is composed is not to depend on names
+            floors.sort(key=lambda item: (-item[1], self.simplicity[item[0]]))
+        for atom, sign in floors:
             dividend, b = map(self.inner, atom.args)
             rest = x.without(atom)
             # a negative one adds no term to a sum, nor hides in it what a literal's floor would drop

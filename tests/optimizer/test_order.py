@@ -122,6 +122,21 @@ def test_names_of_variables(text, cost):
         assert (result.cost, result.check().equal) == (cost, True), renamed
 
 
+#: Terms of X and Y with several quotients, of which one is composed with what divides or compares their sum.
+SEVERAL_QUOTIENTS = ["(X//2 + X//22 + Y)//3", "(X//2 - X//22 + (X*22 + Y + 286)//330)//5", "X//2 + X//22 + Y < 9"]
+
+
+@pytest.mark.parametrize("text", SEVERAL_QUOTIENTS, ids=str)
+def test_which_quotient_is_composed_does_not_depend_on_names(text):
+    forms, first = set(), {name: var(name, 0, 999) for name in "XY"}
+    for number in range(12):
+        terms = {name: var(f"{name}{number}", 0, 999) for name in "XY"}
+        found = as_term(LinearArithmetic().value(parse(text, terms)))
+        back = found.substitute({terms[name]: first[name] for name in "XY"})
+        forms.add(LinearArithmetic().value(back))
+    assert len(forms) == 1
+
+
 def test_shuffling_changes_terms_but_not_values():
     changed = 0
     for case in SMALL:
