@@ -59,6 +59,9 @@ PROVIDERS = (
     Provider("windows", "whether a sum is in a window, by one remainder or quotient", Proof.LAW),
     Provider("start without rules", "a second choice, of what is best without rules", Proof.NOTHING_NEW),
     Provider("flat index", "the answer with a sum that the input takes apart as one variable", Proof.NORMAL_FORM),
+    Provider(
+        "shifted variables", "the answer with x + 5 as one variable where the input has x only so", Proof.NORMAL_FORM
+    ),
     Provider("answer read again", "the answer's own normal forms", Proof.NORMAL_FORM),
 )
 

@@ -98,8 +98,8 @@ class Trace:
         E-nodes of the e-graphs by what added them. ``sums``, ``products``, ``quotients``, ``selections``,
         ``extremes``, ``conditions``: the laws of that kind of normal form; ``leaves``: variables, and operators
         without laws; ``rules``: what egglog found; all others are the names of providers
-        (:data:`eqsat.alternatives.providers.PROVIDERS`). A flat index and the answer read again have e-graphs
-        of their own, so the sum may be more than ``Result.nodes``.
+        (:data:`eqsat.alternatives.providers.PROVIDERS`). A flat index, shifted variables and the answer read
+        again have e-graphs of their own, so the sum may be more than ``Result.nodes``.
     conjectures : int
         Equalities, and bounds, that were read off sample points and proved.
     rounds : tuple of Round

@@ -9,7 +9,7 @@ normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -28,7 +28,7 @@ from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
-from eqsat.lang.traversal import long_partial_chains, topological, tree_size
+from eqsat.lang.traversal import is_index, long_partial_chains, topological, tree_size
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Contexts, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -53,6 +53,9 @@ from eqsat.theory.forms import (
 from eqsat.theory.linear import LinearArithmetic
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
+
+#: The operators whose literals depend on where a variable begins, and divisions, whose dividends do.
+_WITH_LITERALS = COMPARISONS | FLOORS | {"add", "sub", "min", "max"}
 
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
@@ -202,6 +205,7 @@ class ModuloTheory(Optimisation):
         if limit == inf:
             self.spent.enter("flat index")
             self._try_flat_index(found, base)
+            self._try_shifted_variables(found, base)
             found.terms = self._under_gates(found)
         self.spent.enter("again")
         self._read_again(found, base, len(builder.graph))
@@ -347,11 +351,41 @@ class ModuloTheory(Optimisation):
         if flat is None or not self._has_time():
             return terms
         index, images = _as_variable(flat, self.terms, base)
+        return self._with(images, {index: to_expr(flat)}, limit=cost_of(terms, self.model))
+
+    @provides("shifted variables", otherwise=lambda self, found, base: None)
+    def _try_shifted_variables(self, found: _Found, base: LinearArithmetic) -> None:
+        """Take the answer with a variable for each ``x + 5`` that the input has in place of ``x``, if that costs less.
+
+        Normal forms add up literals. So they have ``x`` with other literals in each sum, and below each divisor.
+        """
+        terms = found.terms
+        if self.suspected or self.extract == "tree" or not _has_literals(terms):
+            return
+        shifted = _only_shifted(self.order, self.roots)
+        if not shifted or not self._has_time():
+            return
+        variables = {x: any_var(f"@shifted_{x.value}", term.vmin, term.vmax) for x, term in shifted.items()}
+        images: dict[Expr, Expr] = {}
+        back: dict[Expr, Expr] = {}
+        for term in self.terms:
+            x, sign, by = _shifted_variable(term) or (term, 1, 0)
+            if (whole := shifted.get(x)) is not None:
+                _, turned, start = cast(tuple[Expr, int, int], _shifted_variable(whole))
+                turned *= sign
+                images[term] = to_expr(LinearForm({variables[x]: turned}, by - turned * start))
+                back[variables[x]] = whole
+        through = found.terms = self._cheapest(terms, self._with(images, back))
+        if through != terms and self._has_time():
+            builder = self._insert(base, topological(through), through, found.values)
+            self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
+
+    def _with(self, images: Mapping[Expr, Expr], back: Mapping[Expr, Expr], limit: float = inf) -> list[Expr]:
+        """The answer to the input with these ``images`` in place of its terms, and its variables taken ``back``."""
         roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
-        found = inner.run(limit=cost_of(terms, self.model))
-        return substitute(found.exprs, {index: to_expr(flat)})
+        return substitute(inner.run(limit).exprs, back)
 
     def _under_gates(self, found: _Found) -> list[Expr]:
         """The answer with the gated roots optimised again, their gate as a fact, if that costs less.
@@ -609,3 +643,37 @@ def _as_variable(flat: LinearForm, terms: Iterable[Expr], theory: Arithmetic) ->
             if form.terms == flat.terms:
                 images[term] = index + form.constant
     return index, images
+
+
+def _shifted_variable(term: Expr) -> tuple[Expr, int, int] | None:
+    """The variable, its sign and the literal of ``x + 5``, ``x - 5`` and ``5 - x``."""
+    if term.op not in ("add", "sub"):
+        return None
+    left, right = term.args
+    sign = -1 if term.op == "sub" else 1
+    if left.op == "var" and right.op == "const":
+        return left, 1, sign * right.vmin
+    if left.op == "const" and right.op == "var":
+        return right, sign, left.vmin
+    return None
+
+
+def _has_literals(terms: Iterable[Expr]) -> bool:
+    """Whether more than one operation has a literal, so that there may be fewer, or there are loops."""
+    order = topological(terms)
+    beside = [t for t in order if t.op in _WITH_LITERALS and any(arg.op == "const" for arg in t.args)]
+    return len(beside) > 1 or any(t.op in REDUCTIONS for t in order)
+
+
+def _only_shifted(order: Iterable[Expr], roots: Iterable[Expr]) -> dict[Expr, Expr]:
+    """The variables that terms have only with literals added, each in its sum with the least literal."""
+    found: dict[Expr, list[tuple[int, int, int, Expr]]] = {}
+    alone = {*roots}
+    for term in order:
+        parts = _shifted_variable(term)
+        if parts is None:
+            alone.update(term.args)
+        elif not is_index(parts[0]):
+            x, sign, by = parts
+            found.setdefault(x, []).append((abs(by), by, sign, term))
+    return {x: min(sums)[-1] for x, sums in found.items() if x not in alone}

@@ -35,6 +35,7 @@ WORTH = [
     ("windows", ["0 <= u and u < 900"]),
     ("rules about reductions", ["sum(min(t*u % 7, y) + x*t, t, 0, 6)"]),
     ("flat index", [f"(i*8 + r){rest}" for rest in ("//12%2", "//3%4", "%3")]),
+    ("shifted variables", ["(x + 16)//14*5 + (x + 16)//3%5"]),
     ("answer read again", ["(a*6 + r*10 + 6)//6//10"]),
 ]
 

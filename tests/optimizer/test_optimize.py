@@ -1069,6 +1069,28 @@ def test_a_flat_index_is_one_variable_in_what_is_known_too(other):
     assert sound(optimize([f"{flat}%65", root], gates=[None, gate], i=(0, 12), j=(0, 4))).cost <= 22
 
 
+#: Terms of x, and of y in [0, 2], in which x may begin anywhere.
+BEGINNING_AT_ZERO = [
+    ["x//14*5 + x//3%5"],
+    ["x%8 + (x + 1)//8*8"],
+    ["x*3 + y", "0 <= x and x < 2 and y < 2"],
+    ["(x*10 + y*100)%600", "x*8 + y*80", "x < y + 1"],
+    ["sum(where(x == r, 0, A[r]), r, 0, 8)"],
+    ["(x*12 + y*4)//8"],
+]
+
+
+@pytest.mark.parametrize("shifted", ["x - 5", "x + 3", "9 - x"])
+@pytest.mark.parametrize("roots", BEGINNING_AT_ZERO, ids=str)
+def test_a_variable_that_begins_elsewhere_costs_one_addition(roots, shifted):
+    plain = {"x": var("x", 0, 59 if "A" not in roots[0] else 7), "y": var("y", 0, 2), "A": buffer("A")}
+    low, high = sorted({"x - 5": z + 5, "x + 3": z - 3, "9 - x": 9 - z}[shifted] for z in (0, plain["x"].vmax))
+    x = var("x", low, high)
+    terms = [parse(root, plain) for root in roots]
+    elsewhere = [term.substitute({plain["x"]: parse(shifted, {"x": x})}) for term in terms]
+    assert sound(optimize(elsewhere)).cost <= optimize(terms).cost + 1
+
+
 @every_way
 @pytest.mark.parametrize(
     "roots",

@@ -40,6 +40,7 @@ RESULTS = {
     "guarded division": ([where(D > 0, X // (D + 0), 7), where(D.eq(0), X % 5, X % D)], {}),
     "lazy": ([where(D > 0, X // D, 7)], {"branches": "lazy"}),
     "flat index": (["(i*9 + j*3) // 7 % 5 + (i*9 + j*3) // 35 % 3", "(i*9 + j*3) % 7"], {}),
+    "shifted variables": (["(i - 5)//14*5 + (i - 5)//3%5", "where(5 - i < j, i - 4, 7)"], {}),
     "loads": ([A[X * 4 // 4] + A[X] + (X * 8 + Y) // 8, A[(X * 32 + Y) // 32] * 2], {}),
     "a load that is a condition": ([where(B[(X * 32 + Y) // 32], X * 4 // 4, A[Y % 32])], {}),
     "reductions": (["sum((r*i) % 7 + i // n, r, 0, 9)*2 + i", "max_over(r*i % 7, r, 0, n)"], {}),
