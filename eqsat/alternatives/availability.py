@@ -86,6 +86,7 @@ def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tu
         _one_term_apart(builder, needed),
         of_multiples(builder.classes, needed),
         _taken_in(builder, needed),
+        _without_sign(builder, needed),
         _negated(builder, needed),
         of_products(builder.classes),
     )
@@ -303,6 +304,28 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
                         if shifted is not None:
                             rest = constant - times * terms[a]
                             yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], rest)
+
+
+def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
+    """``k*(A//n) + c`` as ``k*((A + n*d)//n) + (c - k*d)`` for a ``d`` that no dividend is negative with.
+
+    That pays where ``A`` or the sum has a literal anyway: the other one costs less than the sign.
+    """
+    quotients = builder.quotients.signed
+    for c in needed if quotients else ():
+        for node in list(builder.graph.classes[c]):
+            if node[0] == "floordiv" and c in quotients and builder.form_of(node[2][0]).constant:
+                constant, terms = 0, {c: 1}
+            elif node[0] == "sum" and sum_payload(node[1])[0]:
+                constant, terms = sum_terms(node)
+            else:
+                continue
+            for a in quotients.keys() & terms.keys():
+                times = _times_below_zero(builder, quotients[a])
+                shifted = builder.quotients.shifted(quotients[a], times)
+                if shifted is not None:
+                    rest = constant - times * terms[a]
+                    yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], rest)
 
 
 def _times_below_zero(builder: Builder, quotient: Expr) -> int:

@@ -7,7 +7,7 @@ from functools import reduce
 from math import gcd
 from operator import or_
 
-from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
+from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, shift_to_non_negative
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
@@ -25,6 +25,8 @@ class QuotientNodes(KindNodes):
         super().__init__(classes)
         #: By class, the quotients by a literal whose dividend has a constant.
         self.of_shifted: dict[int, Expr] = {}
+        #: By class, the quotients by a literal whose dividend may be negative, where that makes them cost more.
+        self.signed: dict[int, Expr] = {}
         # quotients, each with another dividend and divisor; added if the atoms of that dividend have classes
         self._nested: list[tuple[Expr, LinearForm, LinearForm]] = []
 
@@ -37,6 +39,8 @@ class QuotientNodes(KindNodes):
             n = atom.args[1].vmin
             yield from self._by_literal(dividend, n)
             low, high = self.theory.plain_bounds(dividend)
+            if shift_to_non_negative(low, n):
+                self.signed[self.add_class(atom_form(atom))] = atom
             if low < 0 and high < n and not is_power_of_two(n):
                 # the dividend of the opposite is never negative
                 yield self.sum_node([(atom_form(atom).times(-1), -1)])

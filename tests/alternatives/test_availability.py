@@ -91,6 +91,12 @@ REUSED = [
     (["x + y*9", "(x - y*9 + 52)%63"], "(x - y*9 + 934)%63"),
     (["x + y*9", "(x - y*9)%63"], "(x - y*9 + 945)%63"),
     (["x + y*9", "(x - y*9 + 52)%64"], "(x - y*9 + 52)%64"),
+    # the same of quotients, where the dividend or the sum has a literal; where neither has, the sign costs no more
+    (["(x - y + 3)//7"], "(x - y + 101)//7 - 14"),
+    (["(x - y)//7*5 + w + 3"], "(x - y + 105)//7*5 + w - 72"),
+    (["w*2 - (x - y)//7 + 3"], "w*2 - (x - y + 105)//7 + 18"),
+    (["(x - y)//7"], "(x - y)//7"),
+    (["(x - y + 3)//8"], "(x - y + 3)//8"),
     # a condition on the remainder of a sum
     (["i*4 + j", "j == 0 and i != 1"], "(i*4 + j)%8 == 0"),
 ]
@@ -320,8 +326,9 @@ def test_shifted_remainders_beside_each_other():
         # from -38 on: two divisors more, and ten less outside
         ("x + (i - j*9 + 7)//28*5 + 31", 13, True),
         ("x - (i - j*9 + 7)//28*5 + 31", 13, True),
-        # not to be mended: no constant outside, none inside, a shift, not negative
-        ("x + (i - j*9 + 7)//28*5", 14, False),
+        # a new constant outside costs less than the sign
+        ("x + (i - j*9 + 7)//28*5", 13, True),
+        # not to be mended: no constant inside, a shift, not negative
         ("x + (i - j*9)//28*5 + 31", 14, False),
         ("x + (i - j*9 + 7)//32*5 + 31", 9, False),
         ("x + (i - j*9 + 60)//28*5 + 31", 13, False),
