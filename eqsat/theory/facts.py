@@ -280,12 +280,32 @@ class Facts(Arithmetic):
                 is_solved = all(self._is_quotient_of(a, atom) for a in with_itself)
                 if rest.terms and (is_solved or self._is_multiple(rest, atom, with_itself)):
                     low, _ = self.range(atom)
+                    period = self._period_of_remainder(form, atom, with_itself)
                     self.solved[atom] = rest
                     self._forget()
+                    if period is not None and period.terms:
+                        self._assume_equal(period)
                     if low > 0:
                         self._assume_positive_factor(rest)
                     return
         self._solve_product(form)
+
+    def _period_of_remainder(self, form: LinearForm, variable: Expr, atoms: Sequence[Expr]) -> LinearForm | None:
+        """The quotient that is zero if ``form == 0`` says what a remainder with the variable is.
+
+        ``x % n == y`` implies ``y // n == 0``. Without that, the variable's solution would add it to ``x // n``.
+        """
+        if len(atoms) != 1 or not (divisor := literal_divisor(atoms[0])) > 0:
+            return None
+        dividend = self.inner(atoms[0].args[0])
+        if dividend.terms.get(variable) not in (1, -1):
+            return None
+        remainder = dividend.plus(atom_form(atoms[0]), -divisor)
+        sign = form.terms[variable] * dividend.terms[variable]
+        other = form.plus(remainder, -sign)
+        if any(mentions(a, variable) for a in other.terms):
+            return None
+        return self.quotient_by(other.times(-sign), divisor)
 
     def _solve_product(self, form: LinearForm) -> None:
         """If ``form == 0`` equates two products of variables, replace the one with more factors from now on."""

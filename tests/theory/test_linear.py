@@ -603,6 +603,21 @@ def test_a_fact_is_used(facts, ranges, text, becomes, weaker):
     assert_same(LinearArithmetic(known), term, known)
 
 
+@pytest.mark.parametrize(
+    ("text", "branch"),
+    [
+        # the variable that comes first is solved: x by x//2, x by y
+        ("where(y*2 + x%2 == z, min(z//2*71 + x//2 - y*66, 5), 0)", "min(y*5 + x//2 - 5, 0) + 5"),
+        ("where(y*2 + z%2 == x, min(x//2*71 + z//2 - y*66, 5), 0)", "min(y*5 + z//2 - 5, 0) + 5"),
+    ],
+)
+def test_a_variable_solved_by_its_own_quotient_leaves_that_as_it_is(text, branch):
+    theory, term = LinearArithmetic(), read(text, {"x": (0, 9), "y": (0, 4), "z": (0, 9)})
+    form = assert_same(theory, term)
+    assert str(form.args[1]) == branch
+    assert theory.simplify(form) is form
+
+
 @pytest.mark.parametrize("facts", [facts for facts, *_ in FACTS], ids=str)
 def test_facts_outside_a_theory_are_not_used(facts):
     ranges = SMALL | {"x": (0, 99), "n": (0, 64)}
