@@ -233,8 +233,15 @@ class Additions:
         numbers = [n * k for _, k, n in terms if n is not None]
         node = sum_of([(a, k) for a, k, n in terms if n is None], constant + sum(numbers))
         if node[:2] == EQUALITY:
-            if node[2][0] != c and not self.builder.theory.is_canonical:
-                self.equate(c, node[2][0])
+            (other,) = node[2]
+            if other != c and not self.builder.theory.is_canonical:
+                self.equate(c, other)
+            elif other != c and self.has_own_rules:
+                self.link(c, other)
+            elif other != c:
+                # not the other way too: a choice might run in a circle
+                self._check(c, self.builder.graph.bounds[other])
+                self.add_node(c, node, is_held)
             return
         constant, coefficients = sum_payload(node[1]) if node[0] == "sum" else (cast(int, node[1]), ())
         ends = [self.builder.graph.bounds[a] for a in node[2]]

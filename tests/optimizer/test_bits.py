@@ -97,6 +97,8 @@ def test_answers(text, ranges, expected):
         ("(i & j) + k + (i ^ j)", 2),
         ("k - (i ^ j) + (i | j)", 2),
         ("(i | j)*2 - (i ^ j)", 1),
+        # all but one term cancels
+        ("(i | j) - (i & j) - (i ^ j) + k", 0),
     ],
 )
 def test_sums_that_rules_find_are_computed_as_cheaply_as_others(text, cost):

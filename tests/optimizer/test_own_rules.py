@@ -19,6 +19,8 @@ SAME = Rule("squares-equal", "x*x == y*y", "x == y", "0 <= vmin(x) and 0 <= vmin
 OPPOSITE = Rule("no-less-than-minus-a-square", "max(x*y, (y - x)*(x - y))", "x*y")
 DISTANCE = Rule("distance-xor", "where(x < y, (y - x) ^ z, (x - y) ^ z)", "max(x - y, y - x) ^ z")
 EVEN = Rule("parity-of-a-square", "x*x % 2", "x % 2")
+ONES = operator("ones", 1, lambda x: np.bitwise_count(x).astype(np.int64), bounds=lambda x: (0, 64), price=3)
+CARRIES = Rule("ones-of-sum", "ones(x ^ y) + ones(x & y)*2", "ones(x) + ones(y)", "0 <= vmin(x) and 0 <= vmin(y)")
 
 #: The expression, and rules without which its answer costs more.
 CASES = [
@@ -73,6 +75,10 @@ CASES = [
     ("i*i - k*k + i*j*2 + j*j", [SQUARES, BINOMIAL]),
     ("l + i*i + i*j*2 + j*j - k*k", [SQUARES, BINOMIAL]),
     ("min(i*i, j*j)*max(i*i, j*j) - k*k*l*l", [PRODUCT, SQUARES]),
+    # all but one term of what a rule makes cancels with the rest
+    ("ones(i ^ j) + ones(i & j)*2 - ones(i)", [CARRIES]),
+    ("k - ones(i ^ j) - ones(i & j)*2 + ones(j)", [CARRIES]),
+    ("min(ones(ones(i ^ j) + ones(i & j)*2 - ones(j)), k)", [CARRIES]),
 ]
 A = buffer("A", "i32", (512,))
 
