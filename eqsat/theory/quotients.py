@@ -329,6 +329,8 @@ class Quotients(Arithmetic):
             return corners
         if not x.terms and not x.constant:
             return ZERO
+        if (whole := self._polynomial_quotient(x, divisor)) is not None:
+            return whole
         positive = self.bounds(divisor)[0] > 0
         if (shorter := self._divide_out(x, divisor)) is not None:
             multiple, rest = shorter
@@ -346,6 +348,34 @@ class Quotients(Arithmetic):
             if self.is_proper_remainder(x.plus(divisor, -ratio), divisor):
                 return number(ratio)
         return self._uninterpreted_quotient(x, divisor)
+
+    def _polynomial_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm | None:
+        """``x // divisor`` by division of polynomials, if that leaves terms of ``x``, or what lies below the divisor.
+
+        ``(x*x - y*y + z) // (x - y)`` is ``x + y + z//(x - y)``, though to take out one multiple leaves as many terms.
+        """
+        (lead, scale), *others = sorted(divisor.terms.items(), key=_by_degree, reverse=True)
+        below = factors(lead)
+        degree = max([len(factors(a)) for a in x.terms], default=0)
+        if (not others and not divisor.constant) or degree <= len(below):
+            return None
+        whole, divided, rest = ZERO, x, number(0)
+        for _ in range(LIMITS.product_terms):
+            if not divided.terms:
+                break
+            atom, coefficient = max(divided.terms.items(), key=_by_degree)
+            left = without(factors(atom), below)
+            if left is None or coefficient % scale:
+                rest, divided = rest.plus(atom_form(atom), coefficient), divided.without(atom)
+                continue
+            multiple = product_form(left).times(coefficient // scale)
+            whole, divided = whole.plus(multiple), divided.plus(self.times(multiple, divisor), -1)
+        rest = rest.plus(divided)
+        if self.is_proper_remainder(rest, divisor):
+            return whole
+        if whole == ZERO or any(x.terms.get(atom) != coefficient for atom, coefficient in rest.terms.items()):
+            return None
+        return whole.plus(self.quotient(rest, divisor)) if len(rest.terms) < len(x.terms) else None
 
     def _divide_out(self, x: LinearForm, divisor: LinearForm) -> tuple[LinearForm, LinearForm] | None:
         """``x = multiple*divisor + rest`` with a multiple that makes ``rest`` shorter than ``x``."""
@@ -528,6 +558,12 @@ class Quotients(Arithmetic):
 
     def _uninterpreted(self, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
         return self.atom(make(op, to_expr(x), to_expr(y)))
+
+
+def _by_degree(term: tuple[Expr, int]) -> tuple[int, list[tuple[int, str]]]:
+    """The place of a product of atoms in an order that products with another one keep."""
+    parts = factors(term[0])
+    return len(parts), sorted([a.key for a in parts])
 
 
 def common_divisors(x: LinearForm, n: int) -> list[int]:
