@@ -30,6 +30,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number, to_expr
+from eqsat.theory.periods import lacking
 
 
 @provides("availability", otherwise=lambda builder, needed: None)
@@ -225,8 +226,8 @@ def _as_quotient(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm, int]
     atom, k = next(iter(form.terms.items()), (None, 0))
     if atom is None or len(form.terms) > 1 or abs(k) > 1 or not (n := literal_divisor(atom)):
         return None
-    # -(A//n) is (n - 1 - A)//n
-    return theory.inner(atom.args[0]).times(k).shifted(form.constant * n + (n - 1 if k < 0 else 0)), n
+    dividend = theory.inner(atom.args[0])
+    return dividend.times(k).shifted(form.constant * n + (lacking(dividend, n) if k < 0 else 0)), n
 
 
 def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:

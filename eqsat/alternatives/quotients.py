@@ -16,6 +16,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.ops import is_finite
 from eqsat.lang.traversal import may_divide_by_zero
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, read
+from eqsat.theory.periods import lacking
 
 
 class QuotientNodes(KindNodes):
@@ -234,7 +235,7 @@ class QuotientNodes(KindNodes):
                 # more is left than can cancel
                 continue
             rest = form.without(atom).times(n)
-            dividend = rest.plus(inner, coefficient).shifted(n - 1 if coefficient < 0 else 0)
+            dividend = rest.plus(inner, coefficient).shifted(lacking(inner, n) if coefficient < 0 else 0)
             # the rest may cancel terms of one operand of a minimum, or complete a remainder
             more = len(dividend.terms) - len(inner.terms) - dividend.has_minimum()
             completes = more == 1 and len(form.terms) > 2 and is_power_of_two(n)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from math import inf
 from typing import cast
@@ -25,10 +25,11 @@ from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
 from eqsat.extract.cost import LoopAware, is_power_of_two, is_shipped_model
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
-from eqsat.lang.errors import ContradictionError, TooWideError
+from eqsat.lang.errors import ContradictionError, TooWideError, UnsoundUnionError
 from eqsat.lang.expr import FALSE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.traversal import is_index, long_partial_chains, topological, tree_size
+from eqsat.optimizer.inside import Place, places, with_parts
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Contexts, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
@@ -92,6 +93,11 @@ class ModuloTheory(Optimisation):
     def with_rules(self) -> bool:
         """Whether the rules run, not the theory alone."""
         return self.engine == "egraph"
+
+    @cached_property
+    def is_guarded(self) -> bool:
+        """Whether a rule of the caller's own has a guard."""
+        return self.with_rules and self.has_own_rules and any(r.when and not is_shipped(r) for r in self.used)
 
     def run(self, limit: float = inf) -> Result:
         """Normalise, insert, saturate, extract: the answer of the theory, for the engine ``"egraph"`` with the rules.
@@ -207,6 +213,7 @@ class ModuloTheory(Optimisation):
             self._try_flat_index(found, base)
             self._try_shifted_variables(found, base)
             found.terms = self._under_gates(found)
+            found.terms = self._under_conditions(found)
         self.spent.enter("again")
         self._read_again(found, base, len(builder.graph))
         if limit == inf:
@@ -394,13 +401,11 @@ class ModuloTheory(Optimisation):
         may hold that do not otherwise, and a dividend may lie in two periods of its divisor alone.
         """
         terms = found.terms
-        has_own = self.with_rules and self.has_own_rules
-        is_guarded = has_own and any(rule.when and not is_shipped(rule) for rule in self.used)
         contexts = {gate: theory for gate, theory in zip(self.gates, found.contexts, strict=True) if theory is not None}
         for gate, theory in contexts.items():
             if gate is None or not self._has_time():
                 continue
-            if not is_guarded and not self._lies_in_two_periods(found, gate, theory):
+            if not self.is_guarded and not self._lies_in_two_periods(found, gate, theory):
                 continue
             members = [place for place, other in enumerate(self.gates) if other is gate]
             under = replace(self, facts=(*self.facts, gate), gates=(None,) * len(self.gates), conjectures=[])
@@ -411,6 +416,43 @@ class ModuloTheory(Optimisation):
                 continue
             terms = self._cheapest(terms, [answers.get(place, term) for place, term in enumerate(terms)])
         return terms
+
+    def _under_conditions(self, found: _Found) -> list[Expr]:
+        """The answer with branches and bodies optimised again, what holds there as a fact, if that costs less.
+
+        Classes are equal everywhere, so that guards of the caller's rules read in a branch what holds outside of it
+        too. Branches within branches are those of the inner run. The input is tried too, since the answer may have
+        taken apart what a rule matches.
+        """
+        terms = found.terms
+        if not self.is_guarded:
+            return terms
+        known: dict[tuple[Expr, Expr], Expr] = {}
+        written = with_parts(terms, self._parts(terms, known))
+        terms = self._cheapest(terms, written)
+        written = with_parts(self.roots, self._parts(self.roots, known))
+        if written != [*self.roots] and self._has_time():
+            inner = replace(self, roots=tuple(written), pareto=None, conjectures=[]).run()
+            terms = self._cheapest(terms, [*inner.exprs])
+        return terms
+
+    def _parts(self, terms: Iterable[Expr], known: dict[tuple[Expr, Expr], Expr]) -> Iterator[tuple[Place, Expr]]:
+        """Branches and bodies of ``terms`` as they are optimised under what holds there; ``known`` has those so far."""
+        for place in places(terms):
+            key = (place.part, place.fact)
+            if key not in known and self._has_time():
+                facts = (*self.facts, place.fact)
+                inner = replace(self, roots=(place.part,), gates=(None,), facts=facts, pareto=None, conjectures=[])
+                try:
+                    part = inner.run()
+                except (ValueError, UnsoundUnionError):
+                    # the fact never holds, or what divides is never zero by a condition further outside
+                    continue
+                known[key] = part.expr
+                if part.stop != "saturated":
+                    self.stop = part.stop
+            if key in known:
+                yield place, known[key]
 
     def _lies_in_two_periods(self, found: _Found, gate: Expr, theory: LinearArithmetic) -> bool:
         """Whether a dividend of the roots with this gate spans two periods of its divisor there, and more elsewhere."""

@@ -27,6 +27,8 @@ class TheoryLimits:
     conjecture_points: int = 1 << 18
     #: The same for a period, which stands for an unbounded domain.
     periodic_points: int = 1 << 16
+    #: The same where a remainder is only looked for because a sum with it would be shorter.
+    lacking_points: int = 1 << 10
     #: The largest magnitude of the variables in a conjecture: what 64 bits hold, also one step further.
     conjectured_value: int = 2**63 - 2
     #: Atoms among which conjectures are sought; with more, none are.

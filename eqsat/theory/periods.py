@@ -40,6 +40,18 @@ def constant_remainder(form: LinearForm, n: int, most: int = LIMITS.periodic_poi
     return low if low == high else None
 
 
+def lacking(form: LinearForm, n: int) -> int:
+    """The least known ``k`` for which ``-(A//n)`` is ``(k - A)//n``: what ``A`` is more than a multiple of ``n``.
+
+    >>> from eqsat.theory.forms import read
+    >>> x = var("x", 0, 9)
+    >>> lacking(read(x), 2), lacking(read(x * x + x), 2)
+    (1, 0)
+    """
+    left = constant_remainder(form, n, LIMITS.lacking_points)
+    return n - 1 if left is None else left
+
+
 def holds_in_a_period(equation: Expr) -> bool:
     """Whether sums and quotients by literals are equal at all integers, decided over one period of each variable.
 

@@ -29,6 +29,7 @@ from eqsat.theory.forms import (
     without,
 )
 from eqsat.theory.limits import LIMITS
+from eqsat.theory.periods import constant_remainder
 
 
 class _EndlessError(Exception):
@@ -173,6 +174,9 @@ class Quotients(Arithmetic):
         else:
             # 7. one atom with few values may give an affine quotient, or one by a smaller divisor
             found = self._by_enumeration(x, n)
+        if found is None and x.constant and (left := constant_remainder(x, n, LIMITS.lacking_points)):
+            # 8. what is left over is always the same: (i*i + i + 1)//2 is (i*i + i)//2
+            found = self.quotient_by(x.shifted(-left), n)
         return self._uninterpreted("floordiv", x, number(n)) if found is None else found
 
     def _pinned(self, x: LinearForm, n: int) -> LinearForm | None:
@@ -560,7 +564,7 @@ class Quotients(Arithmetic):
         return self.atom(make(op, to_expr(x), to_expr(y)))
 
 
-def _by_degree(term: tuple[Expr, int]) -> tuple[int, list[tuple[int, str]]]:
+def _by_degree(term: tuple[Expr, int]) -> tuple[int, list[int]]:
     """The place of a product of atoms in an order that products with another one keep."""
     parts = factors(term[0])
     return len(parts), sorted([a.key for a in parts])

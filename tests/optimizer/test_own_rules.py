@@ -110,6 +110,7 @@ operator(
     bounds=lambda x: (0 if x[0] <= 0 <= x[1] else min(_products(x, x)), max(_products(x, x))),
     price=2,
 )
+operator("own_clamp", 1, lambda x: np.minimum(np.maximum(x, 0), 255), bounds=lambda x: (0, 255), price=4)
 operator("own_hash", 1, lambda x: (x * 7 + 3) % 11, bounds=lambda x: (0, 10), price=2)
 
 NO_SQUARES = Rule("no-squares", "x*x + y*y == 0", "x == 0 and y == 0")
@@ -308,6 +309,45 @@ def test_guards_know_the_gates(texts, gates, rules):
     assert "own_distance" not in str(default.exprs)
     assert "max" not in str(default.exprs)
     assert default.check().counterexample is None
+
+
+SMALL = Rule("own-clamp-of-small", "own_clamp(x)", "x", "0 <= vmin(x) and vmax(x) < 256")
+
+#: Terms in whose branches or bodies guards hold that do not hold elsewhere, a rule, and an answer that costs as much.
+INSIDE = [
+    ("where(g < 0, k, own_clamp(g*20))", SMALL, "where(g < 0, k, g*20)"),
+    ("where(0 <= g and g < 5, own_clamp(g) - g, k)", SMALL, "where(0 <= g and g < 5, 0, k)"),
+    ("where(i < j, own_distance(i, j) + i, k) + 1", UP_TO, "where(i < j, j, k) + 1"),
+    ("where(j <= i, k, own_distance(i, j) + i)", UP_TO, "where(i < j, j, k)"),
+    # in one another
+    ("where(i < j, where(k < i, own_distance(k, j) + k, l), 3)", UP_TO, "where(i < j, where(k < i, j, l), 3)"),
+    (
+        "min(l, where(k < 3, where(i < j, own_distance(i, j) + i, k), 3))",
+        UP_TO,
+        "min(l, where(k < 3, where(i < j, j, k), 3))",
+    ),
+    # what is made of the branch leads on: of where(i < j, j - i, 0) a maximum, of a sum over a loop a closed form
+    ("A[where(i < j, own_distance(i, j) + i, i)]", UP_TO, "A[max(i, j)]"),
+    ("sum(own_distance(r, k) + r, r, 0, k)", UP_TO, "k*k"),
+    ("sum(where(r < k, own_distance(r, k) + r, 0), r, 0, 9)", UP_TO, "k*k"),
+    ("max_over(own_distance(r + i, k + i) + r + i, r, 0, k)", UP_TO, "where(k < 1, -2147483648, k + i)"),
+]
+
+
+@pytest.mark.parametrize(("text", "rule", "answer"), INSIDE, ids=[text for text, *_ in INSIDE])
+def test_guards_know_conditions_of_branches_and_ends_of_loops(text, rule, answer):
+    names = {n: var(n, 0, 9) for n in "ijkl"} | {"g": var("g", -6, 6), "A": A}
+    result = optimize(parse(text, names), rules=[*DEFAULT, rule])
+    assert result.cost == optimize(parse(answer, names)).cost
+    assert result.check().counterexample is None
+
+
+def test_what_a_condition_says_is_not_used_outside_of_its_branch():
+    names = {n: var(n, 0, 9) for n in "ijk"}
+    text = "where(i < j, own_distance(i, j) + i, own_distance(i, j)) + own_distance(i, j)"
+    result = optimize(parse(text, names), rules=[*DEFAULT, UP_TO])
+    assert result.check().equal
+    assert str(result.expr).count("own_distance") >= 1
 
 
 @pytest.mark.parametrize(("text", "rules", "cost"), REDUCED, ids=[text for text, _, _ in REDUCED])

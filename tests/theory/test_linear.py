@@ -493,6 +493,9 @@ STEPS = [
     ("x//6 < y or x//6 == y and x%6 < z", "x < y*6 + z", {**XY, "z": (0, 6)}, {**XY, "z": (0, 7)}),
     ("x//6 < y or x//6 == y and x%6 < z", "x < y*6 + z", {**XY, "z": (0, 6)}, {**XY, "z": (-1, 6)}),
     ("x//6 <= y and (x//6 != y or x%6 <= z)", "x <= y*6 + z", {**XY, "z": (-1, 5)}, {**XY, "z": (-1, 6)}),
+    # what is left over is the same for all values
+    ("(x*x + x + 1)//2", "(x*x + x)//2", {"x": BIG}, None),
+    ("(x*x*x*4 - x*4 + y*6 + 5)//6", "(x*x*x*2 - x*2)//3 + y", {"x": BIG, "y": (-9, 9)}, None),
     # division of polynomials: exact, up to other terms, and up to less than the divisor
     ("(x + 1)*(x + 1)//(x + 1)", "x + 1", {"x": (0, 9)}, None),
     ("(x*x - y*y)//(x - y)", "x + y", {"x": (5, 9), "y": (0, 4)}, None),
