@@ -38,6 +38,7 @@ from eqsat.egraph.program import (
 from eqsat.egraph.rule import Rule
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
 from eqsat.egraph.variants import needed_by, written_for
+from eqsat.lang.traversal import topological
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 1_000_000
@@ -263,6 +264,13 @@ class Tables:
     def _is_own(self, place: int) -> bool:
         """Whether the rule at a place is one of the user's own."""
         return self._rules[place] in self._thorough
+
+    @cached_property
+    def own_divisors(self) -> frozenset[int] | None:
+        """The literals by which left sides of a user's own rules divide; ``None`` if these divide by nothing."""
+        lefts = [rule.pattern.left for rule in self._thorough]
+        divisors = [term.args[1] for term in topological(lefts) if term.op == "floordiv"]
+        return frozenset([d.vmin for d in divisors if d.op == "const"]) if divisors else None
 
     def _is_able(self, place: int, found: set[Shape]) -> bool:
         """Whether the rule at a place has a left side whose shapes are all ``found``; most need no parsing for that."""

@@ -394,9 +394,11 @@ class _Equations:
             self._rewritten[c] = len(equations)
             value = self.values[c]
             below = set(topological([as_term(value)]))
-            new = [(atom, other) for atom, other in equations[done:] if atom in below]
-            found = [self._replaced(value, {atom: other}) for atom, other in new]
-            for written in (*found, self._simplified(value)) if new else ():
+            found = [self._replaced(value, {atom: other}) for atom, other in equations[done:] if atom in below]
+            # what an atom equals may have an atom of a new equation
+            if any(atom in below for atom, _ in equations):
+                found.append(self._simplified(value))
+            for written in found:
                 if (other := self._add(written)) != c:
                     pairs.append((c, other))
         return [*pairs, *self._rewritten_input()]

@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
 
-from eqsat.lang.expr import Expr, make, replaced
+from eqsat.lang.expr import TRUE, Expr, any_var, make, replaced
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.traversal import topological
 from eqsat.theory.forms import opposite
 
 
-class Place(NamedTuple):
-    """An operand of a term, and a condition that holds wherever the operand's value matters."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An operand of a term, and what holds wherever the operand's value matters.
+
+    Attributes
+    ----------
+    whole : Expr
+        The term: a selection or a reduction.
+    operand : int
+        The place of the operand.
+    part : Expr
+        The operand; in a body a variable stands for the index.
+    fact : Expr
+        The condition.
+    variable : Expr, optional
+        That variable.
+    """
 
     whole: Expr
     operand: int
+    part: Expr
     fact: Expr
+    variable: Expr | None = None
 
-    @property
-    def part(self) -> Expr:
-        """The operand."""
-        return self.whole.args[self.operand]
+    def filled(self, part: Expr, whole: Expr) -> Expr:
+        """``whole`` with another operand here."""
+        args = [*whole.args]
+        args[self.operand] = part
+        if self.variable is not None:
+            # what is made names the index again, by the reductions that the body has then
+            args[1] = self.variable
+        return make(whole.op, *args)
 
 
-def places(terms: Iterable[Expr]) -> Iterator[Place]:
-    """The outermost branches, and bodies of loops with ends that are no literals, that share a variable with the fact.
+def places(terms: Iterable[Expr], names: Collection[str]) -> list[Place]:
+    """The outermost branches and bodies in which more is known of a variable, or that have such places in them.
+
+    ``names`` are those that no new variable may have.
 
     >>> from eqsat.lang.text import parse
     >>> from eqsat.lang.expr import var
     >>> x, y = var("x", 0, 9), var("y", 0, 9)
-    >>> [(place.part, place.fact) for place in places([parse("where(x < 3, x*y, y) + 1", {"x": x, "y": y})])]
+    >>> [(place.part, place.fact) for place in places([parse("where(x < 3, x*y, y) + 1", {"x": x, "y": y})], ())]
     [(Expr('x*y'), Expr('x < 3'))]
     """
+    found: list[Place] = []
     seen: set[Expr] = set()
     waiting = [*terms]
     while waiting:
@@ -40,34 +65,48 @@ def places(terms: Iterable[Expr]) -> Iterator[Place]:
         if term in seen:
             continue
         seen.add(term)
-        found = [place for place in _operands(term) if _says_something(place)]
-        yield from found
-        inside = {place.operand for place in found}
-        waiting += [operand for place, operand in enumerate(term.args) if place not in inside]
+        own = [place for place in _operands(term, names) if _is_worth_it(place, names)]
+        found += own
+        inside = {place.operand for place in own} | ({0, 1} if term.op in REDUCTIONS else set())
+        waiting += [operand for at, operand in enumerate(term.args) if at not in inside]
+    return found
 
 
 def with_parts(terms: Iterable[Expr], parts: Iterable[tuple[Place, Expr]]) -> list[Expr]:
     """``terms`` with other terms at some places."""
-    operands: dict[Expr, list[Expr]] = {}
+    images: dict[Expr, Expr] = {}
     for place, part in parts:
-        operands.setdefault(place.whole, [*place.whole.args])[place.operand] = part
-    return replaced(terms, {whole: make(whole.op, *args) for whole, args in operands.items()})
+        images[place.whole] = place.filled(part, images.get(place.whole, place.whole))
+    return replaced(terms, images)
 
 
-def _operands(term: Expr) -> Iterator[Place]:
+def _operands(term: Expr, names: Collection[str]) -> Iterator[Place]:
     if term.op == "where":
-        condition = term.args[0]
-        yield Place(term, 1, condition)
-        yield Place(term, 2, opposite(condition))
+        condition, yes, no = term.args
+        yield Place(term, 1, yes, condition)
+        yield Place(term, 2, no, opposite(condition))
     elif term.op in REDUCTIONS:
-        _, index, low, high = term.args
-        if low.args or high.args or "var" in (low.op, high.op):
-            yield Place(term, 0, make("and", make("le", low, index), make("lt", index, high)))
+        body, index, low, high = term.args
+        name = next(name for k in count() if (name := f"@index{k}") not in names)
+        variable = any_var(name, index.vmin, index.vmax)
+        ends = [
+            end
+            for end, literal in ((make("le", low, variable), low), (make("lt", variable, high), high))
+            if literal.op != "const"
+        ]
+        fact = ends[0] if len(ends) == 1 else make("and", *ends) if ends else TRUE
+        yield Place(term, 0, replaced([body], {index: variable})[0], fact, variable)
 
 
-def _says_something(place: Place) -> bool:
-    """Whether the operand is no leaf, and has a variable or an array of which the fact speaks."""
-    return bool(place.part.args) and not _leaves(place.part).isdisjoint(_leaves(place.fact))
+def _is_worth_it(place: Place, names: Collection[str]) -> bool:
+    """Whether the fact speaks of a variable or an array that the operand has, or some place in the operand is."""
+    if not place.part.args or place.part.element:
+        return False
+    if not _leaves(place.part).isdisjoint(_leaves(place.fact)):
+        return True
+    if place.variable is None:
+        return False
+    return bool(places([place.part], {*names, str(place.variable.value)}))
 
 
 def _leaves(term: Expr) -> set[Expr]:

@@ -26,7 +26,7 @@ from eqsat.extract.cost import LoopAware, is_power_of_two, is_shipped_model
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
 from eqsat.lang.errors import ContradictionError, TooWideError, UnsoundUnionError
-from eqsat.lang.expr import FALSE, Expr, any_var, substitute
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, substitute
 from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.traversal import is_index, long_partial_chains, topological, tree_size
 from eqsat.optimizer.inside import Place, places, with_parts
@@ -438,10 +438,10 @@ class ModuloTheory(Optimisation):
 
     def _parts(self, terms: Iterable[Expr], known: dict[tuple[Expr, Expr], Expr]) -> Iterator[tuple[Place, Expr]]:
         """Branches and bodies of ``terms`` as they are optimised under what holds there; ``known`` has those so far."""
-        for place in places(terms):
+        for place in places(terms, self.leaves):
             key = (place.part, place.fact)
             if key not in known and self._has_time():
-                facts = (*self.facts, place.fact)
+                facts = self.facts if place.fact is TRUE else (*self.facts, place.fact)
                 inner = replace(self, roots=(place.part,), gates=(None,), facts=facts, pareto=None, conjectures=[])
                 try:
                     part = inner.run()

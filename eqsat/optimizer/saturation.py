@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import islice
 from math import gcd, inf
 from operator import itemgetter
 from typing import Any
@@ -31,7 +33,7 @@ from eqsat.egraph.rule import Rule
 from eqsat.egraph.tables import Tables
 from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload, sum_terms
-from eqsat.lang.expr import FALSE, TRUE
+from eqsat.lang.expr import FALSE, TRUE, Expr
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
 from eqsat.lang.traversal import has_reductions
 from eqsat.optimizer.additions import Additions, Reader, Row
@@ -41,7 +43,7 @@ from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.reductions import ReductionRules
 from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.right_sides import ExtremesApart
-from eqsat.theory.forms import LinearForm, as_term, is_affine, literal, number
+from eqsat.theory.forms import LinearForm, as_term, is_affine, literal, literal_divisor, number
 
 
 @dataclass
@@ -210,6 +212,7 @@ class _Run:
             self.builder.grow()
         if self.has_own_rules:
             self.derived.multiples(self.insertion.count)
+            self.derived.nested_quotients(self.insertion.count, self.tables.own_divisors)
         if self.demand is not None:
             self.demand.update()
             if self.derived.flat_sums(self.demand):
@@ -380,6 +383,8 @@ class Derived:
         self.additions, self.builder = additions, additions.builder
         self.classes, self.values = additions.classes, additions.values
         self._flattened: set[tuple[int, Node, Node]] = set()
+        # by their dividend, the classes of quotients by their literal divisor
+        self._quotients: dict[Expr, dict[int, int]] = defaultdict(dict)
 
     def multiples(self, first: int) -> None:
         """Add to each sum of the classes from ``first`` on the multiple that it is: a pattern ``x*c`` matches that.
@@ -398,6 +403,35 @@ class Derived:
                 if scale != 1:
                     self.additions.add_node(c, sum_of([(self.builder.add_class(part), scale)], 0))
         self.builder.grow()
+
+    def nested_quotients(self, first: int, divisors: frozenset[int] | None) -> None:
+        """Add to the quotients of the classes from ``first`` on the quotients of quotients that they are.
+
+        ``x//16`` is ``x//4//4`` if ``x//4`` has a class, or if a rule of a user's own divides by 4: ``divisors`` are
+        the literals by which these divide.
+        """
+        if divisors is None:
+            return
+        # the list grows by what is added
+        for c, value in islice(enumerate(self.values), first, None):
+            atom = value.single() if isinstance(value, LinearForm) else None
+            if atom is None or (n := literal_divisor(atom)) < 2:
+                continue
+            dividend = self.builder.theory.inner(atom.args[0])
+            known = self._quotients[atom.args[0]]
+            known[n] = c
+            for d in sorted(divisors):
+                if 1 < d < n and n % d == 0:
+                    inner = self.builder.add_class(self.builder.theory.quotient_by(dividend, n // d))
+                    self._add_quotient(c, inner, d)
+            for m, other in known.items():
+                short, (whole, c_whole) = (m, (n, c)) if m < n else (n, (m, other))
+                if short < whole and whole % short == 0:
+                    self._add_quotient(c_whole, known[short], whole // short)
+        self.builder.grow()
+
+    def _add_quotient(self, c: int, dividend: int, divisor: int) -> None:
+        self.additions.add_node(c, ("floordiv", None, (dividend, self.builder.add_class(number(divisor)))))
 
     def flat_sums(self, demand: Demand) -> bool:
         """Add to classes their sums with a term replaced by a sum that it equals; whether classes are new by that."""

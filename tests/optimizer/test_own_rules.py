@@ -110,6 +110,7 @@ operator(
     bounds=lambda x: (0 if x[0] <= 0 <= x[1] else min(_products(x, x)), max(_products(x, x))),
     price=2,
 )
+operator("own_sign", 1, lambda x: np.where(x < 0, 1, 0), bounds=lambda x: (0, 1), price=4)
 operator("own_clamp", 1, lambda x: np.minimum(np.maximum(x, 0), 255), bounds=lambda x: (0, 255), price=4)
 operator("own_hash", 1, lambda x: (x * 7 + 3) % 11, bounds=lambda x: (0, 10), price=2)
 
@@ -125,6 +126,10 @@ TO_DISTANCE = Rule("to-distance", "max(x, y) - min(x, y)", "own_distance(x, y)")
 FROM_DISTANCE = Rule("from-distance", "own_distance(x, y)", "max(x, y) - min(x, y)")
 FMA = Rule("fma", "own_fma(x, y, z)", "x*y + z")
 FMA_SUM = Rule("fma-sum", "own_fma(x, y, z + w)", "own_fma(x, y, z) + w")
+IN_PARTS = Rule(
+    "bits-in-parts", "own_bits(x % d) + own_bits(x // d)", "own_bits(x)", "0 <= vmin(x) and d & (d - 1) == 0 and d > 0"
+)
+OF_HALF = Rule("sign-of-half", "own_sign(x // 2)", "own_sign(x)")
 DOUBLED = Rule("bits-of-double", "own_bits(x*2)", "own_bits(x)")
 OF_8 = Rule("bits-of-8", "own_bits(x*8)", "own_bits(x)")
 SHIFTED = Rule("bits-shifted", "own_bits(x << s)", "own_bits(x)")
@@ -147,6 +152,10 @@ MEDIAN = Rule("median", "max(min(x, y), min(max(x, y), z))", "own_median(x, y, z
 
 #: What is written as the normal form does not have it, and terms that cancel once a rule has found what an atom equals.
 HIDDEN = [
+    # quotients of quotients: of one that is there, and of one that a rule divides by
+    ("own_bits(i%2) + own_bits(i//2%2) + own_bits(i//4) + k", [IN_PARTS]),
+    ("own_sign(g*j//8)*3 + k", [OF_HALF]),
+    ("min(k, own_sign((g + i)//4))", [OF_HALF]),
     # comparisons, complements and shifts as they are written
     ("g*g + h*h == 0", [NO_SQUARES]),
     ("3 < g*g", [FAR]),
