@@ -79,7 +79,8 @@ REDUCE = [
     Rule("sum-max",             "sum(max(i + x, y), i, u, v)",                 "y*(v - u) + (max(v + x - y, 0)*(max(v + x - y, 0) - 1) - max(u + x - y, 0)*(max(u + x - y, 0) - 1)) // 2","free(x) and free(y) and u < v + 1","y each time, and Gauss for what i + x is more"),
     Rule("max-peak",            "max_over(min(i + x, y - i), i, u, v)",        "min(min(v - 1 + x, y - u), (x + y) // 2)",        "free(x) and free(y) and u < v","one rises as the other falls: the largest is at an end, or where they meet"),
     Rule("min-valley",          "min_over(max(i + x, y - i), i, u, v)",        "max(max(u + x, y - v + 1), (x + y + 1) // 2)",    "free(x) and free(y) and u < v","one rises as the other falls: the smallest is at an end, or where they meet"),
-    Rule("prod-index",          "prod(i, i, u, v)",                           "0",                                             "u < 1 and 0 < v",       "0 is among the factors"),
+    Rule("prod-index",          "prod(i + x, i, u, v)",                        "0",                                               "free(x) and u + x < 1 and 0 < v + x","0 is among the factors"),
+    Rule("prod-index-from-zero", "prod(i + x, i, u, v)",                       "where(u < v, 0, 1)",                              "free(x) and u + x < 1 and -1 < u + x","0 is the first factor, if there is one"),
 
     Rule("sum-merge",          "sum(sum(x, j, c, c + d), i, u, v)",          "sum(at(x, u + t//d, c + t%d), t, 0, (v - u)*d)", "d > 0",                "two digits are one number"),
     Rule("prod-merge",         "prod(prod(x, j, c, c + d), i, u, v)",        "prod(at(x, u + t//d, c + t%d), t, 0, (v - u)*d)", "d > 0",               "two digits are one number"),

@@ -87,6 +87,21 @@ def test_reductions_inside_other_terms(text, cost):
     assert cost is None or result.cost <= cost
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        # 0 is among the factors, or is the first of them
+        ("prod(r - m, r, 0, 10)", "0"),
+        ("prod(r + m, r, -m, n + m)*x", "where(n + m*2 < 1, x, 0)"),
+        ("prod(prod(r*3 + s, s, 0, 3), r, 0, n)", "where(n < 1, 1, 0)"),
+    ],
+)
+def test_a_factor_of_zero_decides(text, answer):
+    result = optimize(parse(text, NAMES))
+    assert result.check().counterexample is None
+    assert result.cost <= optimize(parse(answer, NAMES)).cost
+
+
 I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
 
 

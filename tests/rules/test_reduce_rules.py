@@ -111,6 +111,7 @@ LEFT_TO_COST |= {f"{name}-{law}" for name in ("sum", "prod", "max", "min") for l
 LEFT_TO_COST |= {
     f"{name}-{law}" for name in ("max", "min") for law in ("distributes", "quotient", "split", "bound-split")
 }
+LEFT_TO_COST |= {"prod-index", "prod-index-from-zero"}
 LEFT_TO_COST |= {"max-below", "min-above", "gather-beside", "max-remainder", "min-remainder", "max-peak", "min-valley"}
 #: Rules of which the theory says the same of literals alone, or with more terms.
 LEFT_TO_COST |= {"sum-quotients", "sum-remainder", "count-residues", "count-least-residues", "sum-max"}
