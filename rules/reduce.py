@@ -43,7 +43,7 @@ REDUCE = [
     Rule("sum-where-and",      "sum(where(p and q, x, 0), i, u, v)",         "where(p, sum(where(q, x, 0), i, u, v), 0)",     "free(p)",               "one condition is the same each time"),
     Rule("lift-less",          "sum(where(i + x < y, z, 0), i, u, v)",       "sum(where(i < y - x, z, 0), i, u, v)",          "free(x) and free(y)",   "the index alone on one side", source="B21"),
     Rule("lift-not-less",      "sum(where(y <= i + x, z, 0), i, u, v)",      "sum(where(y - x <= i, z, 0), i, u, v)",         "free(x) and free(y)",   "the index alone on one side", source="B22"),
-    Rule("lift-equal",         "sum(where(i + x == y, z, 0), i, u, v)",      "sum(where(i == y - x, z, 0), i, u, v)",         "free(x) and free(y)",   "the index alone on one side", source="B23"),
+    Rule("lift-equal",         "sum(where(i + x == y, z, w), i, u, v)",      "sum(where(i == y - x, z, w), i, u, v)",         "free(x) and free(y)",   "the index alone on one side", source="B23"),
     Rule("bound-above",        "sum(where(i < y, x, 0), i, u, v)",           "sum(x, i, u, min(v, y))",                       "free(y)",               "the range ends where the condition does", source="B18 B12"),
     Rule("bound-from",         "sum(where(y <= i, x, 0), i, u, v)",           "sum(x, i, max(u, y), v)",                       "free(y)",               "the range begins where the condition does", source="B12 B17 B22"),
     Rule("bound-below",        "sum(where(i < y, 0, x), i, u, v)",           "sum(x, i, max(u, y), v)",                       "free(y)",               "the range begins where the condition ends", source="B17 B12 E3"),

@@ -693,3 +693,12 @@ def test_loops_that_are_cut_are_not_merged_and_split_time_and_again(text, cost, 
     assert found.cost <= cost
     assert len(found.graph) < size
     assert found.check().equal
+
+
+@pytest.mark.parametrize("condition", ["r + j == i", "j + r - 1 == i"])
+@pytest.mark.parametrize("body", ["where({}, A[r], A[r + 1])", "where({}, 0, A[r])"])
+def test_the_addend_of_one_index_is_taken_apart_wherever_the_index_stands(condition, body):
+    text = f"sum({body.format(condition)}, r, 0, 8)"
+    found = optimize(parse(text, {"A": buffer("A"), "i": var("i", 0, 9), "j": var("j", 0, 9)}), budget=PATIENT)
+    assert not any(term.op == "eq" and "r1" in str(term) for term in topological([found.expr]))
+    assert found.check().equal
