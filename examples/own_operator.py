@@ -33,7 +33,8 @@ if __name__ == "__main__":
     results = [eqsat.optimize(text, x=range(256), rules=[*DEFAULT, *RULES], cost=Pipelined()) for text in texts]
     assert all(result.check().equal for result in results)
     before, after = np.array([[result.cost_before, result.cost] for result in results]).T
-    print(f"{len(results)} expressions, cost {before.sum()} -> {after.sum()}, rules {dict(results[0].rules)}")
+    matches = {rule.name: results[0].rules[rule.name] for rule in RULES}
+    print(f"{len(results)} expressions, cost {before.sum()} -> {after.sum()}, matches {matches}")
     if find_spec("matplotlib") is None:
         raise SystemExit("the plot needs matplotlib: pip install 'eqsat[plots]'")
     from matplotlib.figure import Figure

@@ -532,8 +532,13 @@ def make(name: str, *args: Expr) -> Expr:
         return _float(FLOAT_OF[name], *args)
     is_bool = _check_operands(name, op.takes, op.gives, args)
     low, high = _bounds_of_difference(*args) if name == "sub" else op.bounds(*[(a.vmin, a.vmax) for a in args])
-    if name == "mul" and max(bits(low), bits(high)) > MOST_BITS:
-        raise TooWideError(f"the product {brief(args[0])!r} * {brief(args[1])!r} can have more than {MOST_BITS} bits")
+    if name == "mul":
+        if args[0] is args[1]:
+            # a square is never negative
+            low = max(low, max(args[0].vmin, -args[0].vmax, 0) ** 2)
+        if max(bits(low), bits(high)) > MOST_BITS:
+            product = f"{brief(args[0])!r} * {brief(args[1])!r}"
+            raise TooWideError(f"the product {product} can have more than {MOST_BITS} bits")
     return _new(identity, name, args, None, low, high, is_bool)
 
 

@@ -75,6 +75,8 @@ CASES = [
     ("i*i - k*k + i*j*2 + j*j", [SQUARES, BINOMIAL]),
     ("l + i*i + i*j*2 + j*j - k*k", [SQUARES, BINOMIAL]),
     ("min(i*i, j*j)*max(i*i, j*j) - k*k*l*l", [PRODUCT, SQUARES]),
+    # a square that a rule made is never negative
+    ("(i*i + i*j*9 + j*j + g)%7", [BINOMIAL]),
     # all but one term of what a rule makes cancels with the rest
     ("ones(i ^ j) + ones(i & j)*2 - ones(i)", [CARRIES]),
     ("k - ones(i ^ j) - ones(i & j)*2 + ones(j)", [CARRIES]),
