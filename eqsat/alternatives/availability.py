@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from itertools import chain, pairwise
 from typing import cast
 
@@ -293,7 +293,7 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
 
     Either nothing is left of the constant ``c``, or the dividend is no longer negative: then the division is cheaper.
     """
-    quotients = builder.quotients.of_shifted
+    quotients, shifted_by = builder.quotients.of_shifted, cache(builder.quotients.shifted)
     for c in needed if quotients else ():
         for node in list(builder.graph.classes[c]):
             constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
@@ -301,7 +301,7 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
                 for a in quotients.keys() & terms.keys():
                     by, uneven = divmod(constant, terms[a])
                     for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
-                        shifted = builder.quotients.shifted(quotients[a], times) if times else None
+                        shifted = shifted_by(quotients[a], times) if times else None
                         if shifted is not None:
                             rest = constant - times * terms[a]
                             yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], rest)
