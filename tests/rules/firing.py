@@ -101,13 +101,6 @@ FIRING = [
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
     Firing("mod-two-periods-offset", "(x + 3)%7", "x + where(x < 11, -4, -11)", {"x": (8, 13)}),
     Firing(
-        "mod-three-periods",
-        "x%7",
-        "x - where(x < 14, where(x < 7, 0, 7), 14)",
-        {"x": (0, 18)},
-        besides=["where-stairs"],
-    ),
-    Firing(
         "div-three-periods",
         "x//7",
         "where(x < 14, where(x < 7, 0, 1), 2)",
