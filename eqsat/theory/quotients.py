@@ -198,8 +198,8 @@ class Quotients(Arithmetic):
         """``(A//b + r) // n`` is ``(A + b*r) // (b*n)``, and ``(r - A//b) // n`` is ``-1 - (A//b - r - 1) // n``."""
         floors = [(atom, k) for atom, k in x.terms.items() if atom.op == "floordiv" and k in (1, -1)]
         if len(floors) > 1:
-            # which one is composed is not to depend on names
-            floors.sort(key=lambda item: (-item[1], self.simplicity[item[0]]))
+            # the least simple one is composed, so that simpler ones are left, under all names
+            floors.sort(key=lambda item: (item[1], self.simplicity[item[0]]), reverse=True)
         for atom, sign in floors:
             dividend, b = map(self.inner, atom.args)
             rest = x.without(atom)
