@@ -432,7 +432,8 @@ class ModuloTheory(Optimisation):
         terms = self._cheapest(terms, written)
         written = with_parts(self.roots, self._parts(self.roots, known))
         if written != [*self.roots] and self._has_time():
-            inner = replace(self, roots=tuple(written), pareto=None, conjectures=[]).run()
+            # a limit: what holds in branches and bodies has been used
+            inner = replace(self, roots=tuple(written), pareto=None, conjectures=[]).run(cost_of(terms, self.model))
             terms = self._cheapest(terms, [*inner.exprs])
         return terms
 

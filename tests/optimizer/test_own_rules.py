@@ -137,7 +137,7 @@ OF_8 = Rule("bits-of-8", "own_bits(x*8)", "own_bits(x)")
 SHIFTED = Rule("bits-shifted", "own_bits(x << s)", "own_bits(x)")
 ABSOLUTE = Rule("square-of-absolute", "max(x, -x)*max(x, -x)", "x*x")
 APART = Rule("apart", "max(x - y, y - x)", "own_distance(x, y)")
-TO_EITHER = Rule("to-either", "x + y - (x & y)", "x | y")
+TO_LEAST = Rule("to-least", "x + y - own_distance(x, y)", "min(x, y)*2")
 PERIOD = Rule("period", "own_hash(x + 11*y)", "own_hash(x)")
 PERIODIC = Rule("periodic", "own_hash(x + 11)", "own_hash(x)")
 LOWEST = Rule("without-lowest-bit", "x - (x & -x)", "x & (x - 1)")
@@ -192,8 +192,8 @@ HIDDEN = [
     # literals among addends
     ("max(g - 3, 3 - g)", [APART]),
     ("max(g*2 + 5, -5 - g*2)*h", [APART]),
-    ("i + 6 - (i & 6)", [TO_EITHER]),
-    ("i*k + 4 - (i*k & 4)", [TO_EITHER]),
+    ("i + 6 - own_distance(i, 6)", [TO_LEAST]),
+    ("i*k + 4 - own_distance(i*k, 4)", [TO_LEAST]),
     ("own_hash(i + 33)", [PERIOD]),
     ("own_hash(k + 22*j + 33)*h", [PERIOD]),
     ("own_hash(g*11 + 36)", [PERIOD]),
