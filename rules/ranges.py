@@ -18,8 +18,6 @@ RANGES = [
     Rule("mod-two-periods",  "x % d",        "x - where(x < vmin(x)//d*d + d, vmin(x)//d*d, vmin(x)//d*d + d)", "vmax(x)//d == vmin(x)//d + 1 and d & d - 1 != 0", "x lies in one period or in the next", modulo_theory=True),
     Rule("div-two-periods",  "x // d",       "where(x < vmin(x)//d*d + d, vmin(x)//d, vmin(x)//d + 1)", "vmax(x)//d == vmin(x)//d + 1", "x lies in one period or in the next", modulo_theory=True),
     Rule("mod-two-periods-offset", "(x + k) % d", "x + where(x < (vmin(x) + k)//d*d + d - k, k - (vmin(x) + k)//d*d, k - (vmin(x) + k)//d*d - d)", "(vmax(x) + k)//d == (vmin(x) + k)//d + 1 and d & d - 1 != 0", "x + k lies in one period or in the next", modulo_theory=True),
-    Rule("div-above-power",  "x // d",       "(x - x//(d - 1)) // (d - 1)", "0 <= vmin(x) and d*2 <= vmax(x) and vmax(x) < d*(d - 1) and d - 1 & d - 2 == 0", "x//(d - 1) lies between x - x//d*(d - 1) - d + 2 and x - x//d*(d - 1)", modulo_theory=True),
-    Rule("div-below-power",  "x // d",       "(x + x//(d + 1) + 1) // (d + 1)", "-d <= vmin(x) and d*3 <= vmax(x) and vmax(x) < d*(d + 2) and d + 1 & d == 0", "x//(d + 1) + 1 lies between x//d and x - x//d*(d + 1) + d", modulo_theory=True),
     Rule("mod-at-end",       "x % d",        "where(x < d, x, 0)",       "0 <= vmin(x) and vmax(x) == d",           "x is in one period, or the first number of the next", modulo_theory=True),
     Rule("mod-at-start",     "x % d",        "where(x < 0, d - 1, x)",   "vmin(x) == -1 and vmax(x) < d and d & d - 1 != 0", "x is in one period, or the last number of the one before", modulo_theory=True),
     Rule("mod-offset",       "(x + c) % d",  "(x + c%d) % d",            "c >= d or c < 0",                         "whole multiples of d vanish", source="A25"),

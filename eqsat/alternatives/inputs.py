@@ -155,9 +155,12 @@ class InputNodes(KindNodes):
     def add_to(self, c: int) -> None:
         """Add to a class the terms of the input with its value, and what follows from them."""
         value = self.classes.values[c]
-        originals = self._originals.get(value, ())
-        ready = [term for term in originals if self._is_ready(term)]
-        self._waiting += [(c, term) for term in originals if term not in ready]
+        ready: list[Expr] = []
+        for term in self._originals.get(value, ()):
+            if self._is_ready(term):
+                ready.append(term)
+            else:
+                self._waiting.append((c, term))
         if ready:
             for node in self._nodes(ready, LIMITS.input_nodes):
                 if self.classes.add_node(c, node):

@@ -361,7 +361,8 @@ def may_divide_by_zero(term: Term) -> bool:
 
 def suspects[T: Term](terms: Sequence[T]) -> set[T]:
     """Those of ``terms``, operands first, that contain a division whose divisor has 0 within its bounds."""
-    divisions = {t for t in terms if may_divide_by_zero(t)}
+    # most terms are no divisions: these are told without a call
+    divisions = {t for t in terms if t.op in DIVISIONS and may_divide_by_zero(t)}
     return with_users(divisions, terms) if divisions else divisions
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from eqsat.codegen.libraries import _run
 from eqsat.codegen.runtime import compile_exprs
-from eqsat.egraph.program import ATOM
+from eqsat.egraph.program import Kind
 from eqsat.egraph.tables import Tables
 from eqsat.lang.errors import CompileError
 from eqsat.lang.expr import var
@@ -129,7 +129,7 @@ def test_without_a_directory_for_temporary_files_the_error_says_how_to_name_one(
     monkeypatch.setattr(tempfile, "TemporaryFile", no_directory)
     tables = Tables(())
     tables.begin()
-    tables.add(ATOM, 0, 0, 9, 1)
+    tables.add(Kind.ATOM, 0, 0, 9, 1)
     with pytest.raises(OSError, match=r"No usable .*\['/tmp'\]: make room, or set TMPDIR to another directory"):
         tables.insert()
 
@@ -138,7 +138,7 @@ def test_without_names_for_open_files_the_error_says_what_to_mount(monkeypatch, 
     monkeypatch.setattr("eqsat.egraph.tables.DESCRIPTORS", str(tmp_path / "fd"))
     tables = Tables(())
     tables.begin()
-    tables.add(ATOM, 0, 0, 9, 1)
+    tables.add(Kind.ATOM, 0, 0, 9, 1)
     with pytest.raises(OSError, match=r"open files have no names there: mount /proc: '.*/fd'"):
         tables.insert()
 

@@ -524,7 +524,7 @@ def test_quotients_without_a_common_variable_are_not_compared():
     theory = LinearArithmetic()
     for atom in form.terms:
         assert all(division.dividend.terms for division in theory.divisions_in(form, atom))
-    assert not theory._pairs
+    assert not theory.answers[LinearArithmetic._division_of.__wrapped__]
 
 
 def test_the_outermost_of_nested_minima():
@@ -829,7 +829,9 @@ def test_constraints_of_other_variables_are_not_read_for_each_variable(monkeypat
 
 
 @pytest.mark.parametrize("options", [{"engine": "greedy"}, {"theory": False}], ids=str)
-def test_without_time_rules_alone_look_at_deep_terms_few_times(options):
+def test_without_time_rules_alone_look_at_deep_terms_few_times(options, monkeypatch):
+    # how much is done while unfinished work is waited for depends on the machine
+    monkeypatch.setattr("eqsat.theory.arithmetic.LEAST_GRACE", 0.0)
     count = 5000
     term = reduce(lambda t, _: make("neg", t), range(count), V)
     work = partial(optimize, term, budget=Budget(seconds=0.0), **options)

@@ -100,8 +100,6 @@ FIRING = [
     Firing("mod-two-periods", "x%7", "x - where(x < 14, 7, 14)", {"x": (8, 18)}),
     Firing("div-two-periods", "x//7", "where(x < 14, 1, 2)", {"x": (8, 18)}),
     Firing("mod-two-periods-offset", "(x + 3)%7", "x + where(x < 11, -4, -11)", {"x": (8, 13)}),
-    Firing("div-above-power", "x//5", "(x - x//4)//4", {"x": (0, 19)}),
-    Firing("div-below-power", "x//7", "(x + x//8 + 1)//8", {"x": (0, 62)}),
     Firing("mod-at-end", "x%7", "where(x < 7, x, 0)", {"x": (0, 7)}),
     Firing("mod-at-start", "x%7", "where(x < 0, 6, x)", {"x": (-1, 6)}),
     Firing(

@@ -115,8 +115,6 @@ FENCES = {
         ("div-takes-literal", "vmin_y < vmax_y"),
         ("tdiv-by-floor", "vmin_x <= -d"),
         ("tdiv-by-floor", "0 < vmax_x"),
-        ("div-above-power", "d*2 <= vmax_x"),
-        ("div-below-power", "d*3 <= vmax_x"),
     ],
     "no such bounds, no such comparisons: asking adds terms of which the rules make longer ones without end": [
         ("symbolic-period-below-div", "vmax_x <= vmax_y"),
@@ -144,8 +142,6 @@ FENCES = {
         ("mod-two-periods", "d & d - 1 != 0"),
         ("mod-two-periods-offset", "d & d - 1 != 0"),
         ("mod-at-start", "d & d - 1 != 0"),
-        ("div-above-power", "d - 1 & d - 2 == 0"),
-        ("div-below-power", "d + 1 & d == 0"),
         ("where-of-scaled-bit", "c & c - 1 != 0"),
         ("where-of-scaled-bit", "-c & -c - 1 != 0"),
         ("where-bit-scaled", "b & b - 1 == 0"),
