@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, permutations, product
+from itertools import chain, permutations
 from math import gcd
 
 from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
@@ -41,10 +41,7 @@ def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
 
 
 def of_multiples(classes: CanonicalGraph, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
-    """Multiples of a sum by two others that are there: ``x*10`` as ``x*8 + x*2``, ``x*13`` as ``x*7*2 - x``.
-
-    Or by one: ``x*120`` as ``x*8*15``.
-    """
+    """A multiple of a sum as the sum or difference of two that are there: ``x*10`` as ``x*3 + x*7``."""
     by_sum: dict[LinearForm, dict[int, int]] = defaultdict(dict)
     for c in needed:
         form = classes.values[c]
@@ -52,13 +49,14 @@ def of_multiples(classes: CanonicalGraph, needed: Iterable[int]) -> Iterator[tup
             scale = form.sign() * gcd(form.content(), form.constant)
             by_sum[form.divided(scale)][scale] = c
     for factors in by_sum.values():
-        if 1 < len(factors) <= LIMITS.multiples:
-            for (k, c), (i, one), (j, other) in product(factors.items(), repeat=3):
-                if c not in (one, other) and not is_power_of_two(abs(k)):
-                    for sign in (1, -1):
-                        times, uneven = divmod(k - sign * i, j)
-                        if not uneven and is_power_of_two(abs(times)):
-                            yield c, sum_of([(one, sign), (other, times)], 0)
+        if 2 < len(factors) <= LIMITS.multiples:
+            for k, c in factors.items():
+                for i, one in factors.items():
+                    if not is_power_of_two(abs(k)) and one != c:
+                        for sign in (1, -1):
+                            # a multiple is no alternative to itself
+                            if (other := factors.get(sign * (k - i), c)) != c:
+                                yield c, sum_of([(one, 1), (other, sign)], 0)
 
 
 def by_sums(classes: CanonicalGraph, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:

@@ -76,11 +76,11 @@ REUSED = [
     (["j < 5 and x < 5 and 1 <= w and 1 <= y"], "max(j, x) < 5 and 1 <= min(w, y)"),
     # comparisons of sums that are there; their normal forms compare multiples
     (["j + k//2", "i + x", "i + x < 9 or j + k//2 < 9"], "min(i + x, j + k//2) < 9"),
-    # multiples by two others, or by one
-    (["x*8", "x*10"], "x*2 + x*8"),
-    (["x*7", "x*13"], "x*7*2 - x"),
-    (["x*8", "x*120"], "x*128 - x*8"),
-    (["(x + y)*26", "(x + y)*6"], "(x + y)*32 - (x + y)*26"),
+    # a multiple by two others that are there; not if one is not
+    (["x*3", "x*7", "x*10"], "x*3 + x*7"),
+    (["x*7", "x*6"], "x*7 - x"),
+    (["(x + y)*26", "(x + y)*20", "(x + y)*6"], "(x + y)*26 - (x + y)*20"),
+    (["x*32", "x*24"], "x*24"),
     # the next of a few stages, beside the present one
     (["k%3*5", "(k + 1)%3*5"], "where((k - k//3*3)*5 < 10, 5, -10) + (k - k//3*3)*5"),
     # products with a variable of two values, where it is compared anyway

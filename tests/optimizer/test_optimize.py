@@ -11,6 +11,7 @@ import sympy
 from corpora import HAND, SAMPLE, cases
 
 from eqsat.alternatives.choosing import Chooser
+from eqsat.alternatives.providers import without
 from eqsat.egraph.budget import Budget
 from eqsat.egraph.rule import Rule
 from eqsat.extract import COST_MODELS, OpCount
@@ -320,7 +321,8 @@ def test_an_answer_that_is_read_again_uses_what_is_there():
     ],
 )
 def test_an_answer_is_read_again_if_it_costs_less_than_its_first_normal_form(text: str, x: tuple[int, int], runs: int):
-    result = sound(optimize(text, x=x))
+    with without("shifted variables"):
+        result = sound(optimize(text, x=x))
     assert {done.run for done in result.trace.rounds} == {*range(1, runs + 1)}
 
 
