@@ -110,7 +110,7 @@ class Comparisons(Arithmetic):
             return form.divided(content)
         floors = [atom for atom, k in form.terms.items() if abs(k) == 1 and literal_divisor(atom)]
         if floors:
-            atom = max(floors, key=self.simplicity.__getitem__)
+            atom = min(floors, key=self.simplicity.__getitem__)
             n, inner, rest = literal_divisor(atom), self.inner(atom.args[0]), form.without(atom)
             return inner.plus(rest, n) if form.terms[atom] == 1 else rest.times(n).shifted(n - 1).plus(inner, -1)
         single = next(iter(form.terms))
