@@ -54,7 +54,7 @@ class OptimizerLimits:
     excess_nodes: int = 100
     #: E-nodes above which shipped rules match no more if they have made half of them: where they have not saturated by
     #: then, selections of selections go on without end.
-    matched_nodes: int = 5000
+    matched_nodes: int = 6000
     #: From this number of e-nodes on loops are no longer merged, split and swapped.
     reindexed_nodes: int = 3000
     #: With rules of a user's own, the rounds that these wait for what other rules make of bodies. Without, they wait
