@@ -303,8 +303,7 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
                     for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
                         shifted = shifted_by(quotients[a], times) if times else None
                         if shifted is not None:
-                            rest = constant - times * terms[a]
-                            yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], rest)
+                            yield c, _with_shifted(terms, constant, a, shifted, times)
 
 
 def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -325,8 +324,13 @@ def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tupl
                 times = _times_below_zero(builder, quotients[a])
                 shifted = builder.quotients.shifted(quotients[a], times)
                 if shifted is not None:
-                    rest = constant - times * terms[a]
-                    yield c, sum_of([(shifted if b == a else b, k) for b, k in terms.items()], rest)
+                    yield c, _with_shifted(terms, constant, a, shifted, times)
+
+
+def _with_shifted(terms: Mapping[int, int], constant: int, quotient: int, shifted: int, times: int) -> Node:
+    """A sum with another class for one of its quotients, whose dividend has ``times`` divisors more."""
+    others = [(shifted if c == quotient else c, k) for c, k in terms.items()]
+    return sum_of(others, constant - times * terms[quotient])
 
 
 def _times_below_zero(builder: Builder, quotient: Expr) -> int:

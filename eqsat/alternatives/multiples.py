@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, permutations
+from itertools import chain, permutations, product
 from math import gcd
 
 from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
@@ -50,13 +50,11 @@ def of_multiples(classes: CanonicalGraph, needed: Iterable[int]) -> Iterator[tup
             by_sum[form.divided(scale)][scale] = c
     for factors in by_sum.values():
         if 2 < len(factors) <= LIMITS.multiples:
-            for k, c in factors.items():
-                for i, one in factors.items():
-                    if not is_power_of_two(abs(k)) and one != c:
-                        for sign in (1, -1):
-                            # a multiple is no alternative to itself
-                            if (other := factors.get(sign * (k - i), c)) != c:
-                                yield c, sum_of([(one, 1), (other, sign)], 0)
+            for (k, c), (i, one), sign in product(factors.items(), factors.items(), (1, -1)):
+                # a multiple is no alternative to itself
+                other = factors.get(sign * (k - i), c)
+                if c not in (one, other) and not is_power_of_two(abs(k)):
+                    yield c, sum_of([(one, 1), (other, sign)], 0)
 
 
 def by_sums(classes: CanonicalGraph, needed: Mapping[int, Node], others: Collection[int]) -> Iterator[tuple[int, Node]]:

@@ -342,12 +342,7 @@ class ModuloTheory(Optimisation):
     @provides("flat index", otherwise=lambda self, found, base: None)
     def _try_flat_index(self, found: _Found, base: LinearArithmetic) -> None:
         """Take the answer with one variable for the sum that the input divides in several ways, if that costs less."""
-        terms = found.terms
-        through = found.terms = self._cheapest(terms, self._through_flat_index(base, terms))
-        if through != terms and self._has_time():
-            # the sum that the variable stood for shares nothing yet with other roots
-            builder = self._insert(base, topological(through), through, found.values)
-            self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
+        self._take_through(found, base, self._through_flat_index(base, found.terms))
 
     def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
         """The answer with a flat index as one variable; ``terms``, the answer so far, if there is none."""
@@ -366,8 +361,7 @@ class ModuloTheory(Optimisation):
 
         Normal forms add up literals. So they have ``x`` with other literals in each sum, and below each divisor.
         """
-        terms = found.terms
-        if self.suspected or self.extract == "tree" or not _has_literals(terms):
+        if self.suspected or self.extract == "tree" or not _has_literals(found.terms):
             return
         shifted = _only_shifted(self.order, self.roots)
         if not shifted or not self._has_time():
@@ -382,10 +376,7 @@ class ModuloTheory(Optimisation):
                 turned *= sign
                 images[term] = to_expr(LinearForm({variables[x]: turned}, by - turned * start))
                 back[variables[x]] = whole
-        through = found.terms = self._cheapest(terms, self._with(images, back))
-        if through != terms and self._has_time():
-            builder = self._insert(base, topological(through), through, found.values)
-            self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
+        self._take_through(found, base, self._with(images, back))
 
     def _with(self, images: Mapping[Expr, Expr], back: Mapping[Expr, Expr], limit: float = inf) -> list[Expr]:
         """The answer to the input with these ``images`` in place of its terms, and its variables taken ``back``."""
@@ -393,6 +384,15 @@ class ModuloTheory(Optimisation):
         gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
         inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
         return substitute(inner.run(limit).exprs, back)
+
+    def _take_through(self, found: _Found, base: LinearArithmetic, through: list[Expr]) -> None:
+        """Take an answer that was found with other variables, if it costs less."""
+        terms = found.terms
+        found.terms = self._cheapest(terms, through)
+        if found.terms != terms and self._has_time():
+            # what such a variable stood for shares nothing yet with other roots
+            builder = self._insert(base, topological(found.terms), found.terms, found.values)
+            self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
 
     def _under_gates(self, found: _Found) -> list[Expr]:
         """The answer with the gated roots optimised again, their gate as a fact, if that costs less.
