@@ -97,19 +97,28 @@ def random_arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     return found
 
 
-def try_kernel(kernel: Kernel, reference: Reference | None, *, repeats: int, seed: int, **options: Any) -> Trial:
+def try_kernel(
+    kernel: Kernel,
+    reference: Reference | None = None,
+    *,
+    parallel: bool = False,
+    reassociate: bool = False,
+    lanes: int = 1,
+    verify: bool = True,
+    repeats: int = 7,
+    seed: int = 0,
+) -> Trial:
     """Optimise, compile, run, compare and time a kernel; times are medians of ``repeats``.
 
-    The ``options`` are those of :func:`eqsat.codegen.programs.compile_kernel`. Raises ``ValueError`` if there cannot be
-    as many lanes; if the optimised kernel differs from the unoptimised one at all (unless sums are reassociated), or
-    from NumPy's result by more than rounding.
+    Raises ``ValueError`` if there cannot be ``lanes`` lanes; if the optimised kernel differs from the unoptimised one
+    at all (unless sums are reassociated), or from NumPy's result by more than rounding.
     """
-    program = compile_kernel(kernel, **options)
-    plain = compile_kernel(kernel, optimize=False, verify=options["verify"])
+    program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify)
+    plain = compile_kernel(kernel, optimize=False, verify=verify)
     arguments = random_arguments(kernel, seed)
     found, before = program(**arguments), plain(**arguments)
     for name, values in found.items():
-        if not options["reassociate"] and not np.array_equal(values, before[name], equal_nan=values.dtype.kind == "f"):
+        if not reassociate and not np.array_equal(values, before[name], equal_nan=values.dtype.kind == "f"):
             raise ValueError(f"kernel {kernel.name!r}: the output {name!r} differs from that of the unoptimised kernel")
     want = _reference(kernel, reference, arguments)
     errors = [_error(kernel, name, values, want) for name, values in found.items()]
