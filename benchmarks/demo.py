@@ -19,8 +19,9 @@ from eqsat.cli.records import one_line
 from eqsat.codegen.runtime import compile_many
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.errors import CompileError
+from eqsat.lang.properties import division_count
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import division_count, variables
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.prove.verify import Check

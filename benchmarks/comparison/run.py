@@ -32,7 +32,8 @@ from eqsat.cli.records import Row, kind_of, load, numbered_lines
 from eqsat.codegen.libraries import compiler_version
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import cost_of
-from eqsat.lang.traversal import division_count, term_count
+from eqsat.lang.properties import division_count
+from eqsat.lang.traversal import term_count
 
 #: How the input itself is called beside the solvers.
 INPUT = "input"

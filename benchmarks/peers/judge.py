@@ -10,8 +10,8 @@ from eqsat.cli.records import Row
 from eqsat.extract.cost import CostModel
 from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.expr import Expr
+from eqsat.lang.properties import division_count, divisors
 from eqsat.lang.text import to_program
-from eqsat.lang.traversal import division_count, divisors
 from eqsat.prove.verify import check_equal
 from peers.session import Reply
 from peers.spelling import from_nodes

@@ -14,9 +14,9 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Bounds, EGraph, Node, sum_of, sum_payload
 from eqsat.lang.expr import Expr, make
-from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, is_finite, linear_bounds, reduction_bounds, trip_bounds
+from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, free_in, is_finite, linear_bounds, reduction_bounds, trip_bounds
 from eqsat.lang.terms import node_of
-from eqsat.lang.traversal import free_in, index_level, topological
+from eqsat.lang.traversal import index_level, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.definedness import REMAINDERS, AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, to_expr

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
-from eqsat.lang.traversal import reached
+from eqsat.extract.graph import reached
 from eqsat.theory.forms import LinearForm, atom_form, number
 
 

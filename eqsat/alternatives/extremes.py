@@ -11,7 +11,7 @@ from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.properties import has_reductions
 from eqsat.theory.branches import rounding_up
 from eqsat.theory.extremes import extreme_of_needed
 from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number

@@ -25,7 +25,8 @@ from eqsat.extract.graph import Node, Payload, sum_payload
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, Expr, const, make
 from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUMS
-from eqsat.lang.traversal import chain_members, is_wide, long_partial_chains, mentions
+from eqsat.lang.properties import is_wide
+from eqsat.lang.traversal import chain_members, long_partial_chains, mentions
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, literal, number, to_expr, value_order
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS

@@ -14,8 +14,9 @@ from eqsat.extract.graph import Node
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import COMPARISONS, UNINTERPRETED, np
+from eqsat.lang.properties import may_divide_by_zero
 from eqsat.lang.sampling import grid
-from eqsat.lang.traversal import domain_size, extent, is_index, may_divide_by_zero, topological, variables
+from eqsat.lang.traversal import domain_size, extent, is_index, topological, variables
 from eqsat.theory.forms import LinearForm, number, read, to_expr
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
 

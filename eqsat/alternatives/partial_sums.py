@@ -22,11 +22,10 @@ from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import width
-from eqsat.extract.graph import Node, sum_of, sum_terms
+from eqsat.extract.graph import Node, reached, sum_of, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import DIVISIONS
-from eqsat.lang.traversal import reached
 from eqsat.theory.forms import LinearForm, combination, number
 
 #: A sum without a constant: its classes with their coefficients, in order.

@@ -15,8 +15,7 @@ from operator import or_
 from eqsat.extract.graph import EGraph, Node, Payload, added, trips
 from eqsat.extract.select import Choice, reachable
 from eqsat.lang.expr import Expr, any_var
-from eqsat.lang.ops import linear_bounds
-from eqsat.lang.traversal import free_in
+from eqsat.lang.ops import free_in, linear_bounds
 from eqsat.theory.forms import LinearForm, Value, atom_form, combination
 
 #: What :func:`eqsat.alternatives.partial_sums.share_junctions` brackets.

@@ -14,7 +14,7 @@ from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import is_finite
-from eqsat.lang.traversal import may_divide_by_zero
+from eqsat.lang.properties import may_divide_by_zero
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, read
 from eqsat.theory.periods import lacking
 

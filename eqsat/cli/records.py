@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, cast
 
-from eqsat.lang.expr import Expr, bounds_of, shortened, var
+from eqsat.lang.expr import Expr, bounds_of, var
 from eqsat.lang.ops import MOST_BITS, is_finite
 from eqsat.lang.text import to_program
-from eqsat.lang.validation import shown
+from eqsat.lang.validation import shortened, shown
 from eqsat.optimizer.result import Result
 from eqsat.prove.verify import Check
 

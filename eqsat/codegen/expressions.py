@@ -24,9 +24,10 @@ from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.extract.cost import exact_multiplier, is_power_of_two
 from eqsat.lang.dtypes import LIMITS, select_width, width_of, widths
 from eqsat.lang.expr import Expr, brief, rebuild, refuse_array, refuse_escaped
-from eqsat.lang.ops import FLOATS, LETTERS, OWN, REDUCTIONS, Buffer, Op, for_each_own, linear_bounds
+from eqsat.lang.ops import FLOATS, LETTERS, OWN, REDUCTIONS, Op, for_each_own, linear_bounds
+from eqsat.lang.properties import may_divide_by_zero
 from eqsat.lang.text import free_name
-from eqsat.lang.traversal import array_of, may_divide_by_zero, topological, tree_size, use_counts, variables
+from eqsat.lang.traversal import Buffer, array_of, topological, tree_size, use_counts, variables
 from eqsat.lang.validation import list_of, require
 from eqsat.theory.forms import read
 

@@ -16,8 +16,9 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import FLOATS, REDUCTIONS
+from eqsat.lang.properties import misfits
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import chain_members, extent, is_index, mentions, misfits, topological, variables
+from eqsat.lang.traversal import chain_members, extent, is_index, mentions, topological, variables
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic
 from eqsat.theory.ranges import solved_for

@@ -17,13 +17,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from eqsat.codegen.expressions import by_products
 from eqsat.codegen.limits import CODE_LIMITS
+from eqsat.extract.graph import reached
 from eqsat.kernels.kernel import Store, equal_store
 from eqsat.lang.dtypes import widths
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, substitute
 from eqsat.lang.functions import where
 from eqsat.lang.ops import REDUCTIONS, SUMS
-from eqsat.lang.traversal import array_of, mentions, reached, topological, with_users
+from eqsat.lang.traversal import array_of, mentions, topological, with_users
 from eqsat.theory.linear import LinearArithmetic
 
 

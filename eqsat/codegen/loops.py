@@ -13,10 +13,10 @@ from itertools import product
 from eqsat.codegen.expressions import check_name, expression
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.lang.dtypes import common_width
-from eqsat.lang.expr import Expr, ExprLike, as_expr, const, rebuild, replaced, var, with_operands
+from eqsat.lang.expr import Expr, ExprLike, as_expr, const, indices_around, rebuild, replaced, var, with_operands
 from eqsat.lang.ops import REDUCTIONS, is_finite
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import domain_size, indices_around, variables
+from eqsat.lang.traversal import domain_size, variables
 from eqsat.lang.validation import integer_of, list_of, require
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic

@@ -27,7 +27,8 @@ from eqsat.kernels.schedule import TILE, in_digits, sharing_loops, writes_once
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, brief, replaced, substitute
 from eqsat.lang.functions import maximum
-from eqsat.lang.traversal import array_of, extent, has_reductions, mentions, misfits, topological, variables
+from eqsat.lang.properties import has_reductions, misfits
+from eqsat.lang.traversal import array_of, extent, mentions, topological, variables
 from eqsat.theory.forms import ZERO, number
 from eqsat.theory.linear import LinearArithmetic
 

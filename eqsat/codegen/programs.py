@@ -29,7 +29,7 @@ from eqsat.kernels.schedule import writes_once
 from eqsat.kernels.simplification import KERNEL_BUDGET, optimized
 from eqsat.lang.errors import CompileError, MiscompilationWarning
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import Buffer
+from eqsat.lang.traversal import Buffer
 from eqsat.lang.validation import require, shown
 from eqsat.theory.arithmetic import late_after
 

@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from eqsat.codegen.expressions import Function, arguments, function, points_function, preamble
 from eqsat.codegen.libraries import build, load
 from eqsat.lang.dtypes import width_of
-from eqsat.lang.expr import Expr, digits, shortened
+from eqsat.lang.expr import Expr, digits
 from eqsat.lang.traversal import domain_size, extent
-from eqsat.lang.validation import counted, integer_of, list_of, require, shown
+from eqsat.lang.validation import counted, integer_of, list_of, require, shortened, shown
 
 #: What every library is compiled with.
 FLAGS = ("-std=c99", "-O2", "-fno-tree-vectorize", "-fno-tree-slp-vectorize")

@@ -17,8 +17,9 @@ from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, widths
 from eqsat.lang.expr import TRUE, Expr, any_var, const, replaced
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.properties import evaluated_operands, neutral
 from eqsat.lang.text import free_name
-from eqsat.lang.traversal import evaluated_operands, extent, index_level, is_index, neutral, topological, use_counts
+from eqsat.lang.traversal import extent, index_level, is_index, topological, use_counts
 from eqsat.theory.definedness import settled
 from eqsat.theory.linear import LinearArithmetic
 

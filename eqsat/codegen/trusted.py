@@ -26,9 +26,9 @@ from eqsat.kernels.schedule import writes_once
 from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import Expr, any_var, make, rebuild, replaced
 from eqsat.lang.functions import where
-from eqsat.lang.ops import ELEMENTS, Buffer
+from eqsat.lang.ops import ELEMENTS
 from eqsat.lang.sampling import sample
-from eqsat.lang.traversal import array_of, extent, topological
+from eqsat.lang.traversal import Buffer, array_of, extent, topological
 
 #: Elements that were stored, and those expected.
 Pairs = Iterator[tuple[NDArray[Any], NDArray[Any]]]

@@ -15,8 +15,8 @@ from eqsat.codegen.scopes import LoopWriter, unrolled
 from eqsat.egraph.budget import Budget
 from eqsat.kernels.kernel import Store
 from eqsat.lang.expr import TRUE, Expr, const, replaced
-from eqsat.lang.ops import Buffer
-from eqsat.lang.traversal import array_of, extent, has_reductions, may_divide_by_zero, topological
+from eqsat.lang.properties import has_reductions, may_divide_by_zero
+from eqsat.lang.traversal import Buffer, array_of, extent, topological
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import Work
 from eqsat.theory.linear import LinearArithmetic

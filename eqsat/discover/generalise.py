@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from eqsat.egraph.patterns import is_condition_letter
 from eqsat.egraph.rule import Counterexample, Rule
+from eqsat.extract.graph import reached
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, const, make, substitute, var
 from eqsat.lang.ops import SHIFTS
+from eqsat.lang.properties import divisors
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import to_text
-from eqsat.lang.traversal import divisors, reached, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.prove.proof import RULE_SECONDS, Proof, prove_rule
 
 #: Letters for literals, and how many literals may differ.

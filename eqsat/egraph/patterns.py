@@ -24,8 +24,9 @@ from typing import NamedTuple
 
 from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
 from eqsat.lang.ops import BITWISE, FLOORS, MAX_SHIFT, REDUCTIONS, SUMS
+from eqsat.lang.properties import has_reductions
 from eqsat.lang.text import parse, shown_text, to_text
-from eqsat.lang.traversal import buffers, chain_members, has_reductions, index_level, is_index, topological, variables
+from eqsat.lang.traversal import buffers, chain_members, index_level, is_index, topological, variables
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsat.interop.limits import refuse_long_text
-from eqsat.lang.expr import Expr, shortened
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
-from eqsat.lang.validation import counted
+from eqsat.lang.validation import counted, shortened
 from eqsat.theory.linear import LinearArithmetic
 
 _SYMBOLS = {"floordiv": "//", "mod": "%", "/": "//"}

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from eqsat.interop.limits import refuse_long_module
-from eqsat.lang.expr import shortened
 from eqsat.lang.text import split_list
-from eqsat.lang.validation import require
+from eqsat.lang.validation import require, shortened
 
 _NAME = r"%?([\w.\-]+)"
 _ARRAY = r"[a-z]\w*\[[\d,\s<=?]*\](?:\s*\{[^}]*\})?"

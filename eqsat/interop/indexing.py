@@ -38,19 +38,33 @@ from typing import Any, cast
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, refuse_other
+from eqsat.extract.graph import reached
 from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.display import Displayed, formula
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, bounds_of, brief, const, replaced, shortened, var
+from eqsat.lang.expr import (
+    FALSE,
+    TRUE,
+    Expr,
+    ExprLike,
+    as_expr,
+    bounds_of,
+    brief,
+    const,
+    divides_by_zero,
+    replaced,
+    var,
+)
 from eqsat.lang.functions import where
 from eqsat.lang.ops import INFINITY, Bounds
+from eqsat.lang.properties import suspects
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
-from eqsat.lang.traversal import chain_members, divides_by_zero, reached, suspects, topological, variables
-from eqsat.lang.validation import counted, list_of, require, shown
+from eqsat.lang.traversal import chain_members, topological, variables
+from eqsat.lang.validation import counted, list_of, require, shortened, shown
 from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 from eqsat.prove.verify import Check, check_equal
 from eqsat.theory.arithmetic import OverdueError, Work

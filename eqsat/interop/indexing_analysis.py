@@ -18,6 +18,7 @@ from graphlib import TopologicalSorter
 from math import prod
 from typing import Literal, NamedTuple, cast
 
+from eqsat.extract.graph import reached
 from eqsat.interop import relations
 from eqsat.interop.hlo import NESTED, UNSIZED, Computation, Instruction, Shape, integers
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable
@@ -27,7 +28,6 @@ from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
-from eqsat.lang.traversal import reached
 from eqsat.lang.validation import counted
 
 Direction = Literal["output_to_input", "input_to_output"]

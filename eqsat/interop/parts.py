@@ -16,8 +16,9 @@ from typing import Any
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.expr import Expr, const, make, rebuild, replaced, var
 from eqsat.lang.ops import FLOORS, SUMS
+from eqsat.lang.properties import facts_on
 from eqsat.lang.terms import written_product, written_sum
-from eqsat.lang.traversal import chain_members, facts_on, variables
+from eqsat.lang.traversal import chain_members, variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.forms import read
 

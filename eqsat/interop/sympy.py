@@ -17,6 +17,7 @@ from math import inf, lcm, prod
 from operator import and_, or_, xor
 from typing import Any, cast
 
+from eqsat.extract.graph import reached
 from eqsat.interop.parts import optimized, without_multiples
 from eqsat.lang.expr import (
     FALSE,
@@ -30,17 +31,17 @@ from eqsat.lang.expr import (
     const,
     make,
     refuse_array,
-    shortened,
     stated,
     substitute,
     var,
 )
 from eqsat.lang.functions import maximum, minimum, prod_over, sum_over, where
 from eqsat.lang.ops import INFINITY, SUMS, Bounds
+from eqsat.lang.properties import facts_on
 from eqsat.lang.terms import written_product
 from eqsat.lang.text import free_name, numbered
-from eqsat.lang.traversal import buffer_key, facts_on, is_index, reached, signed_members, topological_until, use_counts
-from eqsat.lang.validation import counted, require
+from eqsat.lang.traversal import buffer_key, is_index, signed_members, topological_until, use_counts
+from eqsat.lang.validation import counted, require, shortened
 from eqsat.optimizer.front import OPTIONS
 from eqsat.theory.linear import LinearArithmetic
 

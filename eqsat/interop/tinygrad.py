@@ -18,13 +18,15 @@ from typing import Any
 from eqsat.egraph.budget import Budget
 from eqsat.extract import CostModel, Latency
 from eqsat.extract.cost import is_power_of_two
+from eqsat.extract.graph import reached
 from eqsat.interop.drop_in import DropIn, Kept, Seam, Statistics, settings
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, as_expr, const, make, rebuild, var
 from eqsat.lang.ops import Bounds
+from eqsat.lang.properties import VariableSets
 from eqsat.lang.terms import one_of_two
-from eqsat.lang.traversal import VariableSets, reached, topological
+from eqsat.lang.traversal import topological
 from eqsat.optimizer.front import optimize
 from eqsat.rules.ranges import RANGES
 

@@ -29,14 +29,13 @@ from eqsat.lang.expr import (
     rebuild,
     refuse_array,
     refuse_escaped,
-    shortened,
 )
 from eqsat.lang.functions import where
-from eqsat.lang.ops import ELEMENTS, Buffer, is_finite, np
+from eqsat.lang.ops import ELEMENTS, is_finite, np
 from eqsat.lang.sampling import grid
 from eqsat.lang.text import free_name
-from eqsat.lang.traversal import array_of, buffers, extent, variables
-from eqsat.lang.validation import integer_of, require, shown
+from eqsat.lang.traversal import Buffer, array_of, buffers, extent, variables
+from eqsat.lang.validation import integer_of, require, shortened, shown
 from eqsat.theory.linear import LinearArithmetic
 
 if TYPE_CHECKING:

@@ -31,20 +31,11 @@ from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.kernels.kernel import fresh, refuse_endless, set_fields
 from eqsat.kernels.limits import LIMITS
 from eqsat.lang.costs import LATENCY, model_of
-from eqsat.lang.expr import Expr, any_var, brief, const, make, substitute, var
+from eqsat.lang.expr import Expr, any_var, brief, const, indices_around, make, substitute, var
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.properties import division_count, suspects
 from eqsat.lang.text import free_name
-from eqsat.lang.traversal import (
-    division_count,
-    extent,
-    index_level,
-    indices_around,
-    named_leaves,
-    suspects,
-    topological,
-    variables,
-    with_users,
-)
+from eqsat.lang.traversal import extent, index_level, named_leaves, topological, variables, with_users
 from eqsat.lang.validation import counted, integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result

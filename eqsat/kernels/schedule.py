@@ -15,7 +15,8 @@ from itertools import groupby, pairwise
 from eqsat.kernels.kernel import Kernel, Store, equal_store, fresh
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make, rebuild, substitute
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import extent, has_reductions, index_level, misfits, outside_addresses, topological, variables
+from eqsat.lang.properties import has_reductions, misfits, outside_addresses
+from eqsat.lang.traversal import extent, index_level, topological, variables
 from eqsat.lang.validation import require
 from eqsat.theory.forms import LinearForm, to_expr
 from eqsat.theory.linear import LinearArithmetic

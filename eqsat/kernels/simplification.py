@@ -30,6 +30,7 @@ from eqsat.lang.expr import (
     as_float,
     brief,
     const,
+    indices_around,
     instantiate,
     make,
     rebuild,
@@ -37,18 +38,10 @@ from eqsat.lang.expr import (
     substitute,
 )
 from eqsat.lang.functions import maximum, minimum
-from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS, Buffer
+from eqsat.lang.ops import DIVISIONS, FLOATS, REDUCTIONS
+from eqsat.lang.properties import misfits
 from eqsat.lang.terms import all_of
-from eqsat.lang.traversal import (
-    array_of,
-    extent,
-    index_level,
-    indices_around,
-    mentions,
-    misfits,
-    topological,
-    with_users,
-)
+from eqsat.lang.traversal import Buffer, array_of, extent, index_level, mentions, topological, with_users
 from eqsat.lang.validation import require
 from eqsat.optimizer.front import optimize
 from eqsat.theory.arithmetic import late_after

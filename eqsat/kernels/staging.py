@@ -24,11 +24,11 @@ from eqsat.kernels.limits import LIMITS
 from eqsat.kernels.ranges import Axis, as_free, body_and_axes, reduction, unguarded_divisions
 from eqsat.lang.costs import LATENCY, prices
 from eqsat.lang.dtypes import select_width
-from eqsat.lang.expr import TRUE, Expr, any_var, brief, buffer, rebuild, substitute
+from eqsat.lang.expr import TRUE, Expr, any_var, brief, buffer, indices_around, rebuild, substitute
 from eqsat.lang.functions import maximum, minimum
-from eqsat.lang.ops import REDUCTIONS, Buffer
+from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.text import free_name
-from eqsat.lang.traversal import array_of, extent, indices_around, is_index, topological, variables
+from eqsat.lang.traversal import Buffer, array_of, extent, is_index, topological, variables
 from eqsat.lang.validation import counted, integers_of, list_of, require
 
 

@@ -28,7 +28,8 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr, const, make, substitute, var, with_operands
 from eqsat.lang.hoist import levels
 from eqsat.lang.ops import FLOATS, MAX_SHIFT, OPS, REDUCTIONS, Bounds, is_finite
-from eqsat.lang.traversal import VariableSets, exceeds_64_bits, misfits, topological
+from eqsat.lang.properties import VariableSets, exceeds_64_bits, misfits
+from eqsat.lang.traversal import topological
 from eqsat.lang.validation import did_you_mean
 
 LATENCY = COST_MODELS["latency"]

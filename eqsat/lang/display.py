@@ -8,10 +8,10 @@ from html import escape
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer
+from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS
 from eqsat.lang.slots import FORMULA, Displayed
 from eqsat.lang.text import Pieces, listed, pieces, to_text
-from eqsat.lang.traversal import tree_size
+from eqsat.lang.traversal import Buffer, tree_size
 
 __all__ = ["Displayed", "formula", "html_table", "to_latex"]
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eqsat.lang.expr import Expr, brief, digits, shortened
+from eqsat.lang.expr import Expr, brief, digits
 from eqsat.lang.ops import ELEMENTS, OWN, SHIFTS, is_finite
-from eqsat.lang.traversal import array_of, outside_addresses, topological, variables
-from eqsat.lang.validation import list_of
+from eqsat.lang.properties import outside_addresses
+from eqsat.lang.traversal import array_of, topological, variables
+from eqsat.lang.validation import list_of, shortened
 
 #: Inclusive bounds of the two's complement integers of each width.
 LIMITS = {32: ELEMENTS["i32"], 64: ELEMENTS["i64"]}

@@ -12,9 +12,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from eqsat.lang.expr import Expr, as_float, brief, refuse_array
-from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Array, Buffer, is_finite, np, rounded_to_odd
+from eqsat.lang.ops import DIVISIONS, ELEMENTS, FLOATS, OPS, REDUCTIONS, Array, is_finite, np, rounded_to_odd
+from eqsat.lang.properties import evaluated_operands, neutral
 from eqsat.lang.slots import VALUES
-from eqsat.lang.traversal import array_of, evaluated_operands, neutral, topological
+from eqsat.lang.traversal import Buffer, array_of, topological
 from eqsat.lang.validation import counted, list_of, require
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 An :class:`Expr` is a node of a directed acyclic graph. Equal terms are the same object, so ``is`` (and ``==``) compares
 structure, and shared subterms are stored once. ``vmin`` and ``vmax`` bound every value the term can take, computed when
-it is built. What is below terms is found by :mod:`eqsat.lang.traversal`; :func:`topological` may be imported from here.
+it is built. What is below terms is found by :mod:`eqsat.lang.traversal`, whose :func:`topological` may be imported from
+here, and what operators say of it by :mod:`eqsat.lang.properties`.
 
 A reduction binds its index: its operands are ``(body, index, low, high)``, and the index, a variable of the body, takes
 the values of ``[low, high)``. Bound indices are named by how deep reductions nest in the body, so terms that differ in
@@ -22,6 +23,7 @@ from weakref import ref
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.ops import (
     BITWISE,
+    DIVISIONS,
     ELEMENTS,
     FLOAT_OF,
     FLOATS,
@@ -33,11 +35,11 @@ from eqsat.lang.ops import (
     SHIFTS,
     Array,
     Bounds,
-    Buffer,
     FloatOp,
     Op,
     bits,
     for_each_own,
+    free_in,
     np,
     reduction_bounds,
     rounded_to_odd,
@@ -45,19 +47,19 @@ from eqsat.lang.ops import (
 )
 from eqsat.lang.slots import FORMULA, TEXT, VALUES, Displayed
 from eqsat.lang.traversal import (
+    Buffer,
     Identity,
     Term,
     buffers,
-    divides_by_zero,
     in_use,
     index_level,
-    indices_around,
     interned,
+    is_index,
     known,
     variables,
 )
 from eqsat.lang.traversal import topological as topological
-from eqsat.lang.validation import counted, list_of, origin_of, require, shown
+from eqsat.lang.validation import counted, list_of, origin_of, require, shortened, shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -575,6 +577,11 @@ def stated(name: str, *args: Expr) -> Expr:
     return term
 
 
+def divides_by_zero(term: Expr) -> bool:
+    """Whether a term is a division whose divisor can only be 0."""
+    return term.op in DIVISIONS and term.args[1].vmin == 0 == term.args[1].vmax
+
+
 def with_operands(term: Expr, args: tuple[Expr, ...]) -> Expr:
     """``term`` on other operands.
 
@@ -736,6 +743,16 @@ def _free_level(body: Expr, index: Expr, ends: Iterable[Expr]) -> int:
     return level
 
 
+def indices_around(term: Expr) -> list[Expr]:
+    """The indices that are free in ``term``, those of reductions around it: one in it may bind the same name."""
+    order = topological([term])
+    indices = {t: 1 << place for place, t in enumerate(order) if t.op == "var" and is_index(t)}
+    sets = {**indices}
+    for part in order if indices else ():
+        sets.setdefault(part, free_in(part.op, [sets[arg] for arg in part.args]))
+    return [index for index, bit in indices.items() if bit & sets[term]]
+
+
 def _named_index(level: int, low: int, high: int) -> Expr:
     return any_var(f"${level}:{digits(low)}:{digits(high)}", low, high)
 
@@ -811,11 +828,6 @@ def shift_amount(term: Expr) -> Expr:
 def brief(term: Expr, limit: int = 60) -> str:
     """The text of ``term``, cut to ``limit`` characters: for messages."""
     return shortened(TEXT.call(term, most=4 * limit), limit)
-
-
-def shortened(text: str, most: int) -> str:
-    """A text cut to ``most`` characters: for messages."""
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def rebuild(roots: Iterable[Expr], replace: Callable[[Expr, tuple[Expr, ...]], Expr | None]) -> list[Expr]:

@@ -1,4 +1,4 @@
-"""The operators of the language: one row each for sort, bounds, evaluation and notation; reductions, and arrays.
+"""The operators of the language: one row each for sort, bounds, evaluation and notation; reductions, types of elements.
 
 Index terms are mathematical integers; ``//`` and ``%`` are floor division and floor modulo, ``tdiv`` and ``tmod`` are
 C's truncating ones. ``&``, ``|`` and ``^`` are Python's: two's complement with as many sign bits as it takes.
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
-from math import inf, prod
+from math import inf
 from operator import and_, or_, xor
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -531,6 +531,17 @@ def reduction_bounds(name: str, body: Bounds, trips: Bounds) -> Bounds | None:
     return min(body[0], identity), max(body[1], identity)
 
 
+def free_in(op: str, operands: Sequence[int]) -> int:
+    """The set of free variables of a term or an e-node from those of its operands: a reduction binds its index."""
+    if len(operands) == 4 and op in REDUCTIONS:
+        body, index, low, high = operands
+        return (body & ~index) | low | high
+    total = 0
+    for operand in operands:
+        total |= operand
+    return total
+
+
 def _power_bounds(base: Bounds, least: int, most: int) -> Bounds | None:
     largest = max(abs(base[0]), abs(base[1]))
     if largest > 1 and (not is_finite(most) or max(map(bits, base)) * most > MOST_BITS):
@@ -552,21 +563,6 @@ ELEMENTS: dict[str, Bounds] = {
     "f32": (-(2**128), 2**128),
     "f64": (-(2**1024), 2**1024),
 }
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A named array of elements of one type; what it holds is not known."""
-
-    name: str
-    element: str = "i32"
-    #: The extent of each axis; ``None`` where nothing is known, and any number of indices will do.
-    shape: tuple[int, ...] | None = None
-
-    @property
-    def size(self) -> int:
-        """How many elements an array of a known shape has."""
-        return prod(cast(tuple[int, ...], self.shape))
 
 
 @dataclass(frozen=True, slots=True)

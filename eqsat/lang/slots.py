@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from eqsat.lang.ops import Array
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Slot[R]:
@@ -32,7 +34,7 @@ TEXT: Slot[str] = Slot()
 #: A term as a formula; :mod:`eqsat.lang.display` fills it.
 FORMULA: Slot[str | None] = Slot()
 #: The values of terms; :mod:`eqsat.lang.evaluation` fills it.
-VALUES: Slot[list[Array]] = Slot()
+VALUES: Slot[list[NDArray[Any]]] = Slot()
 
 
 class Displayed:

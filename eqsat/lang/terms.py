@@ -14,7 +14,8 @@ from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, named_variable, replaced, shift_amount
 from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE, COMPARISONS, SHIFTS
-from eqsat.lang.traversal import buffer_key, is_wide
+from eqsat.lang.properties import is_wide
+from eqsat.lang.traversal import buffer_key
 
 #: By operator the literal that changes nothing; in a difference on the right only.
 _UNITS = {"and": TRUE, "or": FALSE, "add": const(0), "sub": const(0)}

@@ -22,11 +22,13 @@ from math import inf, isfinite
 from typing import NamedTuple, cast
 from unicodedata import normalize
 
-from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, bitwise, brief, digits, make, shortened, stated, var
-from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Buffer, Op, for_each_own
+from eqsat.extract.graph import reached
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, bitwise, brief, digits, make, stated, var
+from eqsat.lang.ops import BITWISE, FLOATS, MOST_BITS, OPS, REDUCTIONS, SHIFTS, Op, for_each_own
+from eqsat.lang.properties import VariableSets
 from eqsat.lang.slots import TEXT
-from eqsat.lang.traversal import VariableSets, index_level, is_index, reached, tree_size, use_counts
-from eqsat.lang.validation import counted, list_of, require
+from eqsat.lang.traversal import Buffer, index_level, is_index, tree_size, use_counts
+from eqsat.lang.validation import counted, list_of, require, shortened
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|(?:inf|nan)\(\))|([^\W\d]\w*)|(//|\*\*|<<|>>|<=|>=|==|!=|[-+*/%<>&|^~(),[\]]))"

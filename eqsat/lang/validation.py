@@ -46,6 +46,11 @@ def shown(given: object) -> str:
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__
 
 
+def shortened(text: str, most: int) -> str:
+    """A text cut to ``most`` characters: for messages."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 #: How terms of other systems are converted, by their package.
 _CONVERTERS = {
     "sympy": "eqsat.interop.sympy.from_sympy, or simplify it by eqsat.interop.sympy.simplify",

@@ -20,19 +20,11 @@ from eqsat.extract.graph import EGraph
 from eqsat.extract.select import Choice, Priced
 from eqsat.lang.costs import cost_of, costs_alone, costs_of_terms, plain, reduced
 from eqsat.lang.errors import ContradictionError, UnsoundUnionError
-from eqsat.lang.expr import Expr, brief
+from eqsat.lang.expr import Expr, brief, indices_around
 from eqsat.lang.hoist import hoist
 from eqsat.lang.ops import REDUCTIONS, UNINTERPRETED, is_finite
-from eqsat.lang.traversal import (
-    VariableSets,
-    divisors,
-    indices_around,
-    misfits,
-    named_leaves,
-    suspects,
-    symbolic_divisors,
-    topological,
-)
+from eqsat.lang.properties import VariableSets, divisors, misfits, suspects, symbolic_divisors
+from eqsat.lang.traversal import named_leaves, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.pareto import operations
 from eqsat.optimizer.relevant import is_shipped, relevant_of_default, relevant_rules

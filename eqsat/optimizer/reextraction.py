@@ -23,7 +23,8 @@ from eqsat.extract.select import Choice, Priced, ProductPrices, begun, reachable
 from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr
-from eqsat.lang.traversal import named_leaves, suspects, symbolic_divisors, topological
+from eqsat.lang.properties import suspects, symbolic_divisors
+from eqsat.lang.traversal import named_leaves, topological
 from eqsat.optimizer.optimisation import Contexts, Optimisation, collection_paused
 from eqsat.optimizer.result import EXTRACTED, Extractor, Result
 from eqsat.optimizer.snapshot import Built

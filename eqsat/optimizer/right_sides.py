@@ -36,9 +36,10 @@ from eqsat.egraph.patterns import (
 )
 from eqsat.egraph.rule import Rule
 from eqsat.extract.graph import EQUALITY, EGraph, Node, Payload, sum_of, sum_payload
-from eqsat.lang.expr import Expr, any_var, make, refuse_capture, replaced
+from eqsat.lang.expr import Expr, any_var, divides_by_zero, make, refuse_capture, replaced
 from eqsat.lang.ops import FLOORS, REDUCTIONS, SUMS
-from eqsat.lang.traversal import VariableSets, divides_by_zero, index_level, is_index, topological
+from eqsat.lang.properties import VariableSets
+from eqsat.lang.traversal import index_level, is_index, topological
 from eqsat.optimizer.limits import LIMITS
 from eqsat.theory.forms import Value, as_term, number, to_expr
 

@@ -12,7 +12,8 @@ from eqsat.extract.select import ProductPrices
 from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError, TooWideError
 from eqsat.lang.expr import FALSE, Expr, const
-from eqsat.lang.traversal import has_reductions, term_count, topological
+from eqsat.lang.properties import has_reductions
+from eqsat.lang.traversal import term_count, topological
 from eqsat.optimizer.greedy import Rewritten, rewrite
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import Contexts, Optimisation

@@ -35,7 +35,7 @@ from eqsat.egraph.trace import NO_MATCH, NO_RULES, Deadlines, Round, Spent
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.expr import FALSE, TRUE, Expr
 from eqsat.lang.ops import DIVISIONS, OPS, linear_bounds
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.properties import has_reductions
 from eqsat.optimizer.additions import Additions, Reader, Row
 from eqsat.optimizer.demand import Demand
 from eqsat.optimizer.insertion import Insertion

@@ -17,8 +17,9 @@ from eqsat.alternatives.plain import bind_indices
 from eqsat.extract.graph import EQUALITY, EGraph, Node
 from eqsat.extract.select import Choice, reachable, reachable_part, refuse_other_choice
 from eqsat.lang.expr import Expr
+from eqsat.lang.properties import VariableSets
 from eqsat.lang.terms import node_of, terms_of
-from eqsat.lang.traversal import VariableSets, named_leaves, topological
+from eqsat.lang.traversal import named_leaves, topological
 
 #: The number of the part of roots that are in none.
 NO_PART = -1

@@ -18,8 +18,9 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import TRUE, Expr, any_buffer, const, make, rebuild
 from eqsat.lang.functions import maximum, minimum, where
-from eqsat.lang.ops import DIVISIONS, REDUCTIONS, Buffer
-from eqsat.lang.traversal import VariableSets, chain_members, may_divide_by_zero, suspects, topological, with_users
+from eqsat.lang.ops import DIVISIONS, REDUCTIONS
+from eqsat.lang.properties import VariableSets, may_divide_by_zero, suspects
+from eqsat.lang.traversal import Buffer, chain_members, topological, with_users
 from eqsat.optimizer.limits import LIMITS
 from eqsat.optimizer.optimisation import cheapest
 from eqsat.optimizer.result import Result

@@ -20,8 +20,9 @@ from eqsat.lang.evaluation import evaluate, number_type
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, const, make, rebuild, shift_amount, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE, COMPARISONS, DIVISIONS, OPS, SHIFTS, SUMS, is_finite, np
+from eqsat.lang.properties import value_of_range
 from eqsat.lang.sampling import grid
-from eqsat.lang.traversal import chain_members, domain_size, extent, topological, value_of_range, variables
+from eqsat.lang.traversal import chain_members, domain_size, extent, topological, variables
 
 Point = dict[str, int]
 Ranges = dict[str, tuple[int, int]]

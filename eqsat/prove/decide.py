@@ -16,7 +16,8 @@ from typing import cast
 
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OWN, is_finite
-from eqsat.lang.traversal import term_count, value_of_range, variables
+from eqsat.lang.properties import value_of_range
+from eqsat.lang.traversal import term_count, variables
 from eqsat.lang.validation import counted
 from eqsat.prove.boxes import Point, UndecidedError, confirmed, find_in_boxes, refuse_missing, restricted
 from eqsat.prove.presburger import find_by_isl

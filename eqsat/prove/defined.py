@@ -12,8 +12,9 @@ from functools import reduce
 from eqsat.lang.expr import FALSE, TRUE, Expr, brief, make
 from eqsat.lang.functions import where
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.properties import may_divide_by_zero
 from eqsat.lang.terms import all_of, both, chosen
-from eqsat.lang.traversal import may_divide_by_zero, topological
+from eqsat.lang.traversal import topological
 
 
 def has_value(term: Expr) -> Expr:

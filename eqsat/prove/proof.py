@@ -29,8 +29,9 @@ from eqsat.egraph.rule import Counterexample, Rule
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import TRUE, Expr, const, make, replaced, substitute, var
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, Array, np
+from eqsat.lang.properties import divisors
 from eqsat.lang.sampling import all_hold
-from eqsat.lang.traversal import divisors, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.lang.validation import refuse_seconds, require
 from eqsat.prove import binding
 from eqsat.prove.binding import seconds_until

@@ -18,7 +18,8 @@ from typing import Any, cast
 from eqsat.lang.expr import Expr, brief, const, instantiate, make, rebuild
 from eqsat.lang.functions import where
 from eqsat.lang.ops import BITWISE, DIVISIONS, MAX_SHIFT, OWN, REDUCTIONS, Lazy, Op, is_finite, np
-from eqsat.lang.traversal import array_of, neutral, topological
+from eqsat.lang.properties import neutral
+from eqsat.lang.traversal import array_of, topological
 from eqsat.prove.boxes import FLOATING, UndecidedError
 
 z3: Any = Lazy("z3")

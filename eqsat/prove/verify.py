@@ -21,8 +21,9 @@ from typing import Literal
 from eqsat.lang.evaluation import MAX_STEPS, Points, evaluate, loaded_elements, most_steps
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.ops import np
+from eqsat.lang.properties import VariableSets
 from eqsat.lang.sampling import sample, select
-from eqsat.lang.traversal import VariableSets, buffers, extent, variables
+from eqsat.lang.traversal import buffers, extent, variables
 from eqsat.lang.validation import counted, list_of, refuse_below, refuse_seconds, require
 from eqsat.prove.boxes import sweep
 from eqsat.prove.decide import decide, refuse_unknown

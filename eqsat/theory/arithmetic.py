@@ -21,7 +21,8 @@ from typing import Any, Protocol, Self, cast
 from eqsat.lang.evaluation import Points
 from eqsat.lang.expr import TRUE, Expr
 from eqsat.lang.ops import Array, Bounds
-from eqsat.lang.traversal import Simplicity, VariableSets, chain_members
+from eqsat.lang.properties import VariableSets
+from eqsat.lang.traversal import Simplicity, chain_members
 from eqsat.theory.forms import ZERO, Division, EqualProducts, LinearForm, Remainder, literal_divisor, read
 from eqsat.theory.limits import LIMITS
 
@@ -174,6 +175,9 @@ class Values(Protocol):
 class Assumptions(Protocol):
     """What is known to hold, and theories that assume further conditions."""
 
+    def read_facts(self, facts: Sequence[Expr]) -> None:
+        """Add conditions that hold wherever terms are evaluated; a child knows those of its parent already."""
+
     def assuming(self, fact: Expr) -> Self | None:
         """The theory that knows ``fact`` too; ``None`` if it cannot hold; ``self`` if it adds nothing.
 
@@ -185,9 +189,6 @@ class Assumptions(Protocol):
 
     def assuming_all(self, facts: Sequence[Expr]) -> Self | None:
         """As :meth:`assuming`, for several facts at once; the theory is not memoised."""
-
-    def equations(self, outside: Self | None = None) -> list[LinearForm]:
-        """Sums that are known to be zero, except those that ``outside`` knows too."""
 
     def is_defined(self, term: Expr) -> bool:
         """Whether no divisor in ``term``, wherever it stands, can be zero."""
@@ -211,7 +212,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
     #: Whether terms that are known to be equal have one normal form, however they are written.
     is_canonical = True
 
-    def __init__(self, parent: Self | None, work: Work | None) -> None:
+    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
         self._share(parent, work or Work())
@@ -228,6 +229,9 @@ class Arithmetic(NormalForms, Values, Assumptions):
         # the depth of recursion: in ranges and divisions of atoms, in quotients by what is no literal, in bit
         # operators, and in forms multiplied by divisors
         self._open = self._laws = self.nested_bits = self.multiplied = 0
+        known = list(facts)
+        if parent or known:
+            self.read_facts(known)
 
     def _share(self, parent: Self | None, work: Work) -> None:
         """What does not depend on facts, and is shared by all theories that stem from one."""
@@ -292,6 +296,12 @@ class Arithmetic(NormalForms, Values, Assumptions):
         self._clear_forms()
         self._clear_values()
         self.changed = True
+
+    def equations(self, outside: Self | None = None) -> list[LinearForm]:
+        """Sums that are known to be zero, except those that ``outside`` knows too."""
+        known = outside.directions if outside is not None else []
+        points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
+        return [direction.shifted(-value) for direction, (value, _) in points]
 
     def inner(self, term: Expr) -> LinearForm:
         """The form of an operand of an atom, a term that is in normal form already."""

@@ -17,8 +17,9 @@ from operator import or_
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make
 from eqsat.lang.ops import COMPARISONS, Array, np
+from eqsat.lang.properties import facts_on
 from eqsat.lang.sampling import all_hold, grid, grid_where, select
-from eqsat.lang.traversal import Simplicity, chain_members, domain_size, facts_on, topological, variables
+from eqsat.lang.traversal import Simplicity, chain_members, domain_size, topological, variables
 from eqsat.theory.forms import LinearForm, atom_form, chained, literal_divisor, opposite, read, to_expr
 from eqsat.theory.limits import LIMITS
 from eqsat.theory.periods import constant_remainder, holds_in_a_period

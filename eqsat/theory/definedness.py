@@ -13,20 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
+from eqsat.extract.graph import reached
 from eqsat.lang.evaluation import undefined_somewhere
-from eqsat.lang.expr import Expr, any_var, const, make, rebuild, replaced, stated
+from eqsat.lang.expr import Expr, any_var, const, divides_by_zero, make, rebuild, replaced, stated
 from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import DIVISIONS, REDUCTIONS
-from eqsat.lang.traversal import (
-    divides_by_zero,
-    has_reductions,
-    may_divide_by_zero,
-    mentions,
-    reached,
-    suspects,
-    symbolic_divisors,
-    topological,
-)
+from eqsat.lang.properties import has_reductions, may_divide_by_zero, suspects, symbolic_divisors
+from eqsat.lang.traversal import mentions, topological
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, as_term, to_expr
 

@@ -18,9 +18,10 @@ from eqsat.lang.errors import ContradictionError
 from eqsat.lang.evaluation import Points, evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr
 from eqsat.lang.ops import INFINITY, SUMS
+from eqsat.lang.properties import divisors
 from eqsat.lang.sampling import grid_where
-from eqsat.lang.traversal import chain_members, divisors, domain_size, mentions, topological, variables, with_users
-from eqsat.theory.arithmetic import Arithmetic, Work, begun, kept
+from eqsat.lang.traversal import chain_members, domain_size, mentions, topological, variables, with_users
+from eqsat.theory.arithmetic import Arithmetic, begun, kept
 from eqsat.theory.forms import (
     ZERO,
     EqualProducts,
@@ -45,19 +46,18 @@ _IN_SUMS = frozenset({"const", "var", "mul", *SUMS})
 class Facts(Arithmetic):
     """Known facts. All answers of a theory are memoised, and forgotten when a fact is added."""
 
-    def __init__(self, facts: Iterable[Expr] = (), parent: Self | None = None, work: Work | None = None) -> None:
-        super().__init__(parent, work)
-        if parent:
-            # its parent has normalised them, but one may say less of others than it does once these are known
-            parts = sorted(_members(facts), key=_first_read)
-            for part in parts:
-                if len(parts) > 1 and has_quotient(part):
-                    self.assume(part)
-                else:
-                    self._assume_normal(part)
-            self._propagate_all()
-        else:
-            self._read_all(list(facts))
+    def read_facts(self, facts: Sequence[Expr]) -> None:
+        if self.parent is None:
+            self._read_all(facts)
+            return
+        # its parent has normalised them, but one may say less of others than it does once these are known
+        parts = sorted(_members(facts), key=_first_read)
+        for part in parts:
+            if len(parts) > 1 and has_quotient(part):
+                self.assume(part)
+            else:
+                self._assume_normal(part)
+        self._propagate_all()
 
     def _read_all(self, facts: Sequence[Expr]) -> None:
         """Add conditions that are known to hold, in a fixed order, until none says more."""
@@ -164,11 +164,6 @@ class Facts(Arithmetic):
         # what it equals may have a simpler normal form by now, and that may contain the atom again
         with begun(self._replacing, term):
             return self.form(to_expr(known))
-
-    def equations(self, outside: Self | None = None) -> list[LinearForm]:
-        known = outside.directions if outside is not None else []
-        points = [item for item in self.directions if item[1][0] == item[1][1] and item not in known]
-        return [direction.shifted(-value) for direction, (value, _) in points]
 
     def _assume_at_least(self, form: LinearForm, least: int) -> None:
         if not form.terms:

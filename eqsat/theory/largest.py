@@ -16,7 +16,7 @@ from operator import or_
 
 from eqsat.lang.expr import TRUE, Expr, instantiate
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import has_reductions
+from eqsat.lang.properties import has_reductions
 from eqsat.theory.arithmetic import Answers, kept
 from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS

@@ -26,7 +26,8 @@ from typing import Self
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.lang.ops import FLOATS, REDUCTIONS, SUMS, Bounds
-from eqsat.lang.traversal import is_long_chain, is_wide, long_partial_chains, topological_until
+from eqsat.lang.properties import is_wide
+from eqsat.lang.traversal import is_long_chain, long_partial_chains, topological_until
 from eqsat.theory.adjacent import JOINS, as_one_range
 from eqsat.theory.arithmetic import begun
 from eqsat.theory.bits import bitwise, differing

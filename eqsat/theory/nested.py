@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eqsat.extract.graph import reached
 from eqsat.lang.expr import Expr, make, replaced
 from eqsat.lang.ops import SUMS
-from eqsat.lang.traversal import has_reductions, reached, term_count, topological_until
+from eqsat.lang.properties import has_reductions
+from eqsat.lang.traversal import term_count, topological_until
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, literal, number, to_expr
 from eqsat.theory.limits import LIMITS

@@ -14,7 +14,8 @@ from typing import NamedTuple, Self
 from eqsat.lang.evaluation import evaluate, most_steps
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make
 from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.traversal import chain_members, has_reductions
+from eqsat.lang.properties import has_reductions
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
 from eqsat.theory.limits import LIMITS

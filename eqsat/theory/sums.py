@@ -14,7 +14,8 @@ from itertools import combinations
 from math import comb, gcd, lcm
 
 from eqsat.lang.expr import TRUE, Expr, const, instantiate, make
-from eqsat.lang.traversal import chain_members, has_reductions
+from eqsat.lang.properties import has_reductions
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import begun
 from eqsat.theory.forms import (
     ZERO,

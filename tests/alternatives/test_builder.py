@@ -28,10 +28,11 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, make, var
 from eqsat.lang.functions import maximum, minimum, where
+from eqsat.lang.properties import divisors
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.terms import term_of_node
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import divisors, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.optimizer.result import Result

@@ -32,8 +32,9 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import max_over, sum_over
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.properties import division_count
 from eqsat.lang.text import parse, to_text
-from eqsat.lang.traversal import division_count, topological
+from eqsat.lang.traversal import topological
 from eqsat.prove.verify import check_equal
 
 

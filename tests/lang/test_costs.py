@@ -14,8 +14,8 @@ from eqsat.kernels.ranges import Axis, Nest, cheapest
 from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import StrengthReduced, cost_of, plain, reduced, strength_reduced
 from eqsat.lang.expr import Expr, const, make, var
+from eqsat.lang.properties import misfits
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import misfits
 from eqsat.prove.verify import check_equal
 
 #: A machine without a divider.

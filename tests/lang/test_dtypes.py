@@ -14,8 +14,8 @@ from eqsat.kernels.kernel import Kernel, Store
 from eqsat.lang.dtypes import common_width, select_width, widths
 from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.functions import maximum, minimum, sum_over, where
+from eqsat.lang.properties import misfits
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import misfits
 
 I32 = (-(2**31), 2**31 - 1)
 I64 = (-(2**63), 2**63 - 1)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from strategies import expressions
 
+from eqsat.extract.graph import reached
 from eqsat.lang.expr import Expr, buffer, const, from_rows, to_rows, var
 from eqsat.lang.functions import maximum, minimum, sum_over, tdiv, where
 from eqsat.lang.text import parse, parse_program, to_program, to_text
-from eqsat.lang.traversal import reached, term_count
+from eqsat.lang.traversal import term_count
 
 NAMES = {name: var(name, -8, 8) for name in ("i", "j", "k", "größe", "if")} | {"n": var("n", 1, 9)}
 

@@ -38,9 +38,10 @@ from eqsat.kernels.simplification import simplified
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, make, named_variable, var
 from eqsat.lang.functions import maximum, minimum, sum_over, where
+from eqsat.lang.properties import misfits
 from eqsat.lang.sampling import all_hold
 from eqsat.lang.text import numbered, parse, parse_program
-from eqsat.lang.traversal import misfits, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer import modulo_theory, optimisation, rules_alone, unknown_divisors
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.greedy import rewrite

@@ -21,9 +21,10 @@ from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import widths
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr, buffer, const, var
+from eqsat.lang.properties import misfits
 from eqsat.lang.terms import written_sum
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import misfits, term_count, topological, variables
+from eqsat.lang.traversal import term_count, topological, variables
 from eqsat.optimizer import rules_alone
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.limits import LIMITS

@@ -20,8 +20,9 @@ from eqsat.lang.costs import LATENCY, cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, buffer, const, make, var
 from eqsat.lang.functions import sum_over, where
+from eqsat.lang.properties import has_reductions
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import buffer_key, buffers, has_reductions, topological, variables
+from eqsat.lang.traversal import buffer_key, buffers, topological, variables
 from eqsat.optimizer.additions import Additions
 from eqsat.optimizer.front import optimize
 from eqsat.rules import DEFAULT, REDUCE

@@ -18,8 +18,9 @@ from eqsat.extract.graph import UNKNOWN_TRIPS
 from eqsat.extract.select import reachable_part, refuse_other_choice
 from eqsat.lang.costs import cost_of, costs_alone
 from eqsat.lang.ops import INFINITY
+from eqsat.lang.properties import suspects
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import suspects, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.snapshot import Part, Snapshot, same
 from eqsat.prove.verify import check_equal
 from eqsat.rules import DEFAULT

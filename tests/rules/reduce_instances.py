@@ -10,7 +10,8 @@ from itertools import product
 from eqsat.egraph.patterns import CONDITIONS, LITERALS, TERMS, levels_around, reductions_of
 from eqsat.egraph.rule import Rule
 from eqsat.lang.expr import TRUE, Expr, any_var, buffer, const, var
-from eqsat.lang.traversal import VariableSets, index_level, variables
+from eqsat.lang.properties import VariableSets
+from eqsat.lang.traversal import index_level, variables
 from eqsat.optimizer.right_sides import RightSide
 from eqsat.theory.linear import LinearArithmetic
 

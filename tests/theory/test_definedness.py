@@ -17,8 +17,9 @@ from eqsat.extract import OpCount
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import Expr, var
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.properties import may_divide_by_zero, suspects
 from eqsat.lang.text import parse, to_text
-from eqsat.lang.traversal import is_index, may_divide_by_zero, suspects, topological, variables
+from eqsat.lang.traversal import is_index, topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.theory.definedness import (
     AllowedDivisions,

@@ -23,8 +23,9 @@ from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, TRUE, Expr, buffer, const, var
 from eqsat.lang.functions import maximum, minimum, tdiv, tmod, where
 from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.properties import division_count
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import division_count, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import check_equal
 from eqsat.theory.arithmetic import OverdueError, Work

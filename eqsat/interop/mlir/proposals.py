@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, PriceError
+from eqsat.extract.graph import reached
 from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
 from eqsat.interop.mlir.terms import NotReadError, Terms, is_assumption, own_terms
 from eqsat.interop.mlir.text import Block, Module, Statement, Value
@@ -16,8 +17,9 @@ from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
+from eqsat.lang.properties import facts_on
 from eqsat.lang.text import numbered
-from eqsat.lang.traversal import facts_on, reached, variables
+from eqsat.lang.traversal import variables
 from eqsat.optimizer.front import optimize
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from eqsat.extract.cost import CostModel, PriceError
+from eqsat.extract.graph import reached
 from eqsat.interop.affine import affine_text
 from eqsat.interop.indexing import Affine
 from eqsat.interop.limits import INTEROP_LIMITS
@@ -18,7 +19,7 @@ from eqsat.lang.costs import costs_alone
 from eqsat.lang.expr import Expr, const, rebuild
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.ops import FLOORS, SUMS
-from eqsat.lang.traversal import chain_members, reached, term_count, topological, variables
+from eqsat.lang.traversal import chain_members, term_count, topological, variables
 from eqsat.theory.linear import LinearArithmetic
 
 #: The kind of expressions that are the bounds of a loop; see :func:`_expressions`.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
 
+from eqsat.extract.graph import reached
 from eqsat.interop.affine import AffineFunction, affine_term
 from eqsat.interop.mlir.tensors import INTEGER, TYPE, axis, axis_of, element_of, expanded, is_condition, shape_of, typed
 from eqsat.interop.mlir.text import Block, Module, Statement, Value
@@ -25,7 +26,7 @@ from eqsat.lang.functions import maximum, minimum, where
 from eqsat.lang.ops import Bounds
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import split_list
-from eqsat.lang.traversal import reached, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.theory.linear import LinearArithmetic
 
 _BINARY = re.compile(rf"%0 = arith\.(\w+) %1, %2(?: overflow<(?P<promised>[\w, ]+)>)? : (?P<type>{TYPE})")

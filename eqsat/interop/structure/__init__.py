@@ -27,8 +27,9 @@ from eqsat.interop.structure.trees import INVALID_INDEX, Tree, leaf, name_of, no
 from eqsat.interop.structure.widths import BINARY, cast_to, computed, constant, is_cast, launched, typed, uncast
 from eqsat.kernels.staging import SPLIT_LIMITS, SplitLimits, TwoStages, two_stages
 from eqsat.lang.costs import LATENCY
-from eqsat.lang.expr import digits, shortened
+from eqsat.lang.expr import digits
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.validation import shortened
 from eqsat.optimizer.front import variables_of
 
 _SHAPED = re.compile(r"([A-Za-z_]\w*)\[(\d+(?:,\s*\d+)*)\]")

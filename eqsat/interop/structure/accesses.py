@@ -14,12 +14,13 @@ from eqsat.interop.structure.widths import POWER, uncast
 from eqsat.interop.views import INVALID, split_gate
 from eqsat.lang.costs import cost_of
 from eqsat.lang.dtypes import LIMITS
-from eqsat.lang.expr import TRUE, Expr, shortened, var
+from eqsat.lang.expr import TRUE, Expr, var
 from eqsat.lang.functions import where
 from eqsat.lang.ops import OPS
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import Pieces, parse, pieces, to_text
 from eqsat.lang.traversal import topological
+from eqsat.lang.validation import shortened
 from eqsat.optimizer.front import optimize
 from eqsat.prove.verify import refuse_wrong
 from eqsat.theory.linear import LinearArithmetic

@@ -8,7 +8,7 @@ from dataclasses import replace
 from eqsat.interop.structure.ranges import names_in, size_of
 from eqsat.interop.structure.trees import WORD, Tree, leaf, name_of, node
 from eqsat.interop.structure.widths import uncast
-from eqsat.lang.expr import shortened
+from eqsat.lang.validation import shortened
 
 
 def stored(tree: Tree) -> Tree | None:

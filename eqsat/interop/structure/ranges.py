@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 
 from eqsat.egraph.patterns import LITERALS
+from eqsat.extract.graph import reached
 from eqsat.interop.structure.trees import WORD, Tree, leaf, name_of, node
 from eqsat.interop.structure.widths import constant, value_of
-from eqsat.lang.traversal import reached
 
 _EXTENT = re.compile(r"[A-Za-z_]\w*\((\d+)\)")
 #: A range whose extent is a variable.

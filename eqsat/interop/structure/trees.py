@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass, field
 
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
-from eqsat.lang.expr import Expr, shortened
+from eqsat.lang.expr import Expr
+from eqsat.lang.validation import shortened
 
 #: The start of an operation; what else is called, as in ``load(r0)``, is a leaf.
 _OPERATION = re.compile(r"([A-Z]\w*|new_range)\(")

@@ -13,8 +13,9 @@ from typing import cast
 
 from eqsat.interop.structure.trees import INVALID_INDEX, VECTOR, Tree, leaf, node
 from eqsat.lang.dtypes import LIMITS, common_width, select_width, widths
-from eqsat.lang.expr import Expr, any_var, const, make, shift_amount, shortened
+from eqsat.lang.expr import Expr, any_var, const, make, shift_amount
 from eqsat.lang.text import parse
+from eqsat.lang.validation import shortened
 
 _ABSTRACT = re.compile(r"(Vector<)?Index\b")
 _TYPE = re.compile(r"(?:Vector<)?i(32|64)\b")
