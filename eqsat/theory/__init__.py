@@ -3,5 +3,5 @@
 A normal form (:class:`eqsat.theory.forms.LinearForm`) is a sum of atoms with integer coefficients. Terms with equal
 normal forms are equal. Start at :class:`eqsat.theory.linear.LinearArithmetic`, which normalises terms under facts.
 
-Imports ``extract`` (what is reached in a graph), ``lang``.
+Imports ``extract`` and ``lang``.
 """
