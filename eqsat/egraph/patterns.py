@@ -16,40 +16,22 @@ says ``free(x)``; ``at(x, y)`` on the right is ``x`` where its index is ``y``, a
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache, cached_property, partial, reduce
 from math import gcd
 from typing import NamedTuple
 
-from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
-from eqsat.lang.ops import BITWISE, FLOORS, MAX_SHIFT, REDUCTIONS, SUMS
+from eqsat.lang.expr import TRUE, Expr, const, make, var
+from eqsat.lang.ops import BITWISE, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.properties import has_reductions
-from eqsat.lang.text import parse, shown_text, to_text
-from eqsat.lang.traversal import buffers, chain_members, index_level, is_index, topological, variables
+from eqsat.lang.traversal import chain_members, index_level, is_index, topological, variables
 
 LITERALS = "abcdkmns"
 TERMS = "uvwxyz"
 CONDITIONS = "pqr"
 
-#: Letters are parsed as variables of up to this magnitude, small enough for the truth test to stay in machine integers.
+#: Letters are variables of up to this magnitude, small enough for the truth test to stay in machine integers.
 LARGEST = 2**15
-_LETTERS = {
-    **{name: var(name, -LARGEST, LARGEST) for name in LITERALS + TERMS},
-    "s": var("s", 0, MAX_SHIFT),
-    **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
-}
-#: What a message suggests where a name is none of these.
-_REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
-#: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
-_FUNCTIONS = "vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps"
-_MEASURE = re.compile(rf"\b({_FUNCTIONS})\(([^)]*)\)")
-#: A measure that ``_MEASURE`` did not replace is not written as it should be.
-_UNREAD = re.compile(rf"\b({_FUNCTIONS}|at)\(")
-#: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x(y, z)``.
-_AT = re.compile(r"\bat\(\s*(\w+)\s*,")
-#: What a message suggests where something else is measured.
-_MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
 MEASURES = {
     **{f"{f}_{x}": var(f"{f}_{x}", -LARGEST, LARGEST) for f in ("vmin", "vmax") for x in TERMS},
     **{f"{f}_{x}": var(f"{f}_{x}", 1, LARGEST) for f in ("factor", "modulus") for x in TERMS},
@@ -60,25 +42,6 @@ MEASURES = {
 COMPUTED = frozenset({*SUMS, "mul", *FLOORS, "min", "max", *BITWISE, "shl"})
 #: What a guard asks of bodies to find a literal there.
 FOUND_IN_BODIES = ("divides", "steps")
-#: In patterns with reductions the letters stand for few values, so that their products have bounds.
-_FEW = 8
-_NARROW = {name: var(name, -_FEW, _FEW) if term.vmax == LARGEST else term for name, term in _LETTERS.items()}
-_BINDING = {
-    **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
-    **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
-    **{
-        f"{asked}_{x}_{d}": make("ne", var(f"{asked}_{x}_{d}", 0, 1), const(0))
-        for asked in FOUND_IN_BODIES
-        for x in TERMS + CONDITIONS
-        for d in LITERALS
-    },
-    **{f"at_{x}": buffer(f"at_{x}") for x in TERMS},
-    **{f"at_{p}": buffer(f"at_{p}", "bool") for p in CONDITIONS},
-}
-
-
-#: A reduction in the text of a pattern.
-_REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
 
 
 def _halves(together: Expr, apart: Expr) -> tuple[str, str] | None:
@@ -163,63 +126,6 @@ class Pattern:
         return _always_evaluated(self.right) - _always_evaluated(self.left)
 
 
-def has_reduction(side: str) -> bool:
-    """Whether the text of a pattern has reductions."""
-    return _REDUCTION.search(side) is not None
-
-
-@cache
-def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
-    """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
-
-    Raises ``ValueError`` if a part does not parse or a letter is unbound; one line.
-    """
-    if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
-        raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
-    binds = has_reduction(left)
-    found = Pattern(
-        parse(left, _NARROW if binds else _LETTERS, _REMEDY),
-        _parse_measured(right, binds),
-        _parse_measured(when, binds) if when else TRUE,
-        parse(beside, _LETTERS, _REMEDY) if beside else None,
-    )
-    if found.left.is_bool is not found.right.is_bool:
-        raise ValueError("one side is a condition, the other a number")
-    if is_condition_letter(found.left) or (found.left.op == "var" and found.right.args):
-        raise ValueError("the left side is a letter, which matches all terms: give it an operator")
-    if found.left.op in ("const", "bool"):
-        raise ValueError("the left side is a literal, which is its own cheapest form: give it an operator")
-    if found.beside is not None and (binds or not found.beside.args or is_condition_letter(found.beside)):
-        raise ValueError(
-            f"{beside!r} beside a reduction cannot be matched"
-            if binds
-            else f"{beside!r} stands beside every term: give it an operator"
-        )
-    if not binds and has_reductions([found.right]):
-        raise ValueError(f"the right side has a reduction, the left side {left!r} none")
-    if has_reductions([found.when]):
-        raise ValueError(f"the guard {when!r} has a reduction: measure letters instead")
-    if found.left is found.right:
-        raise ValueError(f"both sides are {to_text(found.left)!r}")
-    if not found.when.is_bool:
-        raise ValueError(f"the guard {when!r} is no condition: compare it, as in 'c > 0'")
-    _refuse_unbound(found)
-    return found
-
-
-def _refuse_unbound(pattern: Pattern) -> None:
-    """Raise ``ValueError`` if the right side or the guard has a letter that no match binds."""
-    # a guard may find literals of a body
-    bound = {v.value for v in variables(pattern.matched)} | {literal for _, _, literal in found_in_bodies(pattern)}
-    letters = [moved_letter(array) for array in buffers([pattern.right])]
-    for term in variables([pattern.right, pattern.when]):
-        name = str(term.value)
-        # those of a scalar such as ``vmin_x`` or ``gcd_x_d``
-        letters += name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
-    if unbound := [letter for letter in letters if letter not in bound]:
-        raise ValueError(f"the left side does not bind {unbound[0]!r}")
-
-
 def moved_letter(array: Expr) -> str:
     """The letter that an array of a pattern stands for, whose elements are its values at other indices."""
     return str(array.value.name).removeprefix("at_")  # type: ignore[union-attr]
@@ -276,35 +182,6 @@ def _always_evaluated(side: Expr) -> frozenset[str]:
 def reductions_of(side: Expr) -> list[Expr]:
     """The reductions in a side of a rule."""
     return [t for t in topological([side]) if t.op in REDUCTIONS]
-
-
-def _parse_measured(text: str, binds: bool) -> Expr:
-    names = _NARROW | _BINDING if binds else _LETTERS | MEASURES
-
-    def named(found: re.Match[str]) -> str:
-        name = "_".join([found[1], *[letter.strip() for letter in found[2].split(",")]])
-        if name in names:
-            # as long as before: errors name the column
-            return name.ljust(len(found[0]))
-        why = (
-            "speaks of an index, and the left side has no reduction"
-            if name in _BINDING
-            else f"is no measure: {_MEASURED}"
-        )
-        raise ValueError(f"cannot parse {text!r}: {found[0]!r} {why}")
-
-    def loaded(found: re.Match[str]) -> str:
-        array = f"at_{found[1]}"
-        return f"{array}(".ljust(len(found[0])) if array in names else found[0]
-
-    read = _AT.sub(loaded, _MEASURE.sub(named, text))
-    if wrong := _UNREAD.search(read):
-        how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
-        raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")
-    try:
-        return parse(read, names, _REMEDY)
-    except ValueError as error:
-        raise ValueError(str(error).replace(shown_text(read), shown_text(text), 1)) from None
 
 
 def shown(name: str) -> str:

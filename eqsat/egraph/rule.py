@@ -1,7 +1,7 @@
 """Rules: one line of data each.
 
 A :class:`Rule` says that two patterns are equal where a guard holds, in the syntax of expressions:
-:mod:`eqsat.egraph.patterns` has their language. From that line come the egglog rules
+:mod:`eqsat.egraph.patterns` has their language, :func:`parsed` reads it. From that line come the egglog rules
 (:mod:`eqsat.egraph.compilation`), the matcher of the greedy engine (:mod:`eqsat.optimizer.matcher`) and the proof
 (:mod:`eqsat.prove.proof`).
 
@@ -17,25 +17,73 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 
 from eqsat.egraph.patterns import (
     COMPUTED,
+    CONDITIONS,
+    FOUND_IN_BODIES,
+    LARGEST,
+    LITERALS,
+    MEASURES,
+    TERMS,
     Pattern,
     alternatives,
     as_sum,
     ends_in,
+    found_in_bodies,
+    is_condition_letter,
     is_literal_letter,
     is_machine_integer,
     is_number,
     is_sum,
+    moved_letter,
     operands_of,
-    parsed,
     reductions_of,
 )
-from eqsat.lang.expr import Expr
-from eqsat.lang.text import to_text
-from eqsat.lang.traversal import topological, variables
+from eqsat.lang.expr import TRUE, Expr, buffer, const, make, var
+from eqsat.lang.ops import MAX_SHIFT
+from eqsat.lang.properties import has_reductions
+from eqsat.lang.text import parse, shown_text, to_text
+from eqsat.lang.traversal import buffers, topological, variables
+
+#: The letters as text is parsed.
+_LETTERS = {
+    **{name: var(name, -LARGEST, LARGEST) for name in LITERALS + TERMS},
+    "s": var("s", 0, MAX_SHIFT),
+    **{name: make("ne", var(name, 0, 1), const(0)) for name in CONDITIONS},
+}
+#: What a message suggests where a name is none of these.
+_REMEDY = f"the letters of literals are {LITERALS}, of terms {TERMS}, of conditions {CONDITIONS}"
+#: ``vmin(x)`` is read as a scalar named ``vmin_x``, and so on.
+_FUNCTIONS = "vmin|vmax|factor|gcd|modulus|remainder|free|divides|steps"
+_MEASURE = re.compile(rf"\b({_FUNCTIONS})\(([^)]*)\)")
+#: A measure that ``_MEASURE`` did not replace is not written as it should be.
+_UNREAD = re.compile(rf"\b({_FUNCTIONS}|at)\(")
+#: How ``at(x, y, z)`` begins, which is read as an element of an array, ``at_x(y, z)``.
+_AT = re.compile(r"\bat\(\s*(\w+)\s*,")
+#: What a message suggests where something else is measured.
+_MEASURED = f"measure one of {TERMS} as in vmin(x), or as in gcd(x, d) with one of {LITERALS}"
+#: In patterns with reductions the letters stand for few values, so that their products have bounds.
+_FEW = 8
+_NARROW = {name: var(name, -_FEW, _FEW) if term.vmax == LARGEST else term for name, term in _LETTERS.items()}
+_BINDING = {
+    **{name: var(name, -_FEW, _FEW) if name[0] == "v" else term for name, term in MEASURES.items()},
+    **{f"free_{x}": make("ne", var(f"free_{x}", 0, 1), const(0)) for x in TERMS + CONDITIONS},
+    **{
+        f"{asked}_{x}_{d}": make("ne", var(f"{asked}_{x}_{d}", 0, 1), const(0))
+        for asked in FOUND_IN_BODIES
+        for x in TERMS + CONDITIONS
+        for d in LITERALS
+    },
+    **{f"at_{x}": buffer(f"at_{x}") for x in TERMS},
+    **{f"at_{p}": buffer(f"at_{p}", "bool") for p in CONDITIONS},
+}
+
+
+#: A reduction in the text of a pattern.
+_REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
 
 #: A name that egglog's text can quote, and that profiles tell from the ``@`` and number behind it.
 _NAME = re.compile(r'[^"@\\\r\n]+')
@@ -54,6 +102,92 @@ def parsed_when_needed() -> Iterator[None]:
         yield
     finally:
         _PARSED_WHEN_NEEDED.reset(token)
+
+
+def has_reduction(side: str) -> bool:
+    """Whether the text of a pattern has reductions."""
+    return _REDUCTION.search(side) is not None
+
+
+@cache
+def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
+    """The parts of a rule parsed; an empty guard holds, and an empty ``beside`` is none.
+
+    Raises ``ValueError`` if a part does not parse or a letter is unbound; one line.
+    """
+    if loading := next((text for text in (left, right, when, beside) if "[" in text), None):
+        raise ValueError(f"{loading!r} has an array: a letter stands for any integer term, a load among them")
+    binds = has_reduction(left)
+    found = Pattern(
+        parse(left, _NARROW if binds else _LETTERS, _REMEDY),
+        _parse_measured(right, binds),
+        _parse_measured(when, binds) if when else TRUE,
+        parse(beside, _LETTERS, _REMEDY) if beside else None,
+    )
+    if found.left.is_bool is not found.right.is_bool:
+        raise ValueError("one side is a condition, the other a number")
+    if is_condition_letter(found.left) or (found.left.op == "var" and found.right.args):
+        raise ValueError("the left side is a letter, which matches all terms: give it an operator")
+    if found.left.op in ("const", "bool"):
+        raise ValueError("the left side is a literal, which is its own cheapest form: give it an operator")
+    if found.beside is not None and (binds or not found.beside.args or is_condition_letter(found.beside)):
+        raise ValueError(
+            f"{beside!r} beside a reduction cannot be matched"
+            if binds
+            else f"{beside!r} stands beside every term: give it an operator"
+        )
+    if not binds and has_reductions([found.right]):
+        raise ValueError(f"the right side has a reduction, the left side {left!r} none")
+    if has_reductions([found.when]):
+        raise ValueError(f"the guard {when!r} has a reduction: measure letters instead")
+    if found.left is found.right:
+        raise ValueError(f"both sides are {to_text(found.left)!r}")
+    if not found.when.is_bool:
+        raise ValueError(f"the guard {when!r} is no condition: compare it, as in 'c > 0'")
+    _refuse_unbound(found)
+    return found
+
+
+def _refuse_unbound(pattern: Pattern) -> None:
+    """Raise ``ValueError`` if the right side or the guard has a letter that no match binds."""
+    # a guard may find literals of a body
+    bound = {v.value for v in variables(pattern.matched)} | {literal for _, _, literal in found_in_bodies(pattern)}
+    letters = [moved_letter(array) for array in buffers([pattern.right])]
+    for term in variables([pattern.right, pattern.when]):
+        name = str(term.value)
+        # those of a scalar such as ``vmin_x`` or ``gcd_x_d``
+        letters += name.split("_")[1:] if name in MEASURES or name in _BINDING else [name]
+    if unbound := [letter for letter in letters if letter not in bound]:
+        raise ValueError(f"the left side does not bind {unbound[0]!r}")
+
+
+def _parse_measured(text: str, binds: bool) -> Expr:
+    names = _NARROW | _BINDING if binds else _LETTERS | MEASURES
+
+    def named(found: re.Match[str]) -> str:
+        name = "_".join([found[1], *[letter.strip() for letter in found[2].split(",")]])
+        if name in names:
+            # as long as before: errors name the column
+            return name.ljust(len(found[0]))
+        why = (
+            "speaks of an index, and the left side has no reduction"
+            if name in _BINDING
+            else f"is no measure: {_MEASURED}"
+        )
+        raise ValueError(f"cannot parse {text!r}: {found[0]!r} {why}")
+
+    def loaded(found: re.Match[str]) -> str:
+        array = f"at_{found[1]}"
+        return f"{array}(".ljust(len(found[0])) if array in names else found[0]
+
+    read = _AT.sub(loaded, _MEASURE.sub(named, text))
+    if wrong := _UNREAD.search(read):
+        how = "at(x, y) is x where the index of a reduction of the left side is y" if wrong[1] == "at" else _MEASURED
+        raise ValueError(f"cannot parse {text!r}: {wrong[1]!r} is not written like that: {how}")
+    try:
+        return parse(read, names, _REMEDY)
+    except ValueError as error:
+        raise ValueError(str(error).replace(shown_text(read), shown_text(text), 1)) from None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from typing import Any
 from eqsat.egraph.bindings import WarmProgram
 from eqsat.egraph.compilation import Compiled, ReductionQuery, Stage, compiled
 from eqsat.egraph.joins import Joins
-from eqsat.egraph.patterns import has_reduction
 from eqsat.egraph.prefilter import Given, Prefilter, prefilters
 from eqsat.egraph.program import (
     CONSTRUCTORS,
@@ -35,7 +34,7 @@ from eqsat.egraph.program import (
     of_length,
     program,
 )
-from eqsat.egraph.rule import Rule
+from eqsat.egraph.rule import Rule, has_reduction
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
 from eqsat.egraph.variants import needed_by, written_for
 from eqsat.lang.traversal import topological
