@@ -8,8 +8,8 @@ variables of every nest. A nest is then a basis: the variables that may be read.
 prices each basis, the loops themselves included, and the cheapest one is the answer.
 
 The published heuristics are policies over the same equations: :func:`split_at_modulo` (tinygrad's
-``pm_split_ranges``), :func:`merge_adjacent` (``simplify_merge_adjacent``) and :func:`body_and_axes`
-(``pm_flatten_range``, for nested reductions).
+``pm_split_ranges``) and :func:`merge_adjacent` (``simplify_merge_adjacent``). Nested reductions are flattened as by
+``pm_flatten_range`` (:func:`eqsat.kernels.reductions.body_and_variables`), so their ranges are a nest too.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from eqsat.extract.graph import united
 from eqsat.extract.select import Priced, total_cost, tree
 from eqsat.kernels.kernel import fresh, refuse_endless, set_fields
 from eqsat.kernels.limits import LIMITS
+from eqsat.kernels.reductions import as_free, body_and_variables, reduction, unguarded_divisions
 from eqsat.lang.costs import LATENCY, model_of
-from eqsat.lang.expr import Expr, any_var, brief, const, indices_around, make, substitute, var
-from eqsat.lang.ops import REDUCTIONS
-from eqsat.lang.properties import division_count, suspects
-from eqsat.lang.text import free_name
-from eqsat.lang.traversal import extent, index_level, named_leaves, topological, variables, with_users
+from eqsat.lang.expr import Expr, brief, indices_around, substitute
+from eqsat.lang.properties import division_count
+from eqsat.lang.traversal import (
+    division_count,
+    extent,
+    indices_around,
+    named_leaves,
+    topological,
+    with_users,
+)
 from eqsat.lang.validation import counted, integer_of, list_of, refuse_below, refuse_seconds, require
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 from eqsat.theory.arithmetic import OverdueError, Work
-from eqsat.theory.definedness import unsafe_divisions
 from eqsat.theory.forms import atom_form
 from eqsat.theory.linear import LinearArithmetic
-
-
-def as_free(index: Expr) -> Expr:
-    """A free variable of the range of ``index``, the index of a reduction, for terms outside of that reduction."""
-    return any_var(f"#{index.value}", index.vmin, index.vmax)
 
 
 @dataclass(frozen=True)
@@ -349,40 +349,14 @@ def merge_adjacent(nest: Nest, **options: Any) -> Nest:
     return nest.with_short_names(given)
 
 
-def body_and_axes(term: Expr) -> tuple[Expr, tuple[Axis, ...]]:
-    """The body of nested reductions by one operator, and their ranges, outermost first.
-
-    Ranges that are no literals, or depend on an outer index, end the chain.
-    """
-    require(term, Expr, "a reduction")
-    axes: list[Axis] = []
-    taken = {str(v.value) for v in variables([term])}
-    op = term.op
-    while term.op == op and op in REDUCTIONS and all(end.op == "const" for end in term.args[2:]):
-        body, index, low, high = term.args
-        if low.vmin >= high.vmin:
-            break
-        own = var(free_name(f"r{index_level(index)}", taken), low.vmin, high.vmin - 1)
-        axes.append(Axis(own, "reduce"))
-        (term,) = substitute([body], {index: own})
-    return term, tuple(axes)
-
-
-def reduction(op: str, body: Expr, axes: Iterable[Axis]) -> Expr:
-    """The nested reductions of ``body`` over ``axes``, outermost first: what :func:`body_and_axes` takes apart."""
-    require(body, Expr, "the body of a reduction")
-    for axis in reversed(list_of(Axis, axes, "the axes of a reduction")):
-        body = make(op, body, axis.variable, const(axis.variable.vmin), const(axis.variable.vmax + 1))
-    return body
-
-
 def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0, seconds: float = 2.0) -> Expr:
     """Nested reductions by one operator over the ranges that are cheapest for what they compute of integers.
 
     Those of floating-point values must be ones that may be reassociated. ``gain`` and ``seconds`` are as for
     :func:`cheapest`.
     """
-    body, axes = body_and_axes(term)
+    body, over = body_and_variables(term)
+    axes = tuple([Axis(variable, "reduce") for variable in over])
     # if floating-point values take part, the terms of the nest are the integers that these are computed from
     rounded = with_floats([body])
     parts = [a for t in topological([body]) if t in rounded for a in t.args if a not in rounded and a.op != "buffer"]
@@ -393,15 +367,9 @@ def in_cheapest_ranges(term: Expr, cost: CostModel = LATENCY, gain: float = 0.0,
         # only what is around the term keeps a divisor from zero, which the nest does not know
         return term
     found = cheapest(nest, cost, gain=gain, seconds=seconds)
-    return term if found.axes == axes else reduction(term.op, substitute([body], found.images)[0], found.axes)
-
-
-def unguarded_divisions(terms: Sequence[Expr], gates: Sequence[Expr | None] = ()) -> list[Expr]:
-    """The divisions below ``terms`` whose divisors may be zero, as far as their branches, ranges and ``gates`` tell."""
-    theory = LinearArithmetic()
-    around = gates or [None] * len(terms)
-    known = [theory if gate is None else theory.assuming(theory.condition(gate)) for gate in around]
-    return [division for division, _ in unsafe_divisions(terms, suspects(topological(terms)), known)]
+    if found.axes == axes:
+        return term
+    return reduction(term.op, substitute([body], found.images)[0], [axis.variable for axis in found.axes])
 
 
 def with_floats(terms: Iterable[Expr]) -> set[Expr]:

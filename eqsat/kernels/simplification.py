@@ -18,7 +18,8 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Kernel, Store, equal_store, flat_store, flattened
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, Nest, as_free, cheapest, in_cheapest_ranges, unguarded_divisions, with_floats
+from eqsat.kernels.ranges import Axis, Nest, cheapest, in_cheapest_ranges, with_floats
+from eqsat.kernels.reductions import as_free, unguarded_divisions
 from eqsat.kernels.schedule import arranged, in_digits, split
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.dtypes import bounds_text

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.kernels.kernel import Arrays, Kernel, Store, fresh
 from eqsat.kernels.limits import LIMITS
-from eqsat.kernels.ranges import Axis, as_free, body_and_axes, reduction, unguarded_divisions
+from eqsat.kernels.reductions import as_free, body_and_variables, reduction, unguarded_divisions
 from eqsat.lang.costs import LATENCY, prices
 from eqsat.lang.dtypes import select_width
 from eqsat.lang.expr import TRUE, Expr, any_var, brief, buffer, indices_around, rebuild, substitute
@@ -221,21 +221,21 @@ class _Parts:
 
     def _first_stage(self, term: Expr, loops: list[Expr], store: Store, when: Expr) -> Expr | None:
         """Add the store of partial results of ``term`` for all values of ``loops``, and reduce them."""
-        body, axes = body_and_axes(term)
+        body, over = body_and_variables(term)
         used = variables([body])
-        shape = [*map(extent, loops), *[axis.extent for axis in axes]]
+        shape = [*map(extent, loops), *map(extent, over)]
         reduced = range(len(loops), len(shape))
-        equal = [place for place in reduced if axes[place - len(loops)].variable not in used]
+        equal = [place for place in reduced if over[place - len(loops)] not in used]
         found = two_stages(shape, reduced, equal, self.limits)
         if found is None:
             return None
-        split = axes[found.axis - len(loops)]
+        split = over[found.axis - len(loops)]
         if found.outer not in self.outer:
             self.outer[found.outer] = fresh("p", self.taken, found.outer)
         outer, inner = self.outer[found.outer], fresh("q", self.taken, found.inner)
-        place, low = outer if found.inner == 1 else outer * found.inner + inner, split.variable.vmin
-        (part,) = substitute([body], {split.variable: place + low if low else place})
-        rest = [Axis(inner) if axis is split else axis for axis in axes if axis is not split or found.inner > 1]
+        place, low = outer if found.inner == 1 else outer * found.inner + inner, split.vmin
+        (part,) = substitute([body], {split: place + low if low else place})
+        rest = [inner if v is split else v for v in over if v is not split or found.inner > 1]
         first = reduction(term.op, part, rest)
         element = first.element or f"i{select_width(first)}"
         # the name of a kernel may be none of a buffer
@@ -244,7 +244,7 @@ class _Parts:
         self.stores.append(Store(target, first, (*loops, outer), when))
         # a sum of partial results is bounded by their bounds, not by those of the elements' type
         partial = target if term.element else minimum(maximum(target, first.vmin), first.vmax)
-        return reduction(term.op, partial, [Axis(outer)])
+        return reduction(term.op, partial, [outer])
 
 
 class Decision(StrEnum):

@@ -19,14 +19,13 @@ from eqsat.kernels.ranges import (
     Axis,
     Equation,
     Nest,
-    body_and_axes,
     cheapest,
     consider_merge,
     in_cheapest_ranges,
     merge_adjacent,
-    reduction,
     split_at_modulo,
 )
+from eqsat.kernels.reductions import body_and_variables, reduction
 from eqsat.kernels.simplification import simplified
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import Expr, buffer, const, var
@@ -34,7 +33,7 @@ from eqsat.lang.functions import max_over, sum_over
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.properties import division_count
 from eqsat.lang.text import parse, to_text
-from eqsat.lang.traversal import topological
+from eqsat.lang.traversal import division_count, extent, topological
 from eqsat.prove.verify import check_equal
 
 
@@ -283,9 +282,9 @@ Q = var("q", 0, 31)
 
 def test_nested_reductions_flatten_and_come_back():
     term = sum_over(sum_over(A[I * 8 + J], J, 0, 8), I, 0, 4)
-    body, axes = body_and_axes(term)
-    assert [axis.extent for axis in axes] == [4, 8]
-    assert reduction("sum_over", body, axes) is term
+    body, over = body_and_variables(term)
+    assert [*map(extent, over)] == [4, 8]
+    assert reduction("sum_over", body, over) is term
 
 
 NOT_FLAT = [
@@ -297,9 +296,9 @@ NOT_FLAT = [
 ]
 
 
-@pytest.mark.parametrize(("term", "axes"), [row[:2] for row in NOT_FLAT], ids=[row[2] for row in NOT_FLAT])
-def test_what_does_not_flatten(term, axes):
-    assert len(body_and_axes(term)[1]) == axes
+@pytest.mark.parametrize(("term", "count"), [row[:2] for row in NOT_FLAT], ids=[row[2] for row in NOT_FLAT])
+def test_what_does_not_flatten(term, count):
+    assert len(body_and_variables(term)[1]) == count
 
 
 RANGES_OF_REDUCTIONS = [
@@ -315,7 +314,7 @@ RANGES_OF_REDUCTIONS = [
 @pytest.mark.parametrize(("term", "extents"), RANGES_OF_REDUCTIONS, ids=[str(row[0]) for row in RANGES_OF_REDUCTIONS])
 def test_ranges_of_reductions_are_a_choice_too(term, extents):
     found = in_cheapest_ranges(term)
-    assert [axis.extent for axis in body_and_axes(found)[1]] == extents
+    assert [*map(extent, body_and_variables(found)[1])] == extents
     assert check_equal([term], [found]).equal
 
 
@@ -381,8 +380,8 @@ def test_ranges_of_a_reduction_inside_another():
     term = max_over(sum_over(a[Q // 4 * 7 + Q % 4 + s], Q, 0, 32), s, 0, 3)
     total = buffer("T", "i64", (1,))
     (store,) = simplified(Kernel("nested", [Store(total[0], term)])).stores
-    assert len(body_and_axes(store.value)[1]) == 1
-    assert len(body_and_axes(store.value.args[0])[1]) == 2
+    assert len(body_and_variables(store.value)[1]) == 1
+    assert len(body_and_variables(store.value.args[0])[1]) == 2
     assert check_equal([term], [store.value]).equal
 
 

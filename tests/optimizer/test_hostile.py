@@ -31,7 +31,7 @@ from eqsat.interop import indexing, mlir, tiles
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.views import View, split_gate
-from eqsat.kernels import ranges, staging
+from eqsat.kernels import ranges, reductions, staging
 from eqsat.kernels.kernel import Kernel, Store, flattened
 from eqsat.kernels.schedule import sharing_loops
 from eqsat.kernels.simplification import simplified
@@ -682,8 +682,8 @@ TAKES = [
     lambda x: NEST.split(x),
     lambda x: NEST.split({V: x}),
     lambda x: ranges.merge_adjacent(x),
-    lambda x: ranges.body_and_axes(x),
-    lambda x: ranges.reduction("sum_over", V, x),
+    lambda x: reductions.body_and_variables(x),
+    lambda x: reductions.reduction("sum_over", V, x),
     lambda x: ranges.cheapest(x),
     lambda x: ranges.cheapest(NEST, gain=[x]),
     lambda x: staging.two_stages(x, [0]),
