@@ -53,6 +53,7 @@ LAZY = {
         "eqsat.cli.calibrate",
         "eqsat.cli.trial",
         "eqsat.codegen.expressions",
+        "eqsat.codegen.programs",
         "eqsat.codegen.vectors",
         "eqsat.discover.discovery",
         "eqsat.interop.mlir",

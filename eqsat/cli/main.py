@@ -449,7 +449,17 @@ def _known_lanes(context: click.Context, option: click.Parameter, lanes: int) ->
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--c", "as_c", is_flag=True, help="Print the C function too.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per kernel.")
-def run_kernels(target: str, as_c: bool, as_json: bool, **given: Any) -> None:
+def run_kernels(
+    target: str,
+    parallel: bool,
+    reassociate: bool,
+    lanes: int,
+    verify: bool,
+    repeats: int,
+    seed: int,
+    as_c: bool,
+    as_json: bool,
+) -> None:
     """Run the kernels of a Python file: optimised, compiled, compared with NumPy on random data, and timed.
 
     The file assigns eqsat.Kernel objects to global names. For a kernel k it may define k_numpy(**inputs), to compare
@@ -457,11 +467,14 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **given: Any) -> None:
     code is 2 then.
     """
     from eqsat.cli.trial import load_kernels, try_kernel
+    from eqsat.codegen.programs import compile_kernel
 
     wrong = 0
     for kernel, reference in load_kernels(target):
         try:
-            trial = try_kernel(kernel, reference, **given)
+            program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify)
+            plain = compile_kernel(kernel, optimize=False, verify=verify)
+            trial = try_kernel(kernel, program, plain, reference, reassociated=reassociate, repeats=repeats, seed=seed)
         except CompileError:
             # no other kernel compiles either
             raise
@@ -471,9 +484,9 @@ def run_kernels(target: str, as_c: bool, as_json: bool, **given: Any) -> None:
             wrong += 1
             continue
         if as_json:
-            files.say(json.dumps(trial.record() | ({"c": trial.program.source} if as_c else {})))
+            files.say(json.dumps(trial.record() | ({"c": program.source} if as_c else {})))
         else:
-            files.say((f"{trial.program.source}\n" if as_c else "") + str(trial))
+            files.say((f"{program.source}\n" if as_c else "") + str(trial))
     if wrong:
         raise click.exceptions.Exit(2)
 

@@ -1,4 +1,4 @@
-"""Kernels tried out: a file states some, each is optimised, compiled, run on random data, compared and timed.
+"""Kernels tried out: a file states some, and each, compiled, is run on random data, compared and timed.
 
 A file is a Python file with kernels among its global names. For the kernel ``k`` it may have a function ``k_numpy``,
 which takes the inputs and parameters by name and returns the output, or a mapping of outputs by name; without it the
@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsat.codegen.programs import Program, compile_kernel
 from eqsat.codegen.trusted import with_tests
 from eqsat.extract.cost import globals_of
-from eqsat.kernels.kernel import DTYPES, Kernel, flattened
+from eqsat.kernels.kernel import DTYPES, Arrays, Kernel, flattened
 
 Reference = Callable[..., Any]
+#: A compiled kernel: takes inputs and parameters by name, and as ``out`` arrays to store to; returns the outputs by name.
+type Compiled = Callable[..., Arrays]
 
 #: How far a rounded result may be from NumPy's, relative to the greatest value: sums go in other orders.
 TOLERANCE = {"f32": 1e-4, "f64": 1e-10}
@@ -35,8 +36,8 @@ LEAST_SECONDS = 0.002
 class Trial:
     """The outcome for one kernel."""
 
-    #: The optimised kernel.
-    program: Program
+    #: What it is called.
+    kernel: str
     #: Seconds of a call of the optimised and of the unoptimised kernel, and of the file's function, if it has one.
     optimized: float
     plain: float
@@ -52,7 +53,7 @@ class Trial:
     def record(self) -> dict[str, Any]:
         """The figures as a row, with times in milliseconds."""
         return {
-            "kernel": self.program.given.name,
+            "kernel": self.kernel,
             "ms": 1e3 * self.optimized,
             "ms_plain": 1e3 * self.plain,
             "ms_numpy": None if self.numpy is None else 1e3 * self.numpy,
@@ -64,7 +65,7 @@ class Trial:
         beside = "" if self.numpy is None else f", NumPy {1e3 * self.numpy:.4f} ms"
         difference = f"within {self.error:.1g} of" if self.error else "equal to"
         times = f"{1e3 * self.optimized:.4f} ms, not optimised {1e3 * self.plain:.4f} ms{beside}"
-        return f"{self.program.given.name}: {times}: {self.speed_up:.2f} times as fast, {difference} NumPy's result"
+        return f"{self.kernel}: {times}: {self.speed_up:.2f} times as fast, {difference} NumPy's result"
 
 
 def load_kernels(target: str) -> list[tuple[Kernel, Reference | None]]:
@@ -99,31 +100,28 @@ def random_arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
 
 def try_kernel(
     kernel: Kernel,
+    program: Compiled,
+    plain: Compiled,
     reference: Reference | None = None,
     *,
-    parallel: bool = False,
-    reassociate: bool = False,
-    lanes: int = 1,
-    verify: bool = True,
+    reassociated: bool = False,
     repeats: int = 7,
     seed: int = 0,
 ) -> Trial:
-    """Optimise, compile, run, compare and time a kernel; times are medians of ``repeats``.
+    """Run, compare and time a kernel that is compiled twice, with and without optimisation.
 
-    Raises ``ValueError`` if there cannot be ``lanes`` lanes; if the optimised kernel differs from the unoptimised one
-    at all (unless sums are reassociated), or from NumPy's result by more than rounding.
+    Times are medians of ``repeats``. Raises ``ValueError`` if the optimised kernel differs from the unoptimised one at
+    all, unless sums are ``reassociated``, or from NumPy's result by more than rounding.
     """
-    program = compile_kernel(kernel, parallel=parallel, reassociate=reassociate, lanes=lanes, verify=verify)
-    plain = compile_kernel(kernel, optimize=False, verify=verify)
     arguments = random_arguments(kernel, seed)
     found, before = program(**arguments), plain(**arguments)
     for name, values in found.items():
-        if not reassociate and not np.array_equal(values, before[name], equal_nan=values.dtype.kind == "f"):
+        if not reassociated and not np.array_equal(values, before[name], equal_nan=values.dtype.kind == "f"):
             raise ValueError(f"kernel {kernel.name!r}: the output {name!r} differs from that of the unoptimised kernel")
     want = _reference(kernel, reference, arguments)
     errors = [_error(kernel, name, values, want) for name, values in found.items()]
     return Trial(
-        program,
+        kernel.name,
         _seconds(lambda: program(out=found, **arguments), repeats),
         _seconds(lambda: plain(out=before, **arguments), repeats),
         None if reference is None else _seconds(lambda: reference(**arguments), repeats),
