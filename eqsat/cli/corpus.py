@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from eqsat.cli.files import content_of_file, remark
-from eqsat.cli.options import Settings
 from eqsat.cli.records import Id, Row, id_of, load, numbered_lines, one_line, reason, refuse_long_costs
+from eqsat.cli.settings import Settings
 from eqsat.lang.validation import counted, shown
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any
 
 from eqsat.cli import records
 from eqsat.cli.cases import as_conditions, case_of, refuse_unknown
-from eqsat.cli.options import Settings
 from eqsat.cli.records import REMEDY, Record, Row, get, get_texts, get_variables, id_of, kind_of
+from eqsat.cli.settings import Settings
 from eqsat.codegen.loops import LoopHeader, check_bounds, loop_variable
 from eqsat.interop import hlo, relations
 from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints

@@ -1,9 +1,8 @@
-"""Options that several commands share, and how a case is optimised and checked by them."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from eqsat.cli.rulesets import rule_set
+from eqsat.cli.settings import Settings
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import COST_MODELS
 from eqsat.lang.costs import model_of
@@ -21,44 +20,6 @@ from eqsat.optimizer.reextraction import EXTRACTORS
 
 FILE, FILE_OR_DASH = click.Path(path_type=Path), click.Path(path_type=Path, allow_dash=True)
 COUNT = click.IntRange(min=1)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to optimise and check each case, for how long and in how much memory: options of the command line by name.
-
-    ``memory`` is in megabytes for each worker; None: no limit.
-    """
-
-    cost: str = "latency"
-    extract: str = "dag"
-    engine: str = "egraph"
-    theory: bool = True
-    gates: bool = True
-    budget: Budget = DEFAULT_BUDGET
-    prove: bool = False
-    prove_seconds: float = 10.0
-    branches: str = "eager"
-    rules: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    unknown_divisors: str = "refuse"
-    memory: int | None = None
-
-    @property
-    def optimizing(self) -> dict[str, Any]:
-        """The options of :func:`eqsat.optimize` that all kinds of cases take."""
-        options = {name: getattr(self, name) for name in ("engine", "theory", "budget", "branches")}
-        return {"cost": model_of(self.cost), "rules": rule_set(self.rules, self.without), **options}
-
-    @property
-    def optimizing_roots(self) -> dict[str, Any]:
-        """Those for a list of expressions."""
-        return {**self.optimizing, "extract": self.extract, "unknown_divisors": self.unknown_divisors}
-
-    @property
-    def checking(self) -> dict[str, Any]:
-        """The options of :func:`eqsat.prove.verify.check_equal`."""
-        return {"prove": self.prove, "seconds": self.prove_seconds}
 
 
 def several(name: str, variable: str, metavar: str, what: str) -> Callable[[Any], Any]:

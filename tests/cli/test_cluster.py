@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from eqsat.cli.main import app
-from eqsat.cli.options import Settings
+from eqsat.cli.settings import Settings
 
 distributed = pytest.importorskip("distributed", reason="Dask distributed is not installed")
 

@@ -14,8 +14,8 @@ from eqsat.cli import corpus, kinds
 from eqsat.cli.cases import read_case
 from eqsat.cli.corpus import run, run_line
 from eqsat.cli.main import app
-from eqsat.cli.options import Settings
 from eqsat.cli.records import numbered_lines
+from eqsat.cli.settings import Settings
 from eqsat.extract import COST_MODELS
 from eqsat.lang.costs import cost_of
 from eqsat.lang.text import parse_program

@@ -11,7 +11,7 @@ from corpora import SEEDS, records
 
 from eqsat.cli.cases import read_case
 from eqsat.cli.corpus import run_line
-from eqsat.cli.options import Settings
+from eqsat.cli.settings import Settings
 from eqsat.lang.expr import const, make, var
 from eqsat.lang.text import parse_program
 from eqsat.prove.verify import check_equal

@@ -38,7 +38,7 @@ from random_kernels import contents, random_kernel, run_in_c
 from strategies import expressions
 
 from eqsat.cli.corpus import run_line
-from eqsat.cli.options import Settings
+from eqsat.cli.settings import Settings
 from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import COST_MODELS
 from eqsat.interop import hlo, mlir

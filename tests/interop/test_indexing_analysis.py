@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 from eqsat.cli.corpus import run_line
-from eqsat.cli.options import Settings
+from eqsat.cli.settings import Settings
 from eqsat.interop import hlo, relations
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap, RuntimeVariable
