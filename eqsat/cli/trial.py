@@ -22,7 +22,7 @@ from eqsat.extract.cost import globals_of
 from eqsat.kernels.kernel import DTYPES, Arrays, Kernel, flattened
 
 Reference = Callable[..., Any]
-#: A compiled kernel: takes inputs and parameters by name, and as ``out`` arrays to store to; returns the outputs by name.
+#: A compiled kernel: of its inputs and parameters, and of arrays to store to as ``out``, all by name, its outputs.
 type Compiled = Callable[..., Arrays]
 
 #: How far a rounded result may be from NumPy's, relative to the greatest value: sums go in other orders.
