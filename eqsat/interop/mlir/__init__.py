@@ -9,7 +9,7 @@ stand where the root stood, and what nothing reads any more is left out. What wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -23,7 +23,7 @@ from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr
 from eqsat.lang.ops import Bounds
 from eqsat.lang.validation import integers_of, require, shown
-from eqsat.optimizer.front import DEFAULT_BUDGET
+from eqsat.optimizer.front import DEFAULT_BUDGET, optimize
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,12 @@ def rewriting(
         found = integers_of(ends, f"the least and the greatest result of {start!r}")
         if len(found) != 2 or found[0] > found[1]:
             raise ValueError(f"the range of {start!r} is {shown(ends)}: give (least, greatest)")
+
+    def cheapest(roots: Sequence[Expr], facts: Sequence[Expr], model: CostModel, extract: str) -> tuple[Expr, ...]:
+        return optimize(roots, constraints=facts, cost=model, extract=extract, budget=budget.until(end)).exprs
+
     module = parse(text)
-    program = Program(module, model_of(cost), budget, end, ranges, atoms)
+    program = Program(module, model_of(cost), cheapest, end, ranges, atoms)
     sites = Sites(program)
     kept = _with_unknown_names(module)
     for block in reversed(module.blocks):

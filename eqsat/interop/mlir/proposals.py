@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import CostModel, PriceError
 from eqsat.extract.graph import reached
 from eqsat.interop.mlir.emit import Emitted, Emitter, Typed
@@ -20,7 +19,9 @@ from eqsat.lang.ops import Bounds
 from eqsat.lang.properties import facts_on
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import variables
-from eqsat.optimizer.front import optimize
+
+#: The cheapest terms found that equal some where facts hold, by a cost model and an extractor.
+type Optimize = Callable[[Sequence[Expr], Sequence[Expr], CostModel, str], tuple[Expr, ...]]
 
 
 def _resolved(values: Iterable[Value]) -> list[Value]:
@@ -43,7 +44,7 @@ class Program:
 
     module: Module
     model: CostModel
-    budget: Budget
+    optimize: Optimize
     #: When the time of the module is up.
     end: float
     ranges: Mapping[str, Bounds]
@@ -83,10 +84,8 @@ class Program:
         known = facts_on(roots, facts)
         key = (tuple(roots), tuple(known), extract)
         if key not in self._answers:
-            budget = self.budget.until(self.end)
             try:
-                result = optimize(roots, constraints=known, cost=model, extract=extract, budget=budget)
-                self._answers[key] = result.exprs
+                self._answers[key] = self.optimize(roots, known, model, extract)
             except PriceError:
                 raise
             except ValueError:
