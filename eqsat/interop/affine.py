@@ -1,4 +1,4 @@
-"""Affine expressions, maps and sets in MLIR's syntax: read into terms, and printed.
+"""Affine expressions, maps and sets in MLIR's syntax: read into terms, and printed; and prices that favour them.
 
 ``floordiv``, which XLA also writes ``/``, and ``mod`` are ``//`` and ``%``. ``x ceildiv n`` is read as ``-(x // -n)``,
 and that is printed as ``x ceildiv n``.
@@ -10,21 +10,46 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.interop.limits import refuse_long_text
-from eqsat.lang.expr import Expr
-from eqsat.lang.ops import OPS
+from eqsat.lang.expr import Expr, shortened
+from eqsat.lang.ops import OPS, Bounds
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
 from eqsat.lang.validation import counted, shortened
-from eqsat.theory.linear import LinearArithmetic
+from eqsat.theory.forms import read, to_expr
 
 _SYMBOLS = {"floordiv": "//", "mod": "%", "/": "//"}
 #: The operators of MLIR's affine expressions that are words.
 AFFINE_WORDS = frozenset({"floordiv", "mod", "ceildiv"})
 _AS_PRINTED = {"//": " floordiv ", "%": " mod ", "*": " * "}
+#: The operators of MLIR's affine maps.
+_AFFINE = ("add", "sub", "neg", "mul", "floordiv", "mod")
+#: What any other operator costs on top of its price: more than a term of affine operators does.
+_NOT_AFFINE = 10**6
 #: How tightly the operators of maps bind.
 _ADD, _MUL, _NEG = [OPS[op].precedence for op in ("add", "mul", "neg")]
 
 _FUNCTION = re.compile(r"affine_(?:map|set)\s*<\s*\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*(->|:)\s*\((.*)\)\s*>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """The prices of ``model``, raised for operators that are not affine: they are chosen where no affine term is equal.
+
+    >>> from eqsat import optimize
+    >>> from eqsat.extract import Latency
+    >>> [optimize("x // 60", x=(0, 119), cost=model).expr for model in (Latency(), Affine(Latency()))]
+    [Expr('where(x < 60, 0, 1)'), Expr('x//60')]
+    """
+
+    model: CostModel
+
+    def __post_init__(self) -> None:
+        refuse_other(self.model)
+
+    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
+        """The cost of one node."""
+        return self.model.price(op, operands, result) + (0 if op in _AFFINE else _NOT_AFFINE)
 
 
 @dataclass(frozen=True)
@@ -123,5 +148,5 @@ def _ceiling(term: Expr) -> tuple[Expr, str, int] | None:
 
 
 def _opposite(divisor: Expr) -> Expr | None:
-    """``-divisor``, simplified, if ``divisor`` is always negative."""
-    return LinearArithmetic().simplify(-divisor) if divisor.vmax < 0 else None
+    """``-divisor`` as a plain sum if ``divisor`` is always negative."""
+    return to_expr(read(divisor).times(-1)) if divisor.vmax < 0 else None

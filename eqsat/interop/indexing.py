@@ -37,9 +37,8 @@ from math import gcd, inf, lcm
 from typing import Any, cast
 
 from eqsat.egraph.budget import Budget
-from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.extract.graph import reached
-from eqsat.interop.affine import AFFINE_WORDS, AffineFunction, affine_term, affine_text
+from eqsat.interop.affine import AFFINE_WORDS, Affine, AffineFunction, affine_term, affine_text
 from eqsat.interop.limits import INTEROP_LIMITS, refuse_long_text
 from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.display import Displayed, formula
@@ -59,7 +58,7 @@ from eqsat.lang.expr import (
     var,
 )
 from eqsat.lang.functions import where
-from eqsat.lang.ops import INFINITY, Bounds
+from eqsat.lang.ops import INFINITY
 from eqsat.lang.properties import suspects
 from eqsat.lang.terms import all_of
 from eqsat.lang.text import numbered, split_list
@@ -85,29 +84,6 @@ _FLAG = re.compile(r",?\s*is_simplified:\s*(?:true|false)\s*$")
 
 #: A term, and its least and greatest value.
 Interval = tuple[Expr, int, int]
-
-#: The operators of MLIR's affine maps.
-_AFFINE = ("add", "sub", "neg", "mul", "floordiv", "mod")
-#: What any other operator costs on top of its price: more than a term of affine operators does.
-_NOT_AFFINE = 10**6
-
-
-@dataclass(frozen=True)
-class Affine:
-    """The prices of ``model``, raised for operators that are not affine: they are chosen where no affine term is equal.
-
-    >>> IndexingMap.parse("(d0) -> (d0 floordiv 60), domain: d0 in [0, 119]").simplify().results
-    (Expr('d0//60'),)
-    """
-
-    model: CostModel
-
-    def __post_init__(self) -> None:
-        refuse_other(self.model)
-
-    def price(self, op: str, operands: Sequence[Bounds], result: Bounds) -> int:
-        """The cost of one node."""
-        return self.model.price(op, operands, result) + (0 if op in _AFFINE else _NOT_AFFINE)
 
 
 @dataclass(frozen=True)
