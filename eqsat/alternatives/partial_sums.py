@@ -48,6 +48,41 @@ def share_sums(classes: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     ``choice`` has what the roots need, operands before users; with the new brackets in place it may cost more.
     ``programs`` say how short sums are computed, by the prices of products; they gain those that are looked for.
     """
+    if not (sums := _chosen_sums(choice, programs.prices)):
+        return choice
+    new_choice = dict(choice)
+    pairing = _Pairing(classes, programs, new_choice)
+    bodies = {of.key: of.body for of in sums}
+    # a body that is only ever subtracted is built the other way round
+    signs = dict.fromkeys(bodies, -1) | {of.key: 1 for of in sums if of.scale > 0}
+    divided = _divided(choice, sums)
+    pairing.products.update([(of.key[0][0], abs(of.scale)) for of in sums if len(of.key) == 1])
+    pairing.run([_times(body, signs[key]) for key, body in bodies.items()], [key in divided for key in bodies])
+    built: dict[Key, tuple[int, int]] = {}
+    for key, left in zip(bodies, pairing.sums, strict=True):
+        # nor is what is left of it negated before it is subtracted
+        sign = -1 if all(k < 0 for k in left.values()) else 1
+        pairing.keeps_sign = key in divided
+        built[key] = pairing.chain(_times(left, sign)), signs[key] * sign
+    for of in sums:
+        body, sign = built[of.key]
+        pairing.keeps_sign = of.key in divided
+        pairing.finish(of.c, body, of.scale * sign, of.constant)
+    return choice if pairing.has_lost else new_choice
+
+
+class _Sum(NamedTuple):
+    """A chosen sum: the class ``c`` is ``scale`` times a body, which others may have too, and a constant."""
+
+    c: int
+    constant: int
+    scale: int
+    body: dict[int, int]
+    key: Key
+
+
+def _chosen_sums(choice: Choice, prices: ProductPrices) -> list[_Sum]:
+    """The sums that are chosen, and the products by literals, in the order of the choice."""
     chosen: dict[int, tuple[int, dict[int, int]]] = {}
     for c, node in choice.items():
         op, _, args = node
@@ -58,38 +93,21 @@ def share_sums(classes: Classes, choice: Choice, programs: LinearPrograms) -> Ch
             factor, by = args if choice[args[1]][0] == "const" else args[::-1]
             if choice[by][0] == "const" and choice[by][1]:
                 chosen[c] = 0, {factor: cast(int, choice[by][1])}
-    if not chosen:
-        return choice
-    new_choice = dict(choice)
-    pairing = _Pairing(classes, programs, new_choice)
-    parts = _bodies([terms for _, terms in chosen.values()], programs.prices)
-    sums = [
-        _Sum(c, constant, scale, _key(body))
-        for (c, (constant, _)), (body, scale) in zip(chosen.items(), parts, strict=True)
+    bodies = _bodies([terms for _, terms in chosen.values()], prices)
+    return [
+        _Sum(c, constant, scale, body, _key(body))
+        for (c, (constant, _)), (body, scale) in zip(chosen.items(), bodies, strict=True)
     ]
-    bodies = {of.key: body for of, (body, _) in zip(sums, parts, strict=True)}
-    for of in sums:
-        if len(of.key) == 1:
-            pairing.products[of.key[0][0], abs(of.scale)] += 1
-    dividends = [node[2][0] for node in choice.values() if node[0] in DIVISIONS]
-    below = set(reachable(choice, dividends))
-    divided = {of.key for of in sums if of.c in below}
-    pairing.is_divided = [key in divided for key in bodies]
-    # a sum that is only ever subtracted is built the other way round
-    added = {of.key for of in sums if of.scale > 0}
-    signs = [1 if key in added else -1 for key in bodies]
-    pairing.run({c: k * sign for c, k in body.items()} for sign, body in zip(signs, bodies.values(), strict=True))
-    built: dict[Key, tuple[int, int]] = {}
-    for key, body_sign, left in zip(bodies, signs, pairing.sums, strict=True):
-        # nor is a sum negated before it is subtracted
-        sign = -1 if all(k < 0 for k in left.values()) else 1
-        pairing.keeps_sign = key in divided
-        built[key] = pairing.chain({c: k * sign for c, k in left.items()}), sign * body_sign
-    for of in sums:
-        body, sign = built[of.key]
-        pairing.keeps_sign = of.key in divided
-        pairing.finish(of.c, body, of.scale * sign, of.constant)
-    return choice if pairing.has_lost else new_choice
+
+
+def _divided(choice: Choice, sums: Iterable[_Sum]) -> set[Key]:
+    """The bodies of sums that are dividends, or are in one: there a sign has its price."""
+    below = set(reachable(choice, [node[2][0] for node in choice.values() if node[0] in DIVISIONS]))
+    return {of.key for of in sums if of.c in below}
+
+
+def _times(terms: dict[int, int], by: int) -> dict[int, int]:
+    return {c: k * by for c, k in terms.items()}
 
 
 def _without_negations(choice: Choice, constant: int, terms: dict[int, int]) -> tuple[int, dict[int, int]]:
@@ -102,15 +120,6 @@ def _without_negations(choice: Choice, constant: int, terms: dict[int, int]) -> 
             if total := found.pop(args[0], 0) - k:
                 found[args[0]] = total
     return constant, found or terms
-
-
-class _Sum(NamedTuple):
-    """A chosen sum: the class ``c`` is ``scale`` times a body, which others may have too, and a constant."""
-
-    c: int
-    constant: int
-    scale: int
-    key: Key
 
 
 def hoisted_sums(classes: Classes, choice: Choice) -> Choice | None:
@@ -162,7 +171,7 @@ def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple
             alone = sum([prices[abs(k)] for c, k in terms.items() if products[c, abs(k)] == 1])
             if alone < factored:
                 sign = 1 if scale > 0 else -1
-                body, scale = {c: k * sign for c, k in terms.items()}, sign
+                body, scale = _times(terms, sign), sign
         found.append((body, scale))
     return found
 
@@ -291,8 +300,8 @@ class _Pairing:
     def __init__(self, classes: Classes, programs: LinearPrograms, choice: Choice) -> None:
         self.classes, self.choice = classes, choice
         self.programs, self.prices = programs, programs.prices
-        #: Whether each sum is part of a dividend, where a sign has its price.
-        self.is_divided: list[bool] = []
+        #: Whether each sum is part of a dividend.
+        self.is_divided: Sequence[bool] = ()
         #: Whether what is built next must be seen not to be negative, if it is not.
         self.keeps_sign = False
         self._looks_late, self.stopped = _looks(classes), False
@@ -363,9 +372,9 @@ class _Pairing:
                 saved -= self.prices[by]
         return saved
 
-    def run(self, bodies: Iterable[dict[int, int]]) -> None:
+    def run(self, bodies: Iterable[dict[int, int]], is_divided: Sequence[bool]) -> None:
         """Extract pairs from the bodies until none saves anything; :attr:`sums` has what is left of them."""
-        self.sums = [dict(body) for body in bodies]
+        self.sums, self.is_divided = [*bodies], is_divided
         for index, terms in enumerate(self.sums):
             for c in terms:
                 self.having[c].add(index)
