@@ -326,25 +326,32 @@ class ConditionNodes(KindNodes):
             sides = (self.add_class(number(limit)), self.add_class(above))
             yield term.op, None, sides if is_least else sides[::-1]
         elif term.op in ("eq", "ne"):
-            for shift in self._shifts_of_extremes(above, below, limit):
-                yield self.node(term.op, above.shifted(shift), below.shifted(shift + limit))
-            if limit == 0:
-                yield self.node(term.op, above, below)
-            else:
-                if any(atom.op == "mul" for atom in form.terms):
-                    # the whole may be a product, of which a rule asks whether it is zero
-                    yield self.node(term.op, form.shifted(-literal.vmin), ZERO)
-        elif not above.terms:
-            end = number(1 - limit)
-            yield self.node("lt", below, end) if is_least else self.node("le", end, below)
+            yield from self._equations(term.op, above, below, limit)
+        else:
+            yield from self._ordered(above, below, limit, is_least)
+
+    def _equations(self, op: str, above: LinearForm, below: LinearForm, limit: int) -> Iterator[Node]:
+        """``above == below + limit``, or ``!=``, without a literal where an extreme or a product takes it in."""
+        for shift in self._shifts_of_extremes(above, below, limit):
+            yield self.node(op, above.shifted(shift), below.shifted(shift + limit))
+        if limit == 0:
+            yield self.node(op, above, below)
+        elif any(atom.op == "mul" for atom in (*above.terms, *below.terms)):
+            # the whole may be a product, of which a rule asks whether it is zero
+            yield self.node(op, above.plus(below, -1).shifted(-limit), ZERO)
+
+    def _ordered(self, above: LinearForm, below: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
+        """``limit <= above - below``, or else its denial, without a literal where an extreme or ``<`` takes it in."""
+        if not above.terms:
+            yield self._strictly(below, number(1 - limit), is_least)
         elif above.has_minimum():
             yield from self._with_extremes(below, above, limit, is_least)
         elif below.has_minimum():
             yield from self._with_extremes(above, below, 1 - limit, not is_least)
         elif limit in (0, 1):
             sides = (self.add_class(above), self.add_class(below))
-            strict = (limit == 1) == is_least
-            yield "lt" if strict else "le", None, sides[::-1] if is_least else sides
+            is_strict = (limit == 1) == is_least
+            yield "lt" if is_strict else "le", None, sides[::-1] if is_least else sides
 
     def _shifts_of_extremes(self, above: LinearForm, below: LinearForm, limit: int) -> Iterator[int]:
         """What to add to both sides of ``above == below + limit``: then an operand of an extreme has no literal."""
@@ -399,28 +406,9 @@ class ConditionNodes(KindNodes):
             return
         totals = [(term.op, form)] if term.op in ("eq", "ne") else [("le", form), ("lt", form.shifted(1))]
         for op, total in totals:
-            if total.constant and self._is_needed(total, needed):
-                yield self.node(op, ZERO, total)
-            if total.constant and self._is_needed(total.times(-1), needed):
-                yield self.node(op, total.times(-1), ZERO)
-            above, below = _by_sign(total)
-            for left, right in ((below, above.shifted(total.constant)), (below.shifted(-total.constant), above)):
-                moved = right if right.constant else left
-                if self._is_needed(moved, needed):
+            for left, right, used in _on_two_sides(total):
+                if self._is_needed(used, needed):
                     yield self.node(op, left, right)
-            for atom, k in total.terms.items() if len(total.terms) < LIMITS.merged_comparisons else ():
-                for constant in dict.fromkeys((0, total.constant)):
-                    part = LinearForm({atom: k}, constant)
-                    rest = total.plus(part, -1)
-                    # total is rest + part: 0 <= total is -rest <= part, and -part <= rest
-                    if (k != 1 or constant) and self._is_needed(part, needed):
-                        yield self.node(op, rest.times(-1), part)
-                    if (k != -1 or constant) and self._is_needed(part.times(-1), needed):
-                        yield self.node(op, part.times(-1), rest)
-                    if len(rest.terms) > 1 and k < 0 and self._is_needed(rest, needed):
-                        yield self.node(op, part.times(-1), rest)
-                    if len(rest.terms) > 1 and k > 0 and self._is_needed(rest.times(-1), needed):
-                        yield self.node(op, rest.times(-1), part)
 
     def _is_needed(self, form: LinearForm, needed: Collection[int]) -> bool:
         return form in self.classes and self.add_class(form) in needed
@@ -439,6 +427,32 @@ def _is_at_end(member: Expr, above: bool) -> bool:
         form, literal = member.args
         return form.vmin == literal.vmin - 1 if above else form.vmax == literal.vmin
     return False
+
+
+def _on_two_sides(total: LinearForm) -> Iterator[tuple[LinearForm, LinearForm, LinearForm]]:
+    """The ways to compare 0 with a sum as a comparison of two sides: the left, the right, and the one to be needed.
+
+    A way pays only where something else needs that side, too.
+    """
+    opposite = total.times(-1)
+    if total.constant:
+        yield ZERO, total, total
+        yield opposite, ZERO, opposite
+    above, below = _by_sign(total)
+    for left, right in ((below, above.shifted(total.constant)), (below.shifted(-total.constant), above)):
+        yield left, right, right if right.constant else left
+    for atom, k in total.terms.items() if len(total.terms) < LIMITS.merged_comparisons else ():
+        for constant in dict.fromkeys((0, total.constant)):
+            # 0 <= rest + part is -rest <= part, and -part <= rest
+            part = LinearForm({atom: k}, constant)
+            rest = total.plus(part, -1)
+            less_part, less_rest = part.times(-1), rest.times(-1)
+            if k != 1 or constant:
+                yield less_rest, part, part
+            if k != -1 or constant:
+                yield less_part, rest, less_part
+            if len(rest.terms) > 1:
+                yield (less_rest, part, less_rest) if k > 0 else (less_part, rest, rest)
 
 
 def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
