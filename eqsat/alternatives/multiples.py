@@ -12,15 +12,27 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_terms
 from eqsat.lang.expr import Expr
-from eqsat.theory.forms import LinearForm, atom_form, literal_divisor, number
+from eqsat.theory.forms import LinearForm, literal_divisor, number
 
 
 def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
     forms = [(c, form) for c, form in enumerate(classes.values) if isinstance(form, LinearForm)]
+    # by an atom and a literal, the class of their product
     alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
-    products = {pair: c for c, form in alone for pair in form.terms.items() if pair[1] > 1}
-    atoms = {atom: c for c, form in alone for atom, k in form.terms.items() if k == 1}
+    products = {(atom, k): c for c, form in alone for atom, k in form.terms.items() if k > 1}
+    yield from _shifted_products(classes, products)
+    for c, form in forms if products else ():
+        if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):
+            parts = [
+                (products[a, abs(k)], 1 if k > 0 else -1) if (a, abs(k)) in products else (classes.add_atom(a), k)
+                for a, k in form.terms.items()
+            ]
+            yield c, sum_of(parts, form.constant)
+
+
+def _shifted_products(classes: CanonicalGraph, products: Mapping[tuple[Expr, int], int]) -> Iterator[tuple[int, Node]]:
+    """``x*36`` as ``x*9*4``: products by what is no power of two as shifts of other ones."""
     scales: dict[Expr, list[int]] = defaultdict(list)
     for atom, k in products:
         if not is_power_of_two(k):
@@ -29,15 +41,6 @@ def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
         for k, j in permutations(found, 2) if len(found) > 1 else ():
             if not k % j and is_power_of_two(k // j):
                 yield products[atom, k], ("mul", None, (products[atom, j], classes.add_class(number(k // j))))
-
-    def multiple(atom: Expr, k: int) -> tuple[int, int]:
-        if (product := products.get((atom, abs(k)))) is None:
-            return atoms[atom] if atom in atoms else classes.add_class(atom_form(atom)), k
-        return product, 1 if k > 0 else -1
-
-    for c, form in forms if products else ():
-        if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):
-            yield c, sum_of([multiple(a, k) for a, k in form.terms.items()], form.constant)
 
 
 def of_multiples(classes: CanonicalGraph, needed: Iterable[int]) -> Iterator[tuple[int, Node]]:
