@@ -49,23 +49,35 @@ def selection_of(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFo
     read = wrapped(theory, condition, common, x, y) or _two_periods(theory, condition, x, y)
     if read is not None:
         return common.plus(read)
-    if bool(x.terms) != bool(y.terms) and any(atom.op == "var" for atom in x.terms or y.terms):
-        # where(p, x - 2, 0) is where(p, x, 2) - 2; branches of quotients stay, since rules match staircases of them
-        apart = (x if x.terms else y).constant
-        common, x, y = common.shifted(apart), x.shifted(-apart), y.shifted(-apart)
-    scale = gcd(*x.terms.values(), *y.terms.values(), x.constant - y.constant)
-    if (x.terms or y.terms) and (rest := y.constant % scale):
-        # both constants have one remainder by the scale: it leaves the selection
-        common, x, y = common.shifted(rest), x.shifted(-rest), y.shifted(-rest)
-    scale = gcd(scale, x.constant, y.constant)
-    signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
-    scale *= -1 if next(s for s in signs if s) < 0 else 1
-    x, y = x.divided(scale), y.divided(scale)
+    literal = _literal_outside(x, y)
+    x, y = x.shifted(-literal), y.shifted(-literal)
+    factor = _factor_outside(x, y)
+    x, y = x.divided(factor), y.divided(factor)
     for atom in (*x.terms, *y.terms):
         if atom.op == "where":
             # now, or the bounds of a thousand nested selections would be computed recursively, from the outermost
             theory.range(atom)
-    return common.plus(theory.atom(make("where", condition, to_expr(x), to_expr(y))), scale)
+    selection = theory.atom(make("where", condition, to_expr(x), to_expr(y)))
+    return common.shifted(literal).plus(selection, factor)
+
+
+def _literal_outside(x: LinearForm, y: LinearForm) -> int:
+    """What both branches of a selection add, as far as a literal tells."""
+    literal = 0
+    if bool(x.terms) != bool(y.terms) and any(atom.op == "var" for atom in x.terms or y.terms):
+        # where(p, x - 2, 0) is where(p, x, 2) - 2; branches of quotients stay, since rules match staircases of them
+        literal = (x if x.terms else y).constant
+    if x.terms or y.terms:
+        # where(p, x*4 + 5, 1) is where(p, x*4 + 4, 0) + 1: modulo what divides the rest, both constants are the same
+        literal += (y.constant - literal) % gcd(*x.terms.values(), *y.terms.values(), x.constant - y.constant)
+    return literal
+
+
+def _factor_outside(x: LinearForm, y: LinearForm) -> int:
+    """The common factor of two branches, with the sign of the second one's constant, or else of what comes next."""
+    signs = (y.constant, x.constant, y.terms and y.sign(), x.terms and x.sign())
+    sign = -1 if next(s for s in signs if s) < 0 else 1
+    return sign * gcd(*x.terms.values(), *y.terms.values(), x.constant, y.constant)
 
 
 def _at_ends(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearForm) -> tuple[LinearForm, LinearForm]:
