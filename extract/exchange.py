@@ -124,32 +124,47 @@ def from_egraph_serialize(record: Mapping[str, Any]) -> Priced:
     >>> read.graph.classes, read.prices, read.graph.roots
     ({0: [('var', 'x', ())]}, {0: [0]}, [0])
     """
-    for key, kind in (("nodes", Mapping), ("root_eclasses", Sequence)):
-        given = record.get(key) if isinstance(record, Mapping) else None
-        if isinstance(given, str) or not isinstance(given, kind):
-            raise ValueError(f"an e-graph has no {key!r}: give an object with 'nodes' and 'root_eclasses'")
-    written: Mapping[str, Mapping[str, Any]] = record["nodes"]
-    for name, node in written.items():
-        _refuse_wrong(name, node, written)
-    names = list(dict.fromkeys(node["eclass"] for node in written.values()))
-    # 7 and 07 are two names
-    are_numbers = all(name.isdecimal() and name == str(int(name)) for name in names)
-    number = {name: int(name) if are_numbers else place for place, name in enumerate(names)}
-    # a node that is there twice costs the lesser of both
-    costs: dict[int, dict[Node, int]] = {c: {} for c in number.values()}
-    for node in written.values():
-        own = costs[number[node["eclass"]]]
-        read = _node(node["op"], tuple([number[written[child]["eclass"]] for child in node.get("children", ())]))
-        own[read] = min(cost := int(node.get("cost", 1)), own.get(read, cost))
-    if unknown := [name for name in record["root_eclasses"] if not isinstance(name, str) or name not in number]:
-        raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
+    _refuse_wrong_record(record)
+    number = _numbers(list(dict.fromkeys(node["eclass"] for node in record["nodes"].values())))
+    costs = _costs(record["nodes"], number)
     data = record.get("class_data", {})
-    _refuse_wrong_data(data)
     bounds = {c: _bounds(data.get(name, {})) for name, c in number.items()}
     weights = {c: int(data[name]["weight"]) for name, c in number.items() if "weight" in data.get(name, {})}
     roots = [number[name] for name in record["root_eclasses"]]
     graph = EGraph({c: [*own] for c, own in costs.items()}, bounds, roots, weights)
     return Priced(graph, {c: [*own.values()] for c, own in costs.items()})
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    """The number of each class: its name, if all names are numbers, else its place."""
+    # 7 and 07 are two names
+    are_numbers = all(name.isdecimal() and name == str(int(name)) for name in names)
+    return {name: int(name) if are_numbers else place for place, name in enumerate(names)}
+
+
+def _costs(nodes: Mapping[str, Mapping[str, Any]], number: Mapping[str, int]) -> dict[int, dict[Node, int]]:
+    """By class the cost of each of its nodes: of one that is there twice, the lesser cost."""
+    found: dict[int, dict[Node, int]] = {c: {} for c in number.values()}
+    for node in nodes.values():
+        own = found[number[node["eclass"]]]
+        read = _node(node["op"], tuple([number[nodes[child]["eclass"]] for child in node.get("children", ())]))
+        own[read] = min(cost := int(node.get("cost", 1)), own.get(read, cost))
+    return found
+
+
+def _refuse_wrong_record(record: object) -> None:
+    for key, kind in (("nodes", Mapping), ("root_eclasses", Sequence)):
+        given = record.get(key) if isinstance(record, Mapping) else None
+        if isinstance(given, str) or not isinstance(given, kind):
+            raise ValueError(f"an e-graph has no {key!r}: give an object with 'nodes' and 'root_eclasses'")
+    written = cast(Mapping[str, Any], record)
+    nodes = written["nodes"]
+    for name, node in nodes.items():
+        _refuse_wrong(name, node, nodes)
+    classes = {node["eclass"] for node in nodes.values()}
+    if unknown := [name for name in written["root_eclasses"] if not isinstance(name, str) or name not in classes]:
+        raise ValueError(f"the root {unknown[0]!r} is no class: name one that a node has as its eclass")
+    _refuse_wrong_data(written.get("class_data", {}))
 
 
 def _refuse_wrong(name: str, node: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
