@@ -20,7 +20,9 @@ class Comparisons(Arithmetic):
 
     @kept("answers")
     def at_least_zero(self, form: LinearForm) -> Expr:
-        while True:
+        plainer: LinearForm | None = form
+        while plainer is not None:
+            form = plainer
             low, high = self.bounds(form)
             if low >= 0:
                 return TRUE
@@ -28,18 +30,21 @@ class Comparisons(Arithmetic):
                 return FALSE
             if self.minimum_atoms and (split := self._split_comparison(form)) is not None:
                 return split
-            smaller = self._clear_comparison(form)
-            if smaller is None and high == 0:
-                smaller = self._moved_end(form)
-            if smaller is None and len(form.terms) > 1:
-                smaller = self._beyond_gap(form)
-            if smaller is None:
-                comparison = form.literal_comparison()
-                found = self._split_selection(form, comparison, self.at_least_zero)
-                if found is None and is_coupled(self, form):
-                    found = self._decided(form)
-                return comparison if found is None else found
-            form = smaller
+            plainer = self._plainer_comparison(form, high)
+        comparison = form.literal_comparison()
+        found = self._split_selection(form, comparison, self.at_least_zero)
+        if found is None and is_coupled(self, form):
+            found = self._decided(form)
+        return comparison if found is None else found
+
+    def _plainer_comparison(self, form: LinearForm, high: int) -> LinearForm | None:
+        """A plainer form that is at least zero just where this one, at most ``high``, is; ``None`` if none is known."""
+        plainer = self._clear_comparison(form)
+        if plainer is None and high == 0:
+            plainer = self._moved_end(form)
+        if plainer is None and len(form.terms) > 1:
+            plainer = self._beyond_gap(form)
+        return plainer
 
     def _split_selection(
         self, form: LinearForm, comparison: Expr, compared: Callable[[LinearForm], Expr]
