@@ -200,9 +200,10 @@ def _bounds_on(
     if comparison.op == "eq":
         # a quotient has one value from one bound of its dividend to another
         halves = [theory.at_least_zero(gap.times(sign)) for sign in (1, -1)]
-        bounds = [b for b in (_bounds_on(theory, variable, h) for h in halves if h.op in ("lt", "le")) if b]
-        least, limit = [next((b[end] for b in bounds if b[end] is not None), None) for end in (0, 1)]
-        return None if least is None or limit is None else (least, limit)
+        bounds = [_bounds_on(theory, variable, half) or (None, None) for half in halves if half.op in ("lt", "le")]
+        first = next((least for least, _ in bounds if least is not None), None)
+        beyond = next((limit for _, limit in bounds if limit is not None), None)
+        return None if first is None or beyond is None else (first, beyond)
     scale = gap.terms.get(variable, 0)
     rest = gap.without(variable)
     if not scale or not is_free_of(theory, variable, rest):
