@@ -247,7 +247,7 @@ class Arithmetic(NormalForms, Values, Assumptions):
         # the minima that were made: while there are none, none is looked for
         self.minimum_atoms: set[Expr] = parent.minimum_atoms if parent else set()
         # the disjunctions that sums are being split by
-        self.alternatives: set[Expr] = parent.alternatives if parent else set()
+        self.splitting: set[Expr] = parent.splitting if parent else set()
 
     def _copy_facts(self, parent: Self | None) -> None:
         """What facts say: at first, those of the parent."""

@@ -1,4 +1,4 @@
-"""The limits of this package, in one table: what each bounds, and what happens beyond."""
+"""The limits of the theory, in one table: what each bounds, and what happens beyond."""
 
 from dataclasses import dataclass
 

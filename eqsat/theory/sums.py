@@ -280,10 +280,10 @@ class SumOver(Reducer):
         members = chain_members(condition, "or")
         if not self.is_free(y) or not 1 < len(members) <= LIMITS.condition_alternatives:
             return None
-        if condition in self.theory.alternatives:
+        if condition in self.theory.splitting:
             # the intersection of two members is a conjunction, whose complement is a disjunction again
             return None
-        with begun(self.theory.alternatives, condition):
+        with begun(self.theory.splitting, condition):
             return self._by_alternatives(members, x, y)
 
     def _by_alternatives(self, members: Sequence[Expr], x: LinearForm, y: LinearForm) -> LinearForm | None:
