@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, permutations, product
-from math import gcd
 
 from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
 from eqsat.alternatives.limits import LIMITS
@@ -49,7 +48,7 @@ def of_multiples(classes: CanonicalGraph, needed: Iterable[int]) -> Iterator[tup
     for c in needed:
         form = classes.values[c]
         if isinstance(form, LinearForm) and form.terms:
-            scale = form.sign() * gcd(form.content(), form.constant)
+            scale = form.sign() * form.common_factor()
             by_sum[form.divided(scale)][scale] = c
     for factors in by_sum.values():
         if 2 < len(factors) <= LIMITS.multiples:

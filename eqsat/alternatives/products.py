@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
-from math import gcd
 
 from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.providers import provides
@@ -74,7 +73,7 @@ class ProductNodes(KindNodes):
             if self.classes.is_crowded():
                 return
             if quotient.terms:
-                scale = gcd(quotient.content(), quotient.constant) * quotient.sign()
+                scale = quotient.common_factor() * quotient.sign()
                 direction = quotient.divided(scale)
                 cofactors[direction] = cofactors.get(direction, ZERO).plus(read(factor), scale)
         for common, cofactor in cofactors.items():

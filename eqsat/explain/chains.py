@@ -281,7 +281,7 @@ class Laws(Matcher):
                 others = [self.read(other - member) for other in members]
                 yield "shift", canonical("add", joined(term.op, others), member)
         forms = list(map(read, members))
-        factor = gcd(*[gcd(form.content(), form.constant) for form in forms])
+        factor = gcd(*[form.common_factor() for form in forms])
         if factor > 1:
             smaller = joined(term.op, [_sum(form.divided(factor)) for form in forms])
             yield "scale", canonical("mul", smaller, const(factor))

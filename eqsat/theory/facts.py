@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
-from math import gcd
 from operator import or_
 from typing import Self
 
@@ -423,5 +422,5 @@ def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
 
 def _without_content(form: LinearForm) -> LinearForm:
     """``form`` divided by the common factor of its coefficients and its constant."""
-    common = gcd(form.content(), form.constant)
+    common = form.common_factor()
     return form if common < 2 else form.divided(common)

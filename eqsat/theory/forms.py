@@ -124,6 +124,14 @@ class LinearForm:
         """The greatest common divisor of the coefficients; 0 for a constant."""
         return gcd(*self.terms.values())
 
+    def common_factor(self) -> int:
+        """The greatest common divisor of the coefficients and the constant; 0 for zero."""
+        return gcd(self.constant, *self.terms.values())
+
+    def only_subtracts(self) -> bool:
+        """Whether no coefficient is positive."""
+        return max(self.terms.values(), default=-1) < 0
+
     def has_minimum(self) -> bool:
         """Whether a minimum is among its atoms."""
         return any(atom.op == "min" for atom in self.terms)
@@ -328,7 +336,7 @@ def undistributed(x: LinearForm, y: LinearForm) -> tuple[int, Expr]:
     """
     scale, parts = 1, []
     for form in (x, y):
-        common = gcd(form.content(), form.constant) * (1 if form.sign() > 0 else -1)
+        common = form.common_factor() * form.sign()
         scale *= common
         primitive = form.divided(common)
         atom = primitive.single()

@@ -106,7 +106,7 @@ class Intervals(Arithmetic):
         for atom, k in form.terms.items() if len(form.terms) > 1 else ():
             if (n := literal_divisor(atom)) > 0:
                 rest = form.without(atom)
-                if not gcd(rest.content(), rest.constant) % k:
+                if not rest.common_factor() % k:
                     return self.inner(atom.args[0]).plus(rest.divided(k), n), n, k
         return None
 

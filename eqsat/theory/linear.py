@@ -20,7 +20,6 @@ parts and over digits of a range), :mod:`eqsat.theory.refutation` (what cannot h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from math import gcd
 from typing import Self
 
 from eqsat.lang.errors import TooWideError
@@ -310,7 +309,7 @@ def _decided_by_bounds(op: str, x: Expr, y: Expr) -> tuple[Expr, int] | None:
 def _solved(equation: LinearForm, atom: Expr) -> LinearForm | None:
     """The form that ``atom`` equals if ``equation`` is zero; ``None`` if its coefficients are not integers."""
     scale = -equation.terms[atom]
-    if abs(scale) != gcd(equation.content(), equation.constant):
+    if abs(scale) != equation.common_factor():
         return None
     rest = {other: k // scale for other, k in equation.terms.items() if other is not atom}
     return LinearForm(rest, equation.constant // scale)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from math import gcd
-
 from eqsat.lang.expr import Expr, const, instantiate
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, to_expr
@@ -33,7 +31,7 @@ class ProductOver(Reducer):
     def _without_shared_factors(self, body: LinearForm, exponent: int) -> LinearForm:
         """A product over ``exponent`` values, after the powers of factors that all addends share have left it."""
         theory = self.theory
-        content = gcd(body.content(), body.constant)
+        content = body.common_factor()
         shared = common_factors([factors(a) for a in body.terms]) if not body.constant else []
         outside = [p for p in shared if self.is_free(p) and _has_power(theory.inner(p), exponent)]
         total = number(content**exponent)

@@ -150,7 +150,7 @@ class Quotients(Arithmetic):
         if (known := self._quotient_in_digits(x, n) or self._pinned(x, n)) is not None:
             return known
         # one sign for all: x//n is -((n - 1 - x)//n)
-        if all(c < 0 for c in x.terms.values()):
+        if x.only_subtracts():
             return self.quotient_by(x.times(-1).shifted(n - 1), n).times(-1)
         # 3. a common factor of the coefficients and n
         common = gcd(x.content(), n)
@@ -402,7 +402,7 @@ class Quotients(Arithmetic):
         monomials = {f for parts in products for f in parts} | ({product(shared)} if len(shared) > 1 else set())
         for monomial in sorted(monomials, key=lambda m: m.key):
             whole, rest = x.partition_by(monomial)
-            scale = gcd(whole.content(), whole.constant)
+            scale = whole.common_factor()
             if not scale:
                 # a product that is too wide to be multiplied out has it as a factor, but no multiple
                 continue
@@ -442,7 +442,7 @@ class Quotients(Arithmetic):
 
     def _uninterpreted_quotient(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
         """``x // divisor`` as an atom; ``-1 - (-1-x)//divisor`` if ``x`` only subtracts and may be below zero."""
-        if all(c < 0 for c in x.terms.values()) and self.bounds(x)[0] < 0 < self.bounds(divisor)[0]:
+        if x.only_subtracts() and self.bounds(x)[0] < 0 < self.bounds(divisor)[0]:
             return self.quotient(x.times(-1).shifted(-1), divisor).times(-1).shifted(-1)
         return self._uninterpreted("floordiv", x, divisor)
 
@@ -452,7 +452,7 @@ class Quotients(Arithmetic):
         For any ``m`` if ``x`` is a multiple of ``f``.
         """
         common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
-        scale = gcd(divisor.content(), divisor.constant)
+        scale = divisor.common_factor()
         rest = divisor.divided_by(common, scale)
         shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
         *several, last = [*map(atom_form, common), rest]
@@ -484,7 +484,7 @@ class Quotients(Arithmetic):
         """``x`` and ``divisor`` without their common factors, which are not zero but may be negative."""
         has_constant = x.constant or divisor.constant
         shared = common_factors([factors(a) for a in [*x.terms, *divisor.terms]]) if not has_constant else []
-        common = gcd(x.content(), x.constant, divisor.content(), divisor.constant)
+        common = gcd(x.common_factor(), divisor.common_factor())
         return x.divided_by(shared, common), divisor.divided_by(shared, common)
 
     def remainder(self, x: LinearForm, divisor: LinearForm) -> LinearForm:
@@ -525,7 +525,7 @@ class Quotients(Arithmetic):
         low, high = self.bounds(x)
         if n == 1 or (-n < low and high < n):
             return x if n == 1 else ZERO
-        common = gcd(x.content(), x.constant, n)
+        common = gcd(x.common_factor(), n)
         if common > 1:
             return self.truncated(x.divided(common), number(n // common))
         # tdiv(-x, n) is -tdiv(x, n)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import gcd
 from typing import NamedTuple, Self
 
 from eqsat.lang.expr import FALSE, Expr
@@ -86,7 +85,7 @@ def without_quotient_by_term(theory: Arithmetic, form: LinearForm) -> Iterator[L
 
     ``c - A//d`` is negative only where ``(c + 1)*d - 1 - A`` is, and ``c - k*(A//(k*d))`` only where ``c - A//d`` is.
     """
-    content = gcd(form.content(), form.constant) or 1
+    content = form.common_factor() or 1
     for atom, coefficient in form.ordered().terms.items():
         parts = factors(atom)
         quotient = next((part for part in parts if part.op == "floordiv" and part.args[1].op != "const"), None)
