@@ -43,17 +43,17 @@ class ConditionNodes(KindNodes):
         coefficients do not matter.
         """
         members = chain_members(term, term.op) if term.op in ("and", "or") else [term]
-        for above in (True, False) if term in members else (term.op == "and",):
-            ends = {member: form for member in members if (form := self._below_end(member, above)) is not None}
+        for holds in (True, False) if term in members else (term.op == "and",):
+            ends = {member: form for member in members if (form := self._below_end(member, holds)) is not None}
             if len(ends) < 2 and all(
                 cast(LinearForm, self._above_zero(m)).line() == form.line() for m, form in ends.items()
             ):
                 continue
             total = combination([(form, 1) for form in ends.values()], 0)
-            joined = self.theory.at_least_zero(total if above else total.times(-1).shifted(-1))
+            joined = self.theory.at_least_zero(total if holds else total.times(-1).shifted(-1))
             # a comparison of a sum that has remainders also has these whole
             moved = () if total.is_affine() else self.moved(joined)
-            for node in [self.classes.own_node(joined), *moved, *self._as_extremes(ends.values(), above)]:
+            for node in [self.classes.own_node(joined), *moved, *self._as_extremes(ends.values(), holds)]:
                 yield from self.instead(term, members, [*ends], node)
 
     def by_selections(self, term: Expr) -> Iterator[Node]:
@@ -144,8 +144,8 @@ class ConditionNodes(KindNodes):
         self.classes.add_node(self.add_class(parts[0]), node)
         yield self.node(term.op, *parts)
 
-    def _as_extremes(self, ends: Collection[LinearForm], above: bool) -> Iterator[Node]:
-        """That forms which are at most zero are zero, or if not ``above`` that one is not, by their extremes.
+    def _as_extremes(self, ends: Collection[LinearForm], holds: bool) -> Iterator[Node]:
+        """That forms which are at most zero are zero, or if not ``holds`` that one is not, by their extremes.
 
         ``1 <= x and 1 <= y and z < 1`` is ``z < min(x, y)`` where none is more than 1 nor less than 0.
         """
@@ -159,28 +159,28 @@ class ConditionNodes(KindNodes):
         greatest = self.theory.extreme("max", [form.direction() for form in lower]) if lower else ZERO
         least = self.theory.extreme("min", [form.direction() for form in upper]) if upper else ZERO
         if not upper:
-            yield self._strictly(greatest, number(1 - gap), above)
+            yield self._strictly(greatest, number(1 - gap), holds)
         elif not lower:
-            yield self._strictly(least, number(gap), not above)
+            yield self._strictly(least, number(gap), not holds)
         elif gap in (0, 1) and len(ends) > 2:
-            sides = (greatest, least) if above else (least, greatest)
-            yield self.node("lt" if (gap == 1) == above else "le", *sides)
+            sides = (greatest, least) if holds else (least, greatest)
+            yield self.node("lt" if (gap == 1) == holds else "le", *sides)
 
-    def _below_end(self, member: Expr, above: bool) -> LinearForm | None:
-        """The form that is at most zero, and is zero iff a member holds, or if not ``above`` iff it fails.
+    def _below_end(self, member: Expr, holds: bool) -> LinearForm | None:
+        """The form that is at most zero, and is zero iff a member holds, or if not ``holds`` iff it fails.
 
         ``None`` if there is no such form, with coefficients that do not matter.
         """
         form = self._above_zero(member)
         if form is None or not form.terms:
             return None
-        if not _is_at_end(member, above):
+        if not _is_at_end(member, holds):
             # the bounds of remainders are known of their forms alone
             low, high = (0, 0) if form.is_affine() else self.theory.bounds(form)
-            if above:
+            if holds:
                 return form if high == 0 and low < 0 else None
             return form.times(-1).shifted(-1) if low == -1 else None
-        signs = {atom: 1 if (k > 0) == above else -1 for atom, k in form.terms.items()}
+        signs = {atom: 1 if (k > 0) == holds else -1 for atom, k in form.terms.items()}
         return LinearForm(signs, -sum([atom.vmax if sign > 0 else -atom.vmin for atom, sign in signs.items()]))
 
     @provides("merged comparisons")
@@ -418,14 +418,14 @@ class ConditionNodes(KindNodes):
         return self.theory.difference(comparison) if comparison.op in ("lt", "le") else None
 
 
-def _is_at_end(member: Expr, above: bool) -> bool:
-    """Whether a comparison with a literal holds at one end of the range alone; if not ``above``, fails there alone."""
+def _is_at_end(member: Expr, holds: bool) -> bool:
+    """Whether a comparison with a literal holds at one end of the range alone; if not ``holds``, fails there alone."""
     if member.op == "le" and member.args[0].op == "const":
         literal, form = member.args
-        return form.vmax == literal.vmin if above else form.vmin == literal.vmin - 1
+        return form.vmax == literal.vmin if holds else form.vmin == literal.vmin - 1
     if member.op == "lt" and member.args[1].op == "const":
         form, literal = member.args
-        return form.vmin == literal.vmin - 1 if above else form.vmax == literal.vmin
+        return form.vmin == literal.vmin - 1 if holds else form.vmax == literal.vmin
     return False
 
 
