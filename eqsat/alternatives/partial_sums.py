@@ -9,7 +9,7 @@ A short sum of products by literals is also bracketed by itself (:mod:`eqsat.alt
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -419,55 +419,52 @@ class _Pairing:
         turned = -1 if k < 0 and sum([scale < 0 for scale in uses.values()]) * 2 > len(uses) else 1
         c = self.chain({a: j * turned, b: k * turned})
         self.products.update([(a, abs(j)), (b, abs(k))])
-        touched: dict[Pair, None] = {}
         for index, scale in uses.items():
-            terms = self.sums[index]
-            for old in (a, b):
-                for other in self._partners(index, old, terms):
-                    if other != old:
-                        stale, _ = _pair(old, terms[old], other, terms[other])
-                        self.where.get(stale, {}).pop(index, None)
-            self.products.subtract((x, abs(terms.pop(x))) for x in (a, b))
-            before = terms.pop(c, 0)
-            if before:
-                self.products[c, abs(before)] -= 1
-            self.having[a].discard(index)
-            self.having[b].discard(index)
-            if total := before + scale * turned:
-                terms[c] = total
-                self.products[c, abs(total)] += 1
-                self.having[c].add(index)
-            else:
-                # the partial sum was subtracted there
-                self.having[c].discard(index)
-        for index in uses:
-            terms = self.sums[index]
-            if c not in terms:
-                continue
-            for other in self._partners(index, c, terms):
-                if other != c:
-                    touched[_pair(c, terms[c], other, terms[other])[0]] = None
-            self._count(index, [c], terms)
+            self._replace(index, (a, b), c, scale * turned)
+        touched: dict[Pair, None] = {}
+        for index in [index for index in uses if c in self.sums[index]]:
+            touched.update(dict.fromkeys(self._pairs_with(index, c)))
+            self._count(index, [c], self.sums[index])
         return list(touched)
+
+    def _replace(self, index: int, pair: tuple[int, int], c: int, scale: int) -> None:
+        """Put ``scale`` times the class ``c`` in place of two terms of a sum."""
+        terms = self.sums[index]
+        for old in pair:
+            for stale in self._pairs_with(index, old):
+                self.where.get(stale, {}).pop(index, None)
+        for old in pair:
+            self.products[old, abs(terms.pop(old))] -= 1
+            self.having[old].discard(index)
+        before = terms.pop(c, 0)
+        if before:
+            self.products[c, abs(before)] -= 1
+        if total := before + scale:
+            terms[c] = total
+            self.products[c, abs(total)] += 1
+            self.having[c].add(index)
+        else:
+            # the partial sum was subtracted there
+            self.having[c].discard(index)
+
+    def _pairs_with(self, index: int, c: int) -> Iterator[Pair]:
+        """The pairs that a class is part of in a sum."""
+        terms = self.sums[index]
+        for other in self._partners(index, c, terms):
+            if other != c:
+                yield _pair(c, terms[c], other, terms[other])[0]
 
     def chain(self, terms: dict[int, int]) -> int:
         """The class of a combination, chosen as the cheapest program found, or term by term."""
         if not terms:
             return self._number(0)
         products = {c: k for c, k in terms.items() if len(terms) <= LIMITS.program_terms or abs(k) > 1}
-        coefficients = tuple(products.values())
-        if len(products) > 1 and self.programs.is_short(coefficients) and max(coefficients) > 0:
-            # products that other sums have are paid by these
-            own = [self.programs[(abs(k),)].price for c, k in products.items() if self.products[c, abs(k)] <= 1]
-            by_terms = sum(own) + (len(products) - 1) * self.prices.addition
-            if self.programs[coefficients].price < by_terms:
-                found = self._programmed(list(products), coefficients)
-                if found is not None:
-                    rest = {c: k for c, k in terms.items() if c not in products}
-                    # the value of the program may be a term of the rest too
-                    rest[found] = rest.get(found, 0) + 1
-                    left = {c: k for c, k in rest.items() if k}
-                    return found if left == {found: 1} else self.chain(left)
+        if (found := self._by_program(products)) is not None:
+            rest = {c: k for c, k in terms.items() if c not in products}
+            # the value of the program may be a term of the rest too
+            rest[found] = rest.get(found, 0) + 1
+            left = {c: k for c, k in rest.items() if k}
+            return found if left == {found: 1} else self.chain(left)
         # positive terms first, to avoid a negation
         ordered = sorted(terms.items(), key=lambda item: (item[1] < 0, item[0]))
         (first, coefficient), *others = ordered
@@ -478,6 +475,16 @@ class _Pairing:
         for c, coefficient in others:
             total = self.plus(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
         return total
+
+    def _by_program(self, terms: dict[int, int]) -> int | None:
+        """The class of a combination, if a program is found that costs less than to add it term by term."""
+        coefficients = tuple(terms.values())
+        if len(terms) < 2 or not self.programs.is_short(coefficients) or max(coefficients) <= 0:
+            return None
+        # products that other sums have are paid by these
+        own = [self.programs[(abs(k),)].price for c, k in terms.items() if self.products[c, abs(k)] <= 1]
+        by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
+        return self._programmed(list(terms), coefficients) if self.programs[coefficients].price < by_terms else None
 
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
         """The class of a combination, as one node over its products."""
