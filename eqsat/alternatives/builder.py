@@ -177,6 +177,7 @@ class Builder:
             yield from self.quotients.completed_remainders(form)
         yield from self.quotients.of_symbolic_divisors(form)
         yield from self.quotients.rounded_up(form)
+        yield from self.quotients.multiples_between(form)
         yield from self.quotients.remainders_of_quotients(form)
         yield from self.quotients.remainders_of_cases(form)
         yield from self.quotients.of_multiples(form)

@@ -33,26 +33,30 @@ class QuotientNodes(KindNodes):
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded down."""
-        if atom.args[1].op == "const":
-            dividend = self.theory.inner(atom.args[0])
-            if dividend.constant:
-                self.of_shifted[self.add_class(atom_form(atom))] = atom
-            n = atom.args[1].vmin
-            yield from self._by_literal(dividend, n)
-            low, high = self.theory.plain_bounds(dividend)
-            if shift_to_non_negative(low, n):
-                self.signed[self.add_class(atom_form(atom))] = atom
-            if low < 0 and high < n and not is_power_of_two(n):
-                # the dividend of the opposite is never negative
-                yield self.sum_node([(atom_form(atom).times(-1), -1)])
-            self._nested += [(atom, of.dividend, of.divisor) for of in self.theory.divisions(atom)[1:]]
-            self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
-            return
+        return self._of_literal_divisor(atom) if atom.args[1].op == "const" else self._of_symbolic_divisor(atom)
+
+    def _of_literal_divisor(self, atom: Expr) -> Iterator[Node]:
+        """The quotient, and its opposite; other dividends and divisors of it are noted for :meth:`add_nested`."""
+        dividend, n = self.theory.inner(atom.args[0]), atom.args[1].vmin
+        if dividend.constant:
+            self.of_shifted[self.add_class(atom_form(atom))] = atom
+        yield from self._by_literal(dividend, n)
+        low, high = self.theory.plain_bounds(dividend)
+        if shift_to_non_negative(low, n):
+            self.signed[self.add_class(atom_form(atom))] = atom
+        if low < 0 and high < n and not is_power_of_two(n):
+            # the dividend of the opposite is never negative
+            yield self.sum_node([(atom_form(atom).times(-1), -1)])
+        self._nested += [(atom, of.dividend, of.divisor) for of in self.theory.divisions(atom)[1:]]
+        self._nested += [(atom, other, number(d)) for other, d in self._beside_multiple(dividend, n)]
+
+    def _of_symbolic_divisor(self, atom: Expr) -> Iterator[Node]:
+        """The quotient, also by a literal factor of its divisor first, as a shift, or rounded toward zero."""
         dividend, divisor = map(self.theory.inner, atom.args)
         yield self.node("floordiv", dividend, divisor)
         if (power := shifted_literal(divisor)) is not None:
             yield self.node("shr", self.theory.quotient_by(dividend, power[0]), power[1])
-        n = gcd(divisor.content(), divisor.constant)
+        n = divisor.common_factor()
         smaller = divisor.divided(n)
         if n > 1 and self.theory.bounds(smaller)[0] > 0:
             # by the literal first where that spares a product
@@ -106,13 +110,8 @@ class QuotientNodes(KindNodes):
                         yield self.sum_node([(remainder, k)], rest)
 
     def rounded_up(self, form: LinearForm) -> Iterator[Node]:
-        """What is missing to the next multiple of ``n``, also in longer sums: ``(x + n-1)//n*n - x`` is ``-x % n``.
-
-        And how many multiples lie between two values: ``(x + y)//n - x//n`` is ``(x%n + y)//n``, also in longer sums.
-        """
-        if len(form.terms) > LIMITS.wide_sum:
-            return
-        for of in self.theory.remainders_in(form):
+        """What is missing to the next multiple of ``n``, also in longer sums: ``(x + n-1)//n*n - x`` is ``-x % n``."""
+        for of in self.theory.remainders_in(form) if len(form.terms) <= LIMITS.wide_sum else ():
             quotient, n, scale = of.quotient, of.divisor, -of.scale
             missing = number(n - 1).plus(self.classes.remainder_of(quotient), -1)
             rest = form.plus(missing, -scale)
@@ -128,12 +127,13 @@ class QuotientNodes(KindNodes):
                     exceeding = missing.times(-1)
                     self.classes.add_node(self.add_class(exceeding), self.node("mod", opposite.times(-1), number(-n)))
                     yield self.sum_node([(exceeding, -scale)], rest)
-        quotients = [(a, k) for a, k in form.terms.items() if literal_divisor(a)]
-        if len(quotients) == 2 and quotients[0][1] == -quotients[1][1]:
-            yield from self._between(form, *[quotient for quotient, _ in sorted(quotients, key=lambda item: -item[1])])
 
-    def _between(self, form: LinearForm, more: Expr, less: Expr) -> Iterator[Node]:
-        """``(x%n + y)//n`` for ``(x + y)//n - x//n``, as a term of the sum if there are others that do not enter it."""
+    def multiples_between(self, form: LinearForm) -> Iterator[Node]:
+        """How many multiples lie between two values: ``(x + y)//n - x//n`` is ``(x%n + y)//n``, also in longer sums."""
+        quotients = [(k, a) for a, k in form.terms.items() if literal_divisor(a)]
+        if len(form.terms) > LIMITS.wide_sum or len(quotients) != 2 or quotients[0][0] != -quotients[1][0]:
+            return
+        less, more = [quotient for _, quotient in sorted(quotients, key=lambda item: item[0])]
         difference, scale = LinearForm({more: 1, less: -1}, 0), form.terms[more]
         between = self.theory.inner(more.args[0]).plus(self.theory.inner(less.args[0]), -1)
         rest = form.plus(difference, -scale)
@@ -288,7 +288,7 @@ class QuotientNodes(KindNodes):
 
         With ``A = n*q + r`` both are ``a*q + r//d``.
         """
-        common = gcd(dividend.content(), dividend.constant)
+        common = dividend.common_factor()
         for sign in (1, -1):
             a = gcd(common, n + sign)
             if 1 < a < n + sign or (sign < 0 and n > 2 and is_power_of_two(n - 1)):
@@ -300,7 +300,7 @@ class QuotientNodes(KindNodes):
         # the sign of the dividend decides the price, so its bounds are found with more effort
         self.classes.graph.bounds[c] = self.theory.bounds(dividend)
         yield "floordiv", None, (c, self.add_class(number(n)))
-        if all(k < 0 for k in dividend.terms.values()) or dividend.has_minimum():
+        if dividend.only_subtracts() or dividend.has_minimum():
             yield self.node("floordiv", dividend.times(-1), number(-n))
 
 
