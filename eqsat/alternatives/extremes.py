@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 from math import gcd
 
 from eqsat.alternatives.canonical import KindNodes
@@ -30,28 +29,34 @@ class ExtremeNodes(KindNodes):
         if atom is None:
             return
         yield from self._clamp(form)
-        if form.terms[atom] == -1 and len(form.terms) > 2 and all(k < 0 for k in form.terms.values()):
+        if form.terms[atom] == -1 and len(form.terms) > 2 and form.only_subtracts():
             # a maximum from which the others are subtracted, in place of a negation
             others = form.without(atom).times(-1)
             yield self.sum_node([(atom_form(atom).times(-1), 1), (others, -1)])
         step, cases, gaps = form.terms[atom], self.theory.cases(form, atom), self.theory.gaps(atom)
-        for (gap, _), (other, case) in permutations(zip(gaps, cases, strict=True), 2) if len(cases) == 2 else ():
-            # q + min(A - d*q, 1) is a quotient rounded up
-            rest = case.shifted(-step)
-            rounded_up = rounding_up(self.theory, gap.plus(other, -1), rest, step)
-            if rounded_up is not None:
-                yield self.sum_node([(rest.plus(rounded_up), 1)])
+        op = "min" if step > 0 else "max"
+        if len(cases) == 2:
+            yield from self._rounded_up(step, cases, gaps)
         is_crowded = self.classes.is_crowded()
-        yield from self._turned("min" if step > 0 else "max", cases)
+        yield from self._turned(op, cases)
         if len(cases) > 2 and not is_crowded:
-            yield from self._with_one_division("min" if step > 0 else "max", cases)
+            yield from self._with_one_division(op, cases)
         yield from self._with_terms_outside(form, cases, is_crowded)
         if len(form.terms) > 1 and (
             is_crowded or sum(map(LinearForm.addends, cases)) > sum(map(LinearForm.addends, [*gaps, form]))
         ):
             # the rest would be computed in every operand
             return
-        yield from self._of_cases("min" if step > 0 else "max", cases, is_crowded)
+        yield from self._of_cases(op, cases, is_crowded)
+
+    def _rounded_up(self, step: int, cases: Sequence[LinearForm], gaps: Sequence[LinearForm]) -> Iterator[Node]:
+        """``q + min(A - d*q, 1)`` with ``q`` for ``A//d`` is a quotient rounded up."""
+        gap = gaps[1].plus(gaps[0], -1)
+        for case, compared in ((cases[1], gap.times(-1)), (cases[0], gap)):
+            rest = case.shifted(-step)
+            rounded_up = rounding_up(self.theory, compared, rest, step)
+            if rounded_up is not None:
+                yield self.sum_node([(rest.plus(rounded_up), 1)])
 
     def _turned(self, op: str, cases: Sequence[LinearForm]) -> Iterator[Node]:
         """``min(-x, -y, z)`` is ``min(-max(x, y), z)``: all that is negated is negated at once."""
@@ -65,7 +70,7 @@ class ExtremeNodes(KindNodes):
         if others:
             yield self.node(op, turned.times(-1), extreme_of_needed(self.theory, op, others))
         else:
-            scale = gcd(*[gcd(case.content(), case.constant) for case in cases])
+            scale = gcd(*map(LinearForm.common_factor, cases))
             yield self.sum_node([(turned.divided(scale), -scale)])
 
     def _with_one_division(self, op: str, cases: Sequence[LinearForm]) -> Iterator[Node]:
@@ -89,7 +94,7 @@ class ExtremeNodes(KindNodes):
                 # a maximum is a minimum that is subtracted, which needs no negation
                 of_apart = () if is_crowded else [case.plus(common, -1) for case in cases]
                 for kept, other, parts in ((apart, common, ()), (common, apart, of_apart)):
-                    if any(map(_is_negated, parts)) or all(k < 0 for k in other.terms.values()):
+                    if any(map(_is_negated, parts)) or other.only_subtracts():
                         yield self.sum_node([(kept, 1), (other.times(-1), -1)])
 
     def _of_cases(self, op: str, cases: Sequence[LinearForm], is_crowded: bool) -> Iterator[Node]:
@@ -125,7 +130,7 @@ class ExtremeNodes(KindNodes):
 
 def _is_negated(form: LinearForm) -> bool:
     """Whether a form has no constant and only negative terms."""
-    return not form.constant and bool(form.terms) and all(k < 0 for k in form.terms.values())
+    return not form.constant and bool(form.terms) and form.only_subtracts()
 
 
 def _shared(cases: Sequence[LinearForm]) -> LinearForm:
