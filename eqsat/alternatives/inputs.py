@@ -65,6 +65,16 @@ def _without_literals(term: Expr) -> tuple[int, Expr]:
 _MULTIPLES: tuple[Callable[[Expr], tuple[int, Expr]], ...] = (_without_literal, _without_literals)
 
 
+#: A term as its operator, the payload of a node, and the normal forms of its operands.
+type _Meaning = tuple[str, Payload, tuple[Value, ...]]
+
+
+def _order(meaning: _Meaning) -> tuple[object, ...]:
+    """A key for a fixed order on meanings; the payload is in it besides its hash, as Python hashes -1 and -2 alike."""
+    op, payload, operands = meaning
+    return op, hash(payload), payload or (), tuple(map(value_order, operands))
+
+
 class InputNodes(KindNodes):
     """The e-nodes that are terms of the input."""
 
@@ -205,9 +215,7 @@ class InputNodes(KindNodes):
         meanings = {self._meaning(term, of): heights.get(term, 0) for of in ways for term in highest_first}
         chosen = [*meanings]
         if len(chosen) > 1:
-            # Python hashes -1 and -2 alike
-            orders = {m: (m[0], hash(m[1]), m[1] or (), tuple(map(value_order, m[2]))) for m in chosen}
-            chosen = sorted(chosen, key=lambda m: (meanings[m], orders[m]))[:most]
+            chosen = sorted(chosen, key=lambda meaning: (meanings[meaning], _order(meaning)))[:most]
         nodes: list[Node] = []
         for op, payload, operands in chosen:
             if op == "sum":
@@ -225,9 +233,7 @@ class InputNodes(KindNodes):
             found[term] = max([found[arg] for arg in term.args]) + 1 if term.args else 0
         return found
 
-    def _meaning(
-        self, term: Expr, multiple: Callable[[Expr], tuple[int, Expr]] | None = None
-    ) -> tuple[str, Payload, tuple[Value, ...]]:
+    def _meaning(self, term: Expr, multiple: Callable[[Expr], tuple[int, Expr]] | None = None) -> _Meaning:
         """A term of the input as an operator over normal forms; sums as wide as they are written.
 
         ``multiple`` says what a product in a sum is a multiple of, if it is not taken as it is.
@@ -418,7 +424,7 @@ class HiddenLaws:
         """
         undivided = LinearForm({a: k for a, k in dividend.terms.items() if k % n}, dividend.constant)
         for left in dict.fromkeys([dividend.split(abs(n), balanced=False)[1], undivided]):
-            common = gcd(left.content(), left.constant, n)
+            common = gcd(left.common_factor(), n)
             if left.terms and (left != dividend or common > 1):
                 whole = dividend.plus(left, -1).divided(n)
                 quotient = make("floordiv", to_expr(left.divided(common)), const(n // common))
