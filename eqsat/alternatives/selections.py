@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from math import gcd
-from typing import cast
+from typing import NamedTuple, cast
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes
 from eqsat.alternatives.providers import provides
@@ -137,9 +136,8 @@ class SelectionNodes(KindNodes):
         for some in [[a] for a in moved] + ([[*moved]] if len(moved) > 1 else []):
             others, total = Counter(terms), constant
             for a in some:
-                (b, j), own = moved[a]
-                others[b] += terms[a] * j
-                total += terms[a] * own
+                others[moved[a].c] += terms[a] * moved[a].factor
+                total += terms[a] * moved[a].constant
                 del others[a]
             self._enter_literals(c, [a for a in selections if a not in some], others, total)
             if len(some) + bool(constant) > 1:
@@ -157,11 +155,8 @@ class SelectionNodes(KindNodes):
                     self.classes.add_node(whole, ("where", None, (args[0], *ends)))
             self.classes.add_node(c, sum_of([*[(b, j) for b, j in terms.items() if b != a], (whole, 1)], 0))
 
-    def _constant_apart(self, c: int, choice: Choice) -> tuple[tuple[int, int], int] | None:
-        """``max(x*6 - 12, 0)`` is ``max(x, 2)`` times 6 and a constant: that extreme, its factor and the constant.
-
-        So is ``where(p, x*6 - 12, 0)``.
-        """
+    def _constant_apart(self, c: int, choice: Choice) -> _Multiple | None:
+        """``max(x*6 - 12, 0)`` as ``max(x, 2)*6 - 12``, and so ``where(p, x*6 - 12, 0)``; ``None`` of other classes."""
         op, _, args = choice[c]
         ends = args[1:] if op == "where" else args
         operands = [self.classes.form_of(a) for a in ends] if op in _WITH_BRANCHES else []
@@ -171,11 +166,19 @@ class SelectionNodes(KindNodes):
         if not operand.constant:
             return None
         value = self.classes.form_of(c).shifted(-operand.constant)
-        factor = gcd(value.content(), value.constant)
+        factor = value.common_factor()
         if op == "where" and operand.sign() < 0:
             # `where(p, 1 - x, 0)` is less `where(p, x, 1)`
             factor = -factor
-        return (self.add_class(value.divided(factor)), factor), operand.constant
+        return _Multiple(self.add_class(value.divided(factor)), factor, operand.constant)
+
+
+class _Multiple(NamedTuple):
+    """A class times a factor, and a constant."""
+
+    c: int
+    factor: int
+    constant: int
 
 
 def _uses(classes: Iterable[int], choice: Choice) -> Counter[int]:
