@@ -677,9 +677,9 @@ class _Search:
         return True
 
     def _with_all_below(self, new: set[int], taken: int, least: float) -> int:
-        """``taken`` and what new classes cost with all below them that is not needed yet; part of it once above ``least``.
+        """``taken`` and what the classes ``new`` cost with all below them that is not needed yet, which joins them.
 
-        All of these are added to ``new``.
+        Above ``least`` it is not counted further.
         """
         choice, paid, needed = self.choice, self.paid, self.needed
         waiting = list(new)
