@@ -46,12 +46,14 @@ FACTS_APART = 6
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left of a sum: its terms, the factor of the match, and the letter (``taker``) that is bound to them."""
+    """What is left of a sum, the factor of the match, and the letter (``taker``) that is bound to what is left."""
 
     #: All terms of the sum, and those that are left.
     whole: str
     terms: str
     factor: str = ""
+    #: What is left of the constant.
+    constant: str = "0"
     #: The part of the constant that letters which stand for literals have taken.
     taken: str = ""
     taker: str = ""
@@ -206,19 +208,15 @@ class LeftSide:
 
     def sum(self, query: Query, term: Expr, at: str) -> Iterator[Query]:
         """A sum below the top against the class ``at``."""
-        for now, left, offset, constant in self.matched_sum(query, term, at, at_top=False):
-            kept = self.constant(now, constant, offset, left)
-            if kept is None:
-                continue
-            end, rest = kept
+        for now, left in self.matched_sum(query, term, at, at_top=False):
             if left.taker:
                 if self.reduces:
                     # else a body of n addends is split into two in 2**n ways
-                    end = end.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
-                text = f"(Sum {left.terms} {rest})"
-                yield end.bind(left.taker, f"(Sum (multiset-of (Sc -1 {text})) 0)" if left.negative else text)
+                    now = now.fact(f"(< (multiset-length {left.terms}) {MOST_LEFT})")
+                text = f"(Sum {left.terms} {left.constant})"
+                yield now.bind(left.taker, _negative(text) if left.negative else text)
             else:
-                yield end.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {rest})")
+                yield now.fact(f"(= 0 (multiset-length {left.terms}))", f"(= 0 {left.constant})")
         for other in () if self.rule.modulo_theory else self.detour(query):
             yield from self.literal_addend(other, term, at)
 
@@ -241,7 +239,7 @@ class LeftSide:
                 value, now = now.computed("i64", f"(/ (- {offset} {kept}) {scale})")
                 now = now.fact(f"(!= 0 {value})")
             rest = f"(Sum {whole} {kept})"
-            rest = rest if sign == 1 else f"(Sum (multiset-of (Sc -1 {rest})) 0)"
+            rest = rest if sign == 1 else _negative(rest)
             now = now.bind(other, rest).bind(literal, f"(Sum (multiset-of) {value})")
             yield replace(now, literals={**now.literals, literal: value})
 
@@ -266,15 +264,16 @@ class LeftSide:
         query = query.bind(one, f"(Sum (multiset-subtract {first} {common}) (- {constant} {both}))")
         yield query.bind(other, f"(Sum (multiset-subtract {whole} {common}) (- {offset} {both}))")
 
-    def matched_sum(self, query: Query, term: Expr, at: str, at_top: bool) -> Iterator[tuple[Query, Rest, str, Expr]]:
-        """The addends of a pattern among the terms of the class ``at``: what is left, the constants of both."""
+    def matched_sum(self, query: Query, term: Expr, at: str, at_top: bool) -> WithRest:
+        """The addends and the constant of a pattern against a sum of the class ``at``."""
         constant, addends = as_sum(term)
         whole, offset, query = self.open_sum(query, at)
         written = [(c, a) for c, a in addends if letter_of(a) is None]
         letters = [(c, x) for c, a in addends if (x := letter_of(a)) is not None]
         for now, left in self.written(query, written, Rest(whole, whole, "" if at_top else "1")):
             for end, rest in self.lettered(now, letters, left, at_top):
-                yield end, rest, offset, constant
+                if (kept := self.constant(end, constant, offset, rest)) is not None:
+                    yield kept[0], replace(rest, constant=kept[1])
 
     def open_sum(self, query: Query, at: str) -> tuple[str, str, Query]:
         """The terms and the constant of a sum of the class ``at`` that rules match."""
@@ -316,7 +315,7 @@ class LeftSide:
 
     def coefficient(self, query: Query, wanted: Expr, scale: str, left: Rest) -> tuple[Query, Rest] | None:
         """``scale`` is ``wanted`` times the factor, which the first addend with a known coefficient gives."""
-        if _open_letter(wanted, query):
+        if _is_open(wanted, query):
             if left.factor not in ("", "1"):
                 query = query.fact(f"(= {left.factor} 1)")
             solved = query.solved(wanted, scale)
@@ -329,29 +328,39 @@ class LeftSide:
         return query, replace(left, factor=factor)
 
     def lettered(self, query: Query, addends: Sequence[tuple[Expr, str]], left: Rest, at_top: bool) -> WithRest:
-        """Addends that are letters: bound ones as one term or as several, open ones as one term or as all the rest."""
-        if bound := next((pair for pair in addends if pair[1] in query.letters), None):
-            coefficient, letter = bound
-            others = [pair for pair in addends if pair is not bound]
-            found = self.bound_as_term(query, coefficient, letter, left)
-            if found is not None:
-                yield from self.lettered(found[0], others, found[1], at_top)
-            for other in self.detour(query) if found is not None else [query]:
-                if not self.rule.modulo_theory and _open_letter(coefficient, query) is None:
-                    now, rest = self.bound_as_constant(other, coefficient, letter, left)
-                    yield from self.lettered(now, others, rest, at_top)
-                is_known = left.factor and _open_letter(coefficient, query) is None
-                if (self.thoroughly or not others) and (is_known or is_literal_letter(coefficient)):
-                    now, rest = self.bound_as_terms(other, coefficient, query.letters[letter], left)
-                    yield from self.lettered(now, others, rest, at_top)
+        """Addends that are letters: first those that are bound, then the open ones."""
+        bound = next((addend for addend in addends if addend[1] in query.letters), None)
+        if bound is None:
+            yield from self.open_letters(query, addends, left, at_top)
             return
+        others = [addend for addend in addends if addend is not bound]
+        for now, rest in self.bound_letter(query, *bound, left, is_last=not others):
+            yield from self.lettered(now, others, rest, at_top)
+
+    def bound_letter(self, query: Query, coefficient: Expr, letter: str, left: Rest, is_last: bool) -> WithRest:
+        """A bound letter as one term of the sum, as a part of its constant, or as several terms.
+
+        Of a shipped rule only the last such letter may be several terms.
+        """
+        as_term = self.bound_as_term(query, coefficient, letter, left)
+        if as_term is not None:
+            yield as_term
+        is_known = not _is_open(coefficient, query)
+        has_multiple = (is_known and left.factor) or is_literal_letter(coefficient)
+        for now in [query] if as_term is None else self.detour(query):
+            if is_known and not self.rule.modulo_theory:
+                yield self.bound_as_constant(now, coefficient, letter, left)
+            if has_multiple and (self.thoroughly or is_last):
+                yield self.bound_as_terms(now, coefficient, query.letters[letter], left)
+
+    def open_letters(self, query: Query, addends: Sequence[tuple[Expr, str]], left: Rest, at_top: bool) -> WithRest:
+        """Open letters: one takes all the rest, which at the top is kept instead, and the others are one term each."""
         left = replace(left, factor=left.factor or "1")
-        # each letter in turn takes all the rest; at the top that is kept instead
-        once = [x for x, times in Counter([letter for _, letter in addends]).items() if times == 1]
-        takers = [] if at_top else [pair for pair in addends if is_unit(pair[0]) and pair[1] in once]
-        for now, taker in self.each_way(query, takers):
-            for end, rest in self.open_as_terms(now, [pair for pair in addends if pair is not taker], left):
-                yield end.bind(taker[1], ""), replace(rest, taker=taker[1], negative=taker[0].vmin < 0)
+        times = Counter([letter for _, letter in addends])
+        takers = [] if at_top else [(k, letter) for k, letter in addends if is_unit(k) and times[letter] == 1]
+        for now, (k, taker) in self.each_way(query, takers):
+            for end, rest in self.open_as_terms(now, [addend for addend in addends if addend[1] != taker], left):
+                yield end.bind(taker, ""), replace(rest, taker=taker, negative=k.vmin < 0)
         # one term may be all the rest: it is told apart for what is its multiple in other sums
         if all(self.sums_with[letter] > 1 for _, letter in takers):
             for now in self.detour(query) if takers else [query]:
@@ -380,7 +389,7 @@ class LeftSide:
 
     def bound_as_terms(self, query: Query, coefficient: Expr, letter: str, left: Rest) -> tuple[Query, Rest]:
         """A bound letter as the terms of its normal form, some multiple of which the sum has, or more."""
-        is_open = _open_letter(coefficient, query) is not None
+        is_open = _is_open(coefficient, query)
         if is_open and left.factor not in ("", "1"):
             # the multiple is the letter's value only then
             query = query.fact(f"(= {left.factor} 1)")
@@ -413,7 +422,7 @@ class LeftSide:
                 yield from self.open_as_terms(found[0], others, found[1])
             return
         query, left, atom, scale = self.one_term(query, left)
-        if _open_letter(coefficient, query):
+        if _is_open(coefficient, query):
             solved = query.solved(coefficient, scale)
             if left.factor != "1" or solved is None:
                 return
@@ -436,7 +445,7 @@ class LeftSide:
             offset, query = self.beyond(query, offset, left.requests)
             left = replace(left, requests=())
         kept = offset
-        if _open_letter(constant, query):
+        if _is_open(constant, query):
             solved = query.solved(constant, offset)
             if solved is None or left.requests:
                 return None
@@ -586,9 +595,8 @@ class LeftSide:
         if is_sum(left) and is_one_term(left):
             yield from self.one_addend(query, left)
         elif is_sum(left):
-            for matched, rest, offset, constant in self.matched_sum(query, left, "e", at_top=True):
-                if (kept := self.constant(matched, constant, offset, rest)) is not None:
-                    yield kept[0], Kept("sum", rest.terms, kept[1], rest.factor or "1")
+            for matched, rest in self.matched_sum(query, left, "e", at_top=True):
+                yield matched, Kept("sum", rest.terms, rest.constant, rest.factor or "1")
         elif left.op in CONTAINERS:
             for matched, members in self.container(query, left, "e", at_top=True):
                 yield matched, Kept(left.op, members)
@@ -635,10 +643,14 @@ class LeftSide:
                 yield found[0], Kept(of=f"(Sum (multiset-of {term}) 0)")
 
 
-def _open_letter(term: Expr, query: Query) -> str | None:
-    """A literal letter that a coefficient or constant speaks of and that is not bound; none if all in it is known."""
-    found = [t for t in topological([term]) if is_literal_letter(t) and str(t.value) not in query.sorts]
-    return str(found[0].value) if found else None
+def _negative(text: str) -> str:
+    """A sum with the opposite sign."""
+    return f"(Sum (multiset-of (Sc -1 {text})) 0)"
+
+
+def _is_open(number: Expr, query: Query) -> bool:
+    """Whether a coefficient or constant speaks of a letter of a literal that is not bound."""
+    return any(is_literal_letter(t) and str(t.value) not in query.sorts for t in topological([number]))
 
 
 def _letters_in(left: Expr, sums: bool) -> Iterator[str]:

@@ -110,6 +110,9 @@ def _with_branches_swapped(pattern: Pattern) -> Iterator[Pattern]:
     for count in range(len(letters) + 1) if pattern.beside is None else ():
         for denied in combinations(letters, count):
             left, right = rebuild([pattern.left, pattern.right], partial(_deny, denied))
+            if left is right or letter_of(left) is not None:
+                # all that the rule does is to deny twice
+                continue
             only_select = not any(term.op == "not" and term.args[0] in denied for term in topological([left]))
             if only_select and (shape := _without_names(left, {})) not in known:
                 known.add(shape)

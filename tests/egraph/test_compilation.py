@@ -15,7 +15,7 @@ from eqsat.lang.errors import UnsoundUnionError
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import buffer, var
 from eqsat.lang.text import parse, to_text
-from eqsat.rules import DEFAULT
+from eqsat.rules import DEFAULT, REDUCE
 
 RANGES = dict.fromkeys("ijkl", (-3, 9))
 
@@ -489,6 +489,20 @@ def test_a_condition_that_is_more_than_the_choice_is_not_denied():
     patterns = [to_text(pattern.left) for _, pattern in matched_patterns(rule, thoroughly=True)]
     assert not [text for text in patterns if "not p" in text]
     assert optimize("where(i < j, 0, k) + where(i < j and k < l, l, 0)", rules=[rule], **RANGES).check().equal
+
+
+@pytest.mark.parametrize("right", ["p", "p and p"])
+def test_a_rule_that_denies_twice_is_matched_as_it_is_alone(right):
+    # with both denials gone, its left side would be a letter
+    rule = Rule("twice", "not not p", right)
+    assert [to_text(pattern.left) for _, pattern in matched_patterns(rule, thoroughly=True)] == ["not not p != 0"]
+    assert len(compiled(rule, thoroughly=True)) == 1
+
+
+def test_a_shipped_rule_can_be_matched_as_one_of_a_user_s_own_is():
+    matched = [rule for rule in (*DEFAULT, *REDUCE) if not by_representation(rule)]
+    # a class that is one value is a literal as it is
+    assert [rule.name for rule in matched if not compiled(rule, thoroughly=True)] == ["known-value"]
 
 
 @pytest.mark.parametrize(
