@@ -28,6 +28,7 @@ from eqsat.egraph.patterns import (
     LITERALS,
     MEASURES,
     TERMS,
+    Conjunct,
     Pattern,
     alternatives,
     as_sum,
@@ -124,28 +125,32 @@ def parsed(left: str, right: str, when: str, beside: str) -> Pattern:
         _parse_measured(when, binds) if when else TRUE,
         parse(beside, _LETTERS, _REMEDY) if beside else None,
     )
-    if found.left.is_bool is not found.right.is_bool:
-        raise ValueError("one side is a condition, the other a number")
-    if is_condition_letter(found.left) or (found.left.op == "var" and found.right.args):
-        raise ValueError("the left side is a letter, which matches all terms: give it an operator")
-    if found.left.op in ("const", "bool"):
-        raise ValueError("the left side is a literal, which is its own cheapest form: give it an operator")
-    if found.beside is not None and (binds or not found.beside.args or is_condition_letter(found.beside)):
-        raise ValueError(
-            f"{beside!r} beside a reduction cannot be matched"
-            if binds
-            else f"{beside!r} stands beside every term: give it an operator"
-        )
+    _refuse_sides(found)
     if not binds and has_reductions([found.right]):
         raise ValueError(f"the right side has a reduction, the left side {left!r} none")
+    if found.beside is not None and binds:
+        raise ValueError(f"{beside!r} beside a reduction cannot be matched")
+    if found.beside is not None and (not found.beside.args or is_condition_letter(found.beside)):
+        raise ValueError(f"{beside!r} stands beside every term: give it an operator")
     if has_reductions([found.when]):
         raise ValueError(f"the guard {when!r} has a reduction: measure letters instead")
-    if found.left is found.right:
-        raise ValueError(f"both sides are {to_text(found.left)!r}")
     if not found.when.is_bool:
         raise ValueError(f"the guard {when!r} is no condition: compare it, as in 'c > 0'")
     _refuse_unbound(found)
     return found
+
+
+def _refuse_sides(pattern: Pattern) -> None:
+    """Raise ``ValueError`` if the sides of a rule cannot be equal, are the same, or if the left one matches all."""
+    left, right = pattern.left, pattern.right
+    if left.is_bool is not right.is_bool:
+        raise ValueError("one side is a condition, the other a number")
+    if is_condition_letter(left) or (left.op == "var" and right.args):
+        raise ValueError("the left side is a letter, which matches all terms: give it an operator")
+    if left.op in ("const", "bool"):
+        raise ValueError("the left side is a literal, which is its own cheapest form: give it an operator")
+    if left is right:
+        raise ValueError(f"both sides are {to_text(left)!r}")
 
 
 def _refuse_unbound(pattern: Pattern) -> None:
@@ -340,33 +345,40 @@ def _refuse_unmatchable(pattern: Pattern) -> None:
     ways = alternatives(pattern.when)
     if not ways:
         raise ValueError("the guard never holds")
-    left = [found for term in pattern.matched for found in _numbers_in(term)]
-    alone = {number for number, _ in left if is_literal_letter(number)}
-    for number, is_operand in left:
+    conjuncts = [*dict.fromkeys(chain.from_iterable(ways))]
+    _refuse_unsolved(pattern.matched)
+    for term in topological([*pattern.matched, pattern.right, pattern.when]):
+        if term.op == "const" and not is_machine_integer(term.vmin):
+            raise ValueError(f"{term.vmin} is beyond the 64 bits that literals in rules have")
+    _refuse_unknown(conjuncts)
+    measured = topological([side for c in conjuncts if not c.compares_terms for side in (c.left, c.right)])
+    # an array stands for a letter
+    arrays = ("load", "buffer")
+    computed = [t for t in topological([pattern.right]) if not t.is_bool and is_number(t) and t.op not in arrays]
+    for number in (*computed, *measured):
+        if number.op not in {"const", "var", *COMPUTED}:
+            raise ValueError(
+                f"{to_text(number)!r} cannot be computed from literals: use + - * // % min max & | ^ << alone"
+            )
+
+
+def _refuse_unsolved(matched: Iterable[Expr]) -> None:
+    """Raise ``ValueError`` if an operand on the left is computed from a letter that no match tells."""
+    numbers = [found for term in matched for found in _numbers_in(term)]
+    alone = {number for number, _ in numbers if is_literal_letter(number)}
+    for number, is_operand in numbers:
         unbound = [v for v in variables([number]) if is_operand and v not in alone]
         if unbound:
             raise ValueError(
                 f"{to_text(number)!r} on the left is computed from {str(unbound[0])!r}, which stands nowhere alone: "
                 "write one letter for all of it"
             )
-    for term in topological([*pattern.matched, pattern.right, pattern.when]):
-        if term.op == "const" and not is_machine_integer(term.vmin):
-            raise ValueError(f"{term.vmin} is beyond the 64 bits that literals in rules have")
-    # an array stands for a letter
-    numbers = [
-        t for t in topological([pattern.right]) if not t.is_bool and is_number(t) and t.op not in ("load", "buffer")
-    ]
-    for conjunct in dict.fromkeys(chain.from_iterable(ways)):
-        op, x, y = conjunct
-        if conjunct.compares_terms:
-            if op != "lt":
-                raise ValueError("a guard may compare terms with < only, as in 'x < y'; bounds with vmin(x), vmax(x)")
-        elif str(x.value).startswith("free_") and op != "ne":
+
+
+def _refuse_unknown(conjuncts: Iterable[Conjunct]) -> None:
+    """Raise ``ValueError`` if a guard asks what no e-graph knows."""
+    for conjunct in conjuncts:
+        if conjunct.compares_terms and conjunct.op != "lt":
+            raise ValueError("a guard may compare terms with < only, as in 'x < y'; bounds with vmin(x), vmax(x)")
+        if str(conjunct.left.value).startswith("free_") and conjunct.op != "ne":
             raise ValueError("a guard may not ask that free(...) is false: the absence of a fact proves nothing")
-        else:
-            numbers += topological([x, y])
-    for number in numbers:
-        if number.op not in {"const", "var", *COMPUTED}:
-            raise ValueError(
-                f"{to_text(number)!r} cannot be computed from literals: use + - * // % min max & | ^ << alone"
-            )

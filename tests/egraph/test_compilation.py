@@ -501,7 +501,7 @@ def test_a_rule_that_denies_twice_is_matched_as_it_is_alone(right):
 
 def test_a_shipped_rule_can_be_matched_as_one_of_a_user_s_own_is():
     matched = [rule for rule in (*DEFAULT, *REDUCE) if not by_representation(rule)]
-    # a class that is one value is a literal as it is
+    # its left side is a letter
     assert [rule.name for rule in matched if not compiled(rule, thoroughly=True)] == ["known-value"]
 
 
