@@ -115,6 +115,17 @@ class StrengthReduced:
             self._best[key] = (price, form) if is_cheaper else (least, None)
         return self._best[key]
 
+    def form_of(self, term: Expr, args: tuple[Expr, ...]) -> Expr:
+        """The cheapest form of a term with these operands in place of its own."""
+        if term.op in _REDUCIBLE:
+            x, by = args[::-1] if term.op == "mul" and args[0].op == "const" else args
+            if by.op == "const" and x.op != "const":
+                bounds = x.vmin, x.vmax
+                _, form = self.best(term.op, bounds, by.vmin)
+                if form is not None:
+                    return substitute([form], {var("x", *bounds): x})[0]
+        return with_operands(term, args)
+
 
 def strength_reduced(model: CostModel) -> CostModel:
     """``model`` with the prices of cheapest forms, if it prefers any; under loops, the model of each iteration."""
@@ -140,31 +151,21 @@ def reduced(roots: Iterable[Expr], model: CostModel) -> list[Expr]:
     inner = model.model if isinstance(model, LoopAware) else model
     if not isinstance(inner, StrengthReduced):
         return [*roots]
-
-    def form_of(term: Expr, args: tuple[Expr, ...]) -> Expr:
-        if term.op in _REDUCIBLE:
-            x, by = args[::-1] if term.op == "mul" and args[0].op == "const" else args
-            if by.op == "const" and x.op != "const":
-                bounds = x.vmin, x.vmax
-                form = inner.best(term.op, bounds, by.vmin)[1]
-                if form is not None:
-                    return substitute([form], {var("x", *bounds): x})[0]
-        return with_operands(term, args)
-
     # `narrow` has forms whose bounds are no wider than those of their terms; x - x//7*7 has wider ones than x%7
     narrow: dict[Expr, Expr] = {}
     found: dict[Expr, Expr] = {}
     roots = [*roots]
     for term in topological(roots):
         kept = tuple([narrow[a] for a in term.args])
-        form = form_of(term, kept)
-        narrow[term] = form if term.vmin <= form.vmin and form.vmax <= term.vmax else with_operands(term, kept)
+        form = inner.form_of(term, kept)
+        is_no_wider = term.vmin <= form.vmin and form.vmax <= term.vmax
+        narrow[term] = form if is_no_wider else with_operands(term, kept)
         # the bounds of an index, and how often a body runs, come from those of the ends
         ends = narrow if term.op in REDUCTIONS else found
         args = tuple([(ends if place else found)[a] for place, a in enumerate(term.args)])
         if args != kept:
             try:
-                form = form_of(term, args)
+                form = inner.form_of(term, args)
             except TooWideError:
                 form = narrow[term]
         found[term] = narrow[term] if exceeds_64_bits(form) and not exceeds_64_bits(term) else form

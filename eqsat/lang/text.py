@@ -455,24 +455,32 @@ def _applied(name: str, args: list[Expr]) -> Expr:
     if name in _DERIVED:
         return _DERIVED[name](*map(_as_integer, args))
     if name in ("gt", "ge"):
-        name, args = ("lt" if name == "gt" else "le"), args[::-1]
+        return _applied("lt" if name == "gt" else "le", args[::-1])
     if name == "invert":
         return ~args[0]
-    if name in BITWISE and all(a.is_bool and a.op != "buffer" for a in args):
+    if name in BITWISE and all(map(_is_condition, args)):
         return bitwise(name, *args)
     if name in FLOATS or any(a.element for a in args):
-        return make(name, *[a if name == "where" and not at else _as_integer(a) for at, a in enumerate(args)])
-    takes = OPS[name].takes
-    mixed = len({a.is_bool for a, sort in zip(args, takes, strict=True) if sort == "s"}) == 2
-    return stated(
-        name,
-        *[_as_integer(a) if sort == "i" or (sort == "s" and mixed) else a for a, sort in zip(args, takes, strict=True)],
-    )
+        kept = args[:1] if name == "where" else []
+        return make(name, *kept, *map(_as_integer, args[len(kept) :]))
+    return stated(name, *_of_sorts(args, OPS[name].takes))
+
+
+def _of_sorts(args: Sequence[Expr], takes: str) -> Iterator[Expr]:
+    """Operands of the sorts that an operator ``takes``: where it takes either, all are integers if some are."""
+    of_either = {a.is_bool for a, sort in zip(args, takes, strict=True) if sort == "s"}
+    for operand, sort in zip(args, takes, strict=True):
+        yield _as_integer(operand) if sort == "i" or (sort == "s" and len(of_either) == 2) else operand
+
+
+def _is_condition(term: Expr) -> bool:
+    """Whether a term is a condition, and no array of conditions."""
+    return term.is_bool and term.op != "buffer"
 
 
 def _as_integer(term: Expr) -> Expr:
     """The number 1 or 0 for a condition; other terms as they are."""
-    return make("where", term, as_expr(1), as_expr(0)) if term.is_bool and term.op != "buffer" else term
+    return make("where", term, as_expr(1), as_expr(0)) if _is_condition(term) else term
 
 
 #: What to print for a term: strings and (operand, least precedence that needs no brackets); and its own precedence.
