@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import takewhile
 from math import inf
+from operator import itemgetter
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
@@ -719,4 +720,5 @@ def _only_shifted(order: Iterable[Expr], roots: Iterable[Expr]) -> dict[Expr, Ex
         elif not is_index(parts[0]):
             x, sign, by = parts
             found.setdefault(x, []).append((abs(by), by, sign, term))
-    return {x: min(sums)[-1] for x, sums in found.items() if x not in alone}
+    # of x + 5 and 5 + x, which are the same, the first
+    return {x: min(sums, key=itemgetter(0, 1, 2))[-1] for x, sums in found.items() if x not in alone}

@@ -1057,6 +1057,11 @@ def test_a_flat_index_is_taken_apart_as_one_variable():
     assert sound(optimize([flat, f"{mixed}//5%8*5 + {mixed}%5"], i=(0, 23), j=(0, 3), k=(0, 4))).cost <= 39
 
 
+def test_a_shifted_variable_may_be_written_in_two_ways():
+    result = optimize("(x + 5)//3*y + (5 + x)%7*y + (x + 9)//5*z", x=(0, 99), y=(0, 99), z=(0, 9))
+    assert result.check().equal
+
+
 def test_the_sum_that_a_flat_index_is_shares_its_parts_with_other_roots():
     flat = "(i*42 + j*14 + k + 15)"
     roots = ["i*3 + j + k*27", f"{flat}%5 + {flat}//5%2*10 + {flat}//10*5"]
