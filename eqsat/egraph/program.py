@@ -37,8 +37,10 @@ class Kind:
 
     #: Of sums: what equals a class, what rules match besides, and what is its normal form besides.
     EQUAL, OPEN, NORMAL = "equal", "open", "normal"
-    #: Of what is known of a class. A hyphen keeps them apart from operators, which a user may name.
-    KNOWN, ATOM, NUMBER, CONDITION = "row-known", "row-atom", "row-number", "row-condition"
+    #: Of what is known of a class: bounds and a divisor, of an atom too, a number, nothing. A hyphen keeps them apart
+    #: from operators, which a user may name.
+    KNOWN, ATOM, NUMBER, UNKNOWN = "row-known", "row-atom", "row-number", "row-unknown"
+    #: Of what else is: that a condition holds or fails, the remainder of all values by a modulus.
     HOLDS, FAILS, ALIGNED = "row-holds", "row-fails", "row-aligned"
 
 
@@ -236,7 +238,7 @@ def _built() -> Iterator[tuple[str, str, str]]:
     yield Kind.ATOM, "i l h f", f"{alone} {facts}"
     measures = "(set (lo e) k) (set (hi e) k) (set (fac e) (max 1 (abs k)))"
     yield Kind.NUMBER, "i k", f"(let m (multiset-of)) {_is('(Sum m k)')} (open e m k) (set (lit e) k) {measures}"
-    yield Kind.CONDITION, "i", "(A i)"
+    yield Kind.UNKNOWN, "i", "(A i)"
     yield Kind.HOLDS, "i", _is("(Yes)")
     yield Kind.FAILS, "i", _is("(No)")
     yield Kind.ALIGNED, "i m r", "(set (modulus (A i)) m) (set (remainder (A i) m) r)"

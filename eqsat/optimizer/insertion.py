@@ -78,11 +78,22 @@ class Insertion:
         any_new = self.count < len(self.values) or self._has_links
         self._has_links = False
         for c in range(self.count, len(self.values)):
-            self._class(c)
+            self._insert_class(c)
             self._held.append(set())
         self.count = len(self.values)
         any_new |= self._open_needed()
         self._retire_long()
+        any_new |= self._insert_nodes()
+        any_new |= self._match_outside()
+        if any_new and not wait:
+            self.tables.insert()
+        any_new |= self._has_rows
+        self._has_rows = False
+        return any_new
+
+    def _insert_nodes(self) -> bool:
+        """Insert the nodes of classes that egglog does not have, where these are needed; whether there are any."""
+        is_new = False
         for c, nodes in self.classes.items():
             held = self._held[c]
             if self.demand is not None and c not in self.demand.needed:
@@ -91,14 +102,9 @@ class Insertion:
                 for node in nodes:
                     if node not in held:
                         held.add(node)
-                        any_new = True
-                        self._node(c, node)
-        any_new |= self._match_outside()
-        if any_new and not wait:
-            self.tables.insert()
-        any_new |= self._has_rows
-        self._has_rows = False
-        return any_new
+                        is_new = True
+                        self._insert_node(c, node)
+        return is_new
 
     def _match_outside(self) -> bool:
         """Let rules match the nodes that stand outside of their classes; whether that is new.
@@ -113,7 +119,7 @@ class Insertion:
                 continue
             if self.has_own_rules or node[0] in REDUCTIONS:
                 self._matched_outside.add((c, node))
-                self._node(c, node)
+                self._insert_node(c, node)
                 is_new = True
         return is_new
 
@@ -139,45 +145,63 @@ class Insertion:
             self._held[c].add(node)
             self._has_rows |= node[0] != "sum"
 
-    def _class(self, c: int) -> None:
-        """A row for a class, with what is known of its values."""
+    def _insert_class(self, c: int) -> None:
+        """Insert a class, with what is known of its values."""
         value, add = self.values[c], self.tables.add
-        if not isinstance(value, LinearForm):
-            add(Kind.HOLDS if value is TRUE else Kind.FAILS if value is FALSE else Kind.CONDITION, c)
-            return
-        if self.builder.classes.may_be_undefined(c):
-            # rules know it by its number alone: what they say of one of its nodes need not hold of the others
-            add(Kind.CONDITION, c)
-            return
+        if value is TRUE or value is FALSE:
+            add(Kind.HOLDS if value is TRUE else Kind.FAILS, c)
+        elif not isinstance(value, LinearForm) or self.builder.classes.may_be_undefined(c):
+            # where a class may be undefined, what rules say of one of its nodes need not hold of the others
+            add(Kind.UNKNOWN, c)
+        else:
+            low, high = self._bounds(c, value)
+            if not self._can_hold(value, low, high):
+                add(Kind.UNKNOWN, c)
+            elif not value.terms:
+                add(Kind.NUMBER, c, value.constant)
+            else:
+                self._insert_values(c, value, low, high)
+
+    def _bounds(self, c: int, value: LinearForm) -> tuple[int, int]:
+        """The bounds of a class of integers; of sums with quotients the theory knows narrower ones."""
         low, high = self.builder.graph.bounds[c]
         if len(value.terms) > 1 and any(a.op == "floordiv" for a in value.terms):
             least, most = self.builder.theory.bounds(value)
-            low, high = max(low, least), min(high, most)
+            return max(low, least), min(high, most)
+        return low, high
+
+    def _can_hold(self, value: LinearForm, low: int, high: int) -> bool:
+        """Whether egglog can hold the numbers of a class."""
+        if self._largest > LARGEST_FINITE and not is_finite(low, high):
+            # rules have made the first class without bounds
+            return False
         numbers = (value.constant, low, high, *value.terms.values())
-        is_large = max(map(abs, numbers)) > self._largest and max(map(abs, filter(is_finite, numbers))) > self._largest
-        # rules may have made the first class without bounds
-        if is_large or (self._largest > LARGEST_FINITE and not is_finite(low, high)):
-            add(Kind.CONDITION, c)
-        elif not value.terms:
-            add(Kind.NUMBER, c, value.constant)
+        return max(map(abs, filter(is_finite, numbers))) <= self._largest
+
+    def _insert_values(self, c: int, value: LinearForm, low: int, high: int) -> None:
+        """Insert a class of several integers: an atom, or the sum that it is, and what is known of these integers."""
+        add = self.tables.add
+        modulus, rest = self.builder.theory.alignment(value)
+        if modulus > self._largest:
+            modulus, rest = 1, 0
+        known = max(low, -INFINITE), min(high, INFINITE), max(1, gcd(modulus, rest))
+        if value.single() is not None or self._is_wide(value.terms):
+            add(Kind.ATOM, c, *known)
         else:
-            modulus, rest = self.builder.theory.alignment(value)
-            if modulus > self._largest:
-                modulus, rest = 1, 0
-            known = max(low, -INFINITE), min(high, INFINITE), max(1, gcd(modulus, rest))
-            if value.single() is not None or self._is_wide(value.terms):
-                add(Kind.ATOM, c, *known)
-            else:
-                atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
-                kind = Kind.NORMAL if all(self._is_atom(a) for _, a in atoms) else Kind.OPEN
-                if self.demand is not None and c not in self.demand.needed:
-                    self._waiting.add(c)
-                    kind = Kind.EQUAL
-                self.tables.add_sum(c, value.constant, atoms, kind)
-                self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
-                add(Kind.KNOWN, c, *known)
-            if modulus > 1:
-                add(Kind.ALIGNED, c, modulus, rest)
+            self._insert_normal_form(c, value)
+            add(Kind.KNOWN, c, *known)
+        if modulus > 1:
+            add(Kind.ALIGNED, c, modulus, rest)
+
+    def _insert_normal_form(self, c: int, value: LinearForm) -> None:
+        """Insert the sum that a class is; rules match it once it is needed."""
+        atoms = [(k, self.builder.classes.add_atom(a)) for a, k in value.terms.items()]
+        kind = Kind.NORMAL if all(self._is_atom(a) for _, a in atoms) else Kind.OPEN
+        if self.demand is not None and c not in self.demand.needed:
+            self._waiting.add(c)
+            kind = Kind.EQUAL
+        self.tables.add_sum(c, value.constant, atoms, kind)
+        self.normal[c] = sum_of([(a, k) for k, a in atoms], value.constant)
 
     def _open_needed(self) -> bool:
         """Let rules match the sums of classes that are needed by now; whether there are any."""
@@ -207,7 +231,7 @@ class Insertion:
                         continue
                     self.tables.retire(op, payload, self._members(op, operands) if op in CONTAINERS else operands)
 
-    def _node(self, c: int, node: Node) -> None:
+    def _insert_node(self, c: int, node: Node) -> None:
         """Insert one node, if rules may match it."""
         op, payload, operands = node
         if self.builder.classes.may_be_undefined(c) or (c, node) in self.apart:

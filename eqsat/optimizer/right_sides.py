@@ -17,7 +17,7 @@ from functools import partial, reduce
 from itertools import product
 from operator import or_
 from types import MappingProxyType
-from typing import cast
+from typing import NamedTuple, cast
 
 from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.egraph.compilation import Match
@@ -216,6 +216,14 @@ def _is_linear(term: Expr, indices: int, sets: VariableSets) -> bool:
     return term.op == "var" and is_index(term)
 
 
+class _Beside(NamedTuple):
+    """A reduction beside a match: its class, the class of its body, and how often it counts."""
+
+    reduction: int
+    body: int
+    times: int
+
+
 class Members:
     """Takes reductions apart that a rule takes apart, and puts those together that a rule puts together."""
 
@@ -298,42 +306,59 @@ class Members:
         """
         if captures(match, letters, bound):
             return
-        pattern = match.rule.pattern
-        kind, op = _container_of(pattern.left), pattern.right.op
-        around = [f"i{index_level(a)}" if is_index(a) else str(letter_of(a)) for a in pattern.right.args[1:]]
-        ends = tuple([match.letters[name] for name in around])
-        form = self.classes.theory.form(RightSide(pattern, letters, bound, self.sets).built(pattern.left, bound))
-        bodies = [(match.letters[x], 1) for x in halves]
-        last = max(self.classes.form_of(c).order() for c, _ in bodies)
-        rest = []
+        right = match.rule.pattern.right
+        names = [f"i{index_level(a)}" if is_index(a) else str(letter_of(a)) for a in right.args[1:]]
+        over = tuple([match.letters[name] for name in names])
+        alike, rest = self._alike(match, right.op, over)
+        first = [match.letters[x] for x in halves]
+        order = {c: self.classes.form_of(c).order() for c in (*first, *[beside.body for beside in alike])}
+        last = max([order[c] for c in first])
+        if any(order[beside.body] < last and beside.body not in match.letters.values() for beside in alike):
+            # another match has the two that come first
+            return
+        together = replace(match, rest=tuple(rest))
+        if self._is_one(together, alike, letters, bound, over):
+            return
+        bodies = [*[(c, 1) for c in first], *[(beside.body, beside.times) for beside in alike]]
+        inside = self._combined(add, _container_of(match.rule.pattern.left), bodies)
+        found = None if inside is None else add(right.op, None, (inside, *over))
+        if found is not None:
+            yield together, found
+
+    def _alike(self, match: Match, op: str, over: tuple[int, ...]) -> tuple[list[_Beside], list[tuple[int, int]]]:
+        """What stands beside a match: the reductions over this index and range, and all else."""
+        alike: list[_Beside] = []
+        rest: list[tuple[int, int]] = []
         for c, k in match.rest:
-            body = self._body(c, op, ends) if k % match.factor == 0 else None
+            body = self._body(c, op, over) if k % match.factor == 0 else None
             if body is None:
                 rest.append((c, k))
-                continue
-            if self.classes.form_of(body).order() < last and body not in match.letters.values():
-                return
-            bodies.append((body, k // match.factor))
-            if kind == "sum":
-                form = form.plus(self.classes.form_of(c), k // match.factor)
             else:
-                form = self.classes.theory.form(make(kind, to_expr(form), self._term(c)))
-        is_whole = not rest and not match.constant and match.factor == 1
-        if is_whole or form in self.classes:
-            known = match.whole if is_whole else self.classes.add_class(form)
-            if self._body(known, op, ends) is not None:
-                return
-        inside = self._combined(add, kind, bodies)
-        found = None if inside is None else add(op, None, (inside, *ends))
-        if found is not None:
-            yield replace(match, rest=tuple(rest)), found
+                alike.append(_Beside(c, body, k // match.factor))
+        return alike, rest
 
-    def _body(self, c: int, op: str, ends: tuple[int, ...]) -> int | None:
+    def _is_one(
+        self, together: Match, alike: Sequence[_Beside], letters: Letters, bound: Indices, over: tuple[int, ...]
+    ) -> bool:
+        """Whether the reductions of a match, with those ``alike`` beside it, are known as one over this range."""
+        pattern = together.rule.pattern
+        if not together.rest and not together.constant and together.factor == 1:
+            return self._body(together.whole, pattern.right.op, over) is not None
+        kind, theory = _container_of(pattern.left), self.classes.theory
+        form = theory.form(RightSide(pattern, letters, bound, self.sets).built(pattern.left, bound))
+        for beside in alike:
+            if kind == "sum":
+                form = form.plus(self.classes.form_of(beside.reduction), beside.times)
+            else:
+                form = theory.form(make(kind, to_expr(form), self._term(beside.reduction)))
+        return form in self.classes and self._body(self.classes.add_class(form), pattern.right.op, over) is not None
+
+    def _body(self, c: int, op: str, over: tuple[int, ...]) -> int | None:
         """The body of a class that is a reduction over this index and range."""
         if self.classes.may_be_undefined(c):
             return None
         nodes = self.classes.graph.classes[c]
-        return next((over[0] for name, _, over in nodes if name == op and over[1:] == ends), None)
+        return next((operands[0] for name, _, operands in nodes if name == op and operands[1:] == over), None)
 
     def _combined(self, add: Add, kind: str, members: Sequence[tuple[int, int]], constant: int = 0) -> int | None:
         """The class of a sum of multiples of classes, or of another container of classes."""

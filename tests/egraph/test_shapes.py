@@ -79,7 +79,7 @@ def test_conditions_that_hold_or_fail_are_told_apart():
     found.add(Kind.FAILS, 4)
     found.add_node(0, "where", (4, 2, 3))
     assert {kind for place, kind in found.found if place == "Where0"} == {"true", "false"}
-    found.add(Kind.CONDITION, 5)
+    found.add(Kind.UNKNOWN, 5)
     found.add_node(0, "not", (5,))
     assert not {kind for place, kind in found.found if place == "Not0"}
 

@@ -56,7 +56,7 @@ def test_all_rules_can_be_read_before_any_input_needs_them(session):
     assert read(session) == everything
 
 
-@pytest.mark.parametrize(("known", "branch"), [(Kind.HOLDS, 2), (Kind.FAILS, 3), (Kind.CONDITION, None)])
+@pytest.mark.parametrize(("known", "branch"), [(Kind.HOLDS, 2), (Kind.FAILS, 3), (Kind.UNKNOWN, None)])
 def test_a_condition_that_is_known_selects_its_branch(known: str, branch: int | None):
     tables = Tables([])
     tables.begin()
@@ -70,13 +70,13 @@ def test_a_condition_that_is_known_selects_its_branch(known: str, branch: int | 
 
 
 @pytest.mark.parametrize("op", ["and", "or"])
-@pytest.mark.parametrize(("known", "holds"), [(Kind.HOLDS, True), (Kind.FAILS, False), (Kind.CONDITION, None)])
+@pytest.mark.parametrize(("known", "holds"), [(Kind.HOLDS, True), (Kind.FAILS, False), (Kind.UNKNOWN, None)])
 def test_a_member_that_is_known_decides_its_junction_or_is_left_out(op: str, known: str, holds: bool | None):
     tables = Tables([])
     tables.begin()
     tables.add(known, 1)
     for c in (2, 3):
-        tables.add(Kind.CONDITION, c)
+        tables.add(Kind.UNKNOWN, c)
     tables.add(of_length(op, 3), 4, 1, 2, 3)
     tables.add(of_length(op, 2), 5, 2, 3)
     tables.add("not", 6, 1)
