@@ -9,12 +9,11 @@ normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import takewhile
 from math import inf
-from operator import itemgetter
 from typing import cast
 
 from eqsat.alternatives.builder import Builder
@@ -23,22 +22,21 @@ from eqsat.alternatives.inputs import compares_selection
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
-from eqsat.extract.cost import LoopAware, is_power_of_two, is_shipped_model
+from eqsat.extract.cost import LoopAware, is_shipped_model
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
-from eqsat.lang.errors import ContradictionError, TooWideError, UnsoundUnionError
-from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, substitute
-from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
-from eqsat.lang.traversal import is_index, long_partial_chains, topological, tree_size
-from eqsat.optimizer.inside import Place, places, with_parts
+from eqsat.lang.errors import TooWideError
+from eqsat.lang.expr import FALSE, Expr
+from eqsat.lang.ops import COMPARISONS, DIVISIONS, REDUCTIONS, SUMS
+from eqsat.lang.traversal import long_partial_chains, topological, tree_size
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Contexts, Optimisation
+from eqsat.optimizer.optimisation import Contexts
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimizer.relevant import is_shipped
+from eqsat.optimizer.reruns import Reruns
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
-from eqsat.theory.arithmetic import Arithmetic, OverdueError
+from eqsat.theory.arithmetic import OverdueError
 from eqsat.theory.conjectures import Asserted, constant_remainders, find_conjectures
 from eqsat.theory.definedness import undefined
 from eqsat.theory.forms import (
@@ -48,16 +46,12 @@ from eqsat.theory.forms import (
     as_term,
     is_affine,
     read,
-    to_expr,
     value_order,
     without_quotients,
 )
 from eqsat.theory.linear import LinearArithmetic
 
 _conjectured = provides("conjectures", otherwise=lambda *_, **__: Asserted())(find_conjectures)
-
-#: The operators whose literals depend on where a variable begins, and divisions, whose dividends do.
-_WITH_LITERALS = COMPARISONS | FLOORS | {"add", "sub", "min", "max"}
 
 #: The operators of conditions on sums, and products, of variables.
 _PLAIN = COMPARISONS | SUMS | {"mul", "and", "or", "not", "var", "const", "bool"}
@@ -87,18 +81,8 @@ class _Found:
 
 
 @dataclass
-class ModuloTheory(Optimisation):
+class ModuloTheory(Reruns):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
-
-    @property
-    def with_rules(self) -> bool:
-        """Whether the rules run, not the theory alone."""
-        return self.engine == "egraph"
-
-    @cached_property
-    def is_guarded(self) -> bool:
-        """Whether a rule of the caller's own has a guard."""
-        return self.with_rules and self.has_own_rules and any(r.when and not is_shipped(r) for r in self.used)
 
     def run(self, limit: float = inf) -> Result:
         """Normalise, insert, saturate, extract: the answer of the theory, for the engine ``"egraph"`` with the rules.
@@ -211,10 +195,10 @@ class ModuloTheory(Optimisation):
             self._take_if_cheaper(found, builder, proved.choice, found.values)
         if limit == inf:
             self.spent.enter("flat index")
-            self._try_flat_index(found, base)
-            self._try_shifted_variables(found, base)
-            found.terms = self._under_gates(found)
-            found.terms = self._under_conditions(found)
+            self._take_through(found, base, self.through_flat_index(found.terms, base))
+            self._take_through(found, base, self.through_shifted_variables(found.terms))
+            found.terms = self.under_gates(found.terms, found.contexts, base)
+            found.terms = self.under_conditions(found.terms)
         self.spent.enter("again")
         self._read_again(found, base, len(builder.graph))
         if limit == inf:
@@ -245,47 +229,60 @@ class ModuloTheory(Optimisation):
 
         ``order`` has the terms below the roots, operands first, if these are at hand.
         """
-        nothing: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
+        dont_care: list[Value] = [FALSE if root.is_bool else ZERO for root in roots]
         if theory is None:
-            return nothing
+            return dont_care
         values: list[Value] = []
         parts = long_partial_chains(order, ALTERNATIVES.wide_sum)
         for _ in range(LIMITS.conjecture_rounds):
             theory.traverse(order, parts)
             before, values = values, [theory.value(root) for root in roots]
-            if values == before:
-                break
-            if theory.late_or_raise() and (before or len(self.order) > LIMITS.large):
+            if values == before or (theory.late_or_raise() and (before or len(self.order) > LIMITS.large)):
                 break
             # there is nothing to conjecture of sums of variables
             terms = {value: as_term(value) for value in values if not is_affine(value)}
             if not terms:
                 break
-            more = self._assume_remainders(theory, terms.values())
-            # what an array holds is not known, so evaluation proves nothing of it
-            if self.has_uninterpreted:
-                if more:
-                    continue
+            has_remainders = self._assume_remainders(theory, terms.values())
+            asserted = self._assert_conjectures(theory, facts, terms.values()) if self._proves_at_points else {}
+            if asserted is None:
+                return dont_care
+            if not asserted and not (self.has_uninterpreted and has_remainders):
                 break
-            if self.divides_by_terms and not self.is_bounded:
-                # of most such terms points prove nothing, and it takes long to find out what they divide by
-                break
-            unsafe = undefined(topological(terms.values()), theory) if self.divides_by_terms else ()
-            with self.spent.during("conjecture"):
-                found = _conjectured(terms.values(), facts, theory.solved, unsafe, theory.work.is_over)
-            if found.impossible:
-                if facts is self.facts or find_conjectures(terms.values(), self.facts, undefined=unsafe).impossible:
-                    raise self._contradiction()
-                return nothing
-            if not found.conjectures:
-                theory.assert_bounds([(conjecture.before, conjecture.after) for conjecture in found.by_bounds])
-                self.conjectures += found.by_bounds
-                break
-            asserted = {conjecture.before: conjecture.after for conjecture in found.conjectures}
-            theory.assert_equal(asserted.items())
             roots = [asserted.get(terms.get(value, root), root) for root, value in zip(roots, values, strict=True)]
-            self.conjectures += found.conjectures
         return values
+
+    @cached_property
+    def _proves_at_points(self) -> bool:
+        """Whether what is conjectured of the input may be proved by evaluation.
+
+        What an array holds is not known. If divisors are terms and variables have no bounds, points prove nothing of
+        most terms, and it takes long to find out what these divide by.
+        """
+        return not self.has_uninterpreted and (self.is_bounded or not self.divides_by_terms)
+
+    def _assert_conjectures(
+        self, theory: LinearArithmetic, facts: Sequence[Expr], terms: Collection[Expr]
+    ) -> dict[Expr, Expr] | None:
+        """Let a theory of ``facts`` know what is conjectured of ``terms`` and proved: by term, what it equals.
+
+        ``None`` if the facts never hold together.
+        """
+        unsafe = undefined(topological(terms), theory) if self.divides_by_terms else ()
+        with self.spent.during("conjecture"):
+            found = _conjectured(terms, facts, theory.solved, unsafe, theory.work.is_over)
+        if found.impossible:
+            if facts is self.facts or find_conjectures(terms, self.facts, undefined=unsafe).impossible:
+                raise self._contradiction()
+            return None
+        if found.conjectures:
+            self.conjectures += found.conjectures
+            equal = {conjecture.before: conjecture.after for conjecture in found.conjectures}
+            theory.assert_equal(equal.items())
+            return equal
+        self.conjectures += found.by_bounds
+        theory.assert_bounds([(conjecture.before, conjecture.after) for conjecture in found.by_bounds])
+        return {}
 
     def _assume_remainders(self, theory: LinearArithmetic, terms: Iterable[Expr]) -> bool:
         """Let a theory know remainders in ``terms`` that are the same for all values; whether some were new to it."""
@@ -340,135 +337,17 @@ class ModuloTheory(Optimisation):
                 choice, cost = chooser.reusing(choice, cost, self._has_time)
         return choice, cost
 
-    @provides("flat index", otherwise=lambda self, found, base: None)
-    def _try_flat_index(self, found: _Found, base: LinearArithmetic) -> None:
-        """Take the answer with one variable for the sum that the input divides in several ways, if that costs less."""
-        self._take_through(found, base, self._through_flat_index(base, found.terms))
+    def _take_through(self, found: _Found, base: LinearArithmetic, terms: list[Expr]) -> None:
+        """Take an answer that was found with other variables; what these stood for shares nothing yet with other roots.
 
-    def _through_flat_index(self, base: LinearArithmetic, terms: list[Expr]) -> list[Expr]:
-        """The answer with a flat index as one variable; ``terms``, the answer so far, if there is none."""
-        if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
-            return terms
-        left = sum([term.op in FLOORS for term in topological(terms)])
-        flat = _flat_index(self.order, base) if left >= ALTERNATIVES.flat_ways else None
-        if flat is None or not self._has_time():
-            return terms
-        index, images = _as_variable(flat, self.terms, base)
-        return self._with(images, {index: to_expr(flat)}, limit=cost_of(terms, self.model))
-
-    @provides("shifted variables", otherwise=lambda self, found, base: None)
-    def _try_shifted_variables(self, found: _Found, base: LinearArithmetic) -> None:
-        """Take the answer with a variable for each ``x + 5`` that the input has in place of ``x``, if that costs less.
-
-        Normal forms add up literals. So they have ``x`` with other literals in each sum, and below each divisor.
+        Its normal forms are those that are known.
         """
-        if self.suspected or self.extract == "tree" or not _has_literals(found.terms):
+        if terms == found.terms:
             return
-        shifted = _only_shifted(self.order, self.roots)
-        if not shifted or not self._has_time():
-            return
-        variables = {x: any_var(f"@shifted_{x.value}", term.vmin, term.vmax) for x, term in shifted.items()}
-        images: dict[Expr, Expr] = {}
-        back: dict[Expr, Expr] = {}
-        for term in self.terms:
-            x, sign, by = _shifted_variable(term) or (term, 1, 0)
-            if (whole := shifted.get(x)) is not None:
-                _, turned, start = cast(tuple[Expr, int, int], _shifted_variable(whole))
-                turned *= sign
-                images[term] = to_expr(LinearForm({variables[x]: turned}, by - turned * start))
-                back[variables[x]] = whole
-        self._take_through(found, base, self._with(images, back))
-
-    def _with(self, images: Mapping[Expr, Expr], back: Mapping[Expr, Expr], limit: float = inf) -> list[Expr]:
-        """The answer to the input with these ``images`` in place of its terms, and its variables taken ``back``."""
-        roots, facts = [tuple(substitute(given, images)) for given in (self.roots, self.facts)]
-        gates = tuple(None if gate is None else gate.substitute(images) for gate in self.gates)
-        inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
-        return substitute(inner.run(limit).exprs, back)
-
-    def _take_through(self, found: _Found, base: LinearArithmetic, through: list[Expr]) -> None:
-        """Take an answer that was found with other variables, if it costs less."""
-        terms = found.terms
-        found.terms = self._cheapest(terms, through)
-        if found.terms != terms and self._has_time():
-            # what such a variable stood for shares nothing yet with other roots
-            builder = self._insert(base, topological(found.terms), found.terms, found.values)
+        found.terms = terms
+        if self._has_time():
+            builder = self._insert(base, topological(terms), terms, found.values)
             self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
-
-    def _under_gates(self, found: _Found) -> list[Expr]:
-        """The answer with the gated roots optimised again, their gate as a fact, if that costs less.
-
-        The e-graph of all roots knows only what holds for all. With the gate as a fact, guards of the caller's rules
-        may hold that do not otherwise, and a dividend may lie in two periods of its divisor alone.
-        """
-        terms = found.terms
-        contexts = {gate: theory for gate, theory in zip(self.gates, found.contexts, strict=True) if theory is not None}
-        for gate, theory in contexts.items():
-            if gate is None or not self._has_time():
-                continue
-            if not self.is_guarded and not self._lies_in_two_periods(found, gate, theory):
-                continue
-            members = [place for place, other in enumerate(self.gates) if other is gate]
-            under = replace(self, facts=(*self.facts, gate), gates=(None,) * len(self.gates), conjectures=[])
-            try:
-                answers = under._alone(members)
-            except ContradictionError:
-                # the gate never holds
-                continue
-            terms = self._cheapest(terms, [answers.get(place, term) for place, term in enumerate(terms)])
-        return terms
-
-    def _under_conditions(self, found: _Found) -> list[Expr]:
-        """The answer with branches and bodies optimised again, what holds there as a fact, if that costs less.
-
-        Classes are equal everywhere, so that guards of the caller's rules read in a branch what holds outside of it
-        too. Branches within branches are those of the inner run. The input is tried too, since the answer may have
-        taken apart what a rule matches.
-        """
-        terms = found.terms
-        if not self.is_guarded:
-            return terms
-        known: dict[tuple[Expr, Expr], Expr] = {}
-        written = with_parts(terms, self._parts(terms, known))
-        terms = self._cheapest(terms, written)
-        written = with_parts(self.roots, self._parts(self.roots, known))
-        if written != [*self.roots] and self._has_time():
-            # a limit: what holds in branches and bodies has been used
-            inner = replace(self, roots=tuple(written), pareto=None, conjectures=[]).run(cost_of(terms, self.model))
-            terms = self._cheapest(terms, [*inner.exprs])
-        return terms
-
-    def _parts(self, terms: Iterable[Expr], known: dict[tuple[Expr, Expr], Expr]) -> Iterator[tuple[Place, Expr]]:
-        """Branches and bodies of ``terms`` as they are optimised under what holds there; ``known`` has those so far."""
-        for place in places(terms, self.leaves):
-            key = (place.part, place.fact)
-            if key not in known and self._has_time():
-                facts = self.facts if place.fact is TRUE else (*self.facts, place.fact)
-                inner = replace(self, roots=(place.part,), gates=(None,), facts=facts, pareto=None, conjectures=[])
-                try:
-                    part = inner.run()
-                except (ValueError, UnsoundUnionError):
-                    # the fact never holds, or what divides is never zero by a condition further outside
-                    continue
-                known[key] = part.expr
-                if part.stop != "saturated":
-                    self.stop = part.stop
-            if key in known:
-                yield place, known[key]
-
-    def _lies_in_two_periods(self, found: _Found, gate: Expr, theory: LinearArithmetic) -> bool:
-        """Whether a dividend of the roots with this gate spans two periods of its divisor there, and more elsewhere."""
-        if not self.with_rules or found.base is None:
-            return False
-        roots = [term for term, other in zip(found.terms, self.gates, strict=True) if other is gate]
-        for part in topological(roots):
-            if part.op in FLOORS and part.args[1].op == "const" and not is_power_of_two(part.args[1].vmin):
-                n = part.args[1].vmin
-                low, high = theory.bounds(theory.form(part.args[0]))
-                least, most = found.base.bounds(found.base.form(part.args[0]))
-                if high // n - low // n == 1 < most // n - least // n:
-                    return True
-        return False
 
     @provides("answer read again", otherwise=lambda self, found, base, nodes: None)
     def _read_again(self, found: _Found, base: LinearArithmetic, nodes: int) -> None:
@@ -655,70 +534,3 @@ def _plainly(value: Value, theory: LinearArithmetic, base: LinearArithmetic) -> 
         return value
     # a normal form under the equations has the quotients again
     return read(plain) if theory is base else base.value(plain)
-
-
-def _flat_index(order: Sequence[Expr], theory: Arithmetic) -> LinearForm | None:
-    """The sum of variables that the terms divide in several ways, if they hardly divide another: a flat index.
-
-    Its digits are those of one variable, though each alone may be shorter in what the sum adds.
-    """
-    divided: dict[LinearForm, set[tuple[str, int, int]]] = {}
-    for term in order:
-        if term.op in FLOORS and term.args[1].op == "const":
-            dividend = theory.form(term.args[0])
-            if dividend.is_affine():
-                ways = divided.setdefault(dividend.direction(), set())
-                ways.add((term.op, term.args[1].vmin, dividend.constant))
-    if not 1 <= len(divided) <= 2:
-        return None
-    flat, *others = sorted(divided, key=lambda form: -len(divided[form]))
-    most = len(divided[flat])
-    alone = all(len(divided[other]) < most for other in others)
-    return flat if len(flat.terms) > 1 and most >= ALTERNATIVES.flat_ways and alone else None
-
-
-def _as_variable(flat: LinearForm, terms: Iterable[Expr], theory: Arithmetic) -> tuple[Expr, dict[Expr, Expr]]:
-    """A variable for a sum, and the terms that are this sum plus a literal, each written with the variable."""
-    index = any_var("@flat", *theory.bounds(flat))
-    images = {}
-    for term in terms:
-        if term.args and not term.is_bool:
-            form = theory.form(term)
-            if form.terms == flat.terms:
-                images[term] = index + form.constant
-    return index, images
-
-
-def _shifted_variable(term: Expr) -> tuple[Expr, int, int] | None:
-    """The variable, its sign and the literal of ``x + 5``, ``x - 5`` and ``5 - x``."""
-    if term.op not in ("add", "sub"):
-        return None
-    left, right = term.args
-    sign = -1 if term.op == "sub" else 1
-    if left.op == "var" and right.op == "const":
-        return left, 1, sign * right.vmin
-    if left.op == "const" and right.op == "var":
-        return right, sign, left.vmin
-    return None
-
-
-def _has_literals(terms: Iterable[Expr]) -> bool:
-    """Whether more than one operation has a literal, so that there may be fewer, or there are loops."""
-    order = topological(terms)
-    beside = [t for t in order if t.op in _WITH_LITERALS and any(arg.op == "const" for arg in t.args)]
-    return len(beside) > 1 or any(t.op in REDUCTIONS for t in order)
-
-
-def _only_shifted(order: Iterable[Expr], roots: Iterable[Expr]) -> dict[Expr, Expr]:
-    """The variables that terms have only with literals added, each in its sum with the least literal."""
-    found: dict[Expr, list[tuple[int, int, int, Expr]]] = {}
-    alone = {*roots}
-    for term in order:
-        parts = _shifted_variable(term)
-        if parts is None:
-            alone.update(term.args)
-        elif not is_index(parts[0]):
-            x, sign, by = parts
-            found.setdefault(x, []).append((abs(by), by, sign, term))
-    # of x + 5 and 5 + x, which are the same, the first
-    return {x: min(sums, key=itemgetter(0, 1, 2))[-1] for x, sums in found.items() if x not in alone}

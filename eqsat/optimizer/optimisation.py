@@ -84,6 +84,11 @@ class Optimisation(ABC):
         """Whether loads or reductions occur, in roots or in what is known."""
         return not UNINTERPRETED.isdisjoint([term.op for term in self.terms])
 
+    @property
+    def with_rules(self) -> bool:
+        """Whether rules run in an e-graph: neither the theory alone, nor one after the other."""
+        return self.engine == "egraph"
+
     @cached_property
     def has_own_rules(self) -> bool:
         """Whether a rule is the caller's own."""
