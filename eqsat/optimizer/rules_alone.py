@@ -53,24 +53,14 @@ class RulesAlone(Optimisation):
             return self._result(list(self.roots), 0, [None] * len(self.roots))
 
     def _saturated(self) -> Result:
+        """The answer of the rules in e-graphs, one for each gate."""
         base, contexts = self._checked_theories()
         alive = without_dead_divisions(self.roots, base) if self.suspected else self.roots
         found = [root if theory else _dont_care(root) for root, theory in zip(alive, contexts, strict=True)]
         groups = self._groups(contexts)
         if not groups:
             self.spent.skip(NO_ROOTS)
-        # the groups of gates start from what is found for all roots without gates
-        everything = _Group(self.facts, [i for group in groups for i in group.members])
-        waiting = [everything, *groups] if len(groups) > 1 else groups
-        nodes = LIMITS.first_nodes
-        if term_count(found) > (LIMITS.rewritten_first if self.has_own_rules else LIMITS.rewritten_if_shorter):
-            found = self._one_by_one(everything, found)
-        while waiting and self._seconds_left() > 0:
-            sizes = [term_count([found[i] for i in group.members]) for group in waiting]
-            for place, group in enumerate(waiting):
-                found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[place] / sum(sizes[place:]))
-            waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
-            nodes *= LIMITS.nodes_grow
+        found = self._in_turn(groups, found)
         self.stop = next((group.stop for group in groups if group.stop != "saturated"), self.stop)
         # groups may share terms, so the sum of their bounds is no bound for all, but the largest is
         self.bound = max([group.bound for group in groups if group.bound is not None], default=None)
@@ -78,6 +68,26 @@ class RulesAlone(Optimisation):
         # roots that never matter are in no part
         snapshot = Snapshot(parts, self.lazy) if parts or self.stop == "saturated" else None
         return self._result(found, sum(len(part.graph) for part in parts), contexts, snapshot)
+
+    def _in_turn(self, groups: list[_Group], found: list[Expr]) -> list[Expr]:
+        """``found`` with what the rules make of the roots of each group.
+
+        Groups whose e-graph was too small have another turn with a larger one. Each has its share of the time that is
+        left, by the number of its terms.
+        """
+        # the groups of gates start from what is found for all roots without gates
+        everything = _Group(self.facts, [i for group in groups for i in group.members])
+        if term_count(found) > (LIMITS.rewritten_first if self.has_own_rules else LIMITS.rewritten_if_shorter):
+            found = self._one_by_one(everything, found)
+        waiting = [everything, *groups] if len(groups) > 1 else groups
+        nodes = LIMITS.first_nodes
+        while waiting and self._seconds_left() > 0:
+            sizes = [term_count([found[i] for i in group.members]) for group in waiting]
+            for place, group in enumerate(waiting):
+                found = self._pulsed(group, found, nodes, self._seconds_left() * sizes[place] / sum(sizes[place:]))
+            waiting = [group for group in groups if group.stop == "nodes" and nodes < self.budget.nodes]
+            nodes *= LIMITS.nodes_grow
+        return found
 
     def _groups(self, contexts: Contexts) -> list[_Group]:
         """The roots by their gates, without those whose gate never holds."""
@@ -197,6 +207,7 @@ class RulesAlone(Optimisation):
         return min(found, replaced, key=costs)
 
     def _greedily(self) -> Result:
+        """The answer of the rules applied one after the other."""
         self.spent.skip(ONE_BY_ONE)
         _, contexts = self._checked_theories()
         found = [root if theory else _dont_care(root) for root, theory in zip(self.roots, contexts, strict=True)]
