@@ -93,7 +93,7 @@ class ReductionQuery:
 class Match:
     """A match of a rule about reductions."""
 
-    rule: ReductionQuery
+    query: ReductionQuery
     #: The class of the left side, or of what has it as a part.
     whole: int
     #: The classes of letters, indices (``i1``) and ends (``end0``).
@@ -110,12 +110,12 @@ class Match:
     @property
     def has_own_loops(self) -> bool:
         """Whether the right side has loops of its own: it merges, splits or swaps."""
-        return self.rule.pattern.has_own_loops
+        return self.query.pattern.has_own_loops
 
     @property
     def merges(self) -> bool:
         """Whether the right side has fewer loops than the left one."""
-        pattern = self.rule.pattern
+        pattern = self.query.pattern
         return len(reductions_of(pattern.right)) < len(reductions_of(pattern.left))
 
 

@@ -174,7 +174,7 @@ class LeftSide:
                     if end in self.ends:
                         now = now.letter(f"end{self.ends.index(end)}", name)
                 # a body, or an index, may be what is an end too
-                kept = [at < 2 or part not in self.ends for at, part in enumerate(ordered)]
+                kept = [place < 2 or part not in self.ends for place, part in enumerate(ordered)]
                 ordered, names = tuple(compress(ordered, kept)), tuple(compress(names, kept))
             yield from self.all_of(now, sorted(zip(ordered, names, strict=True), key=lambda pair: self.turn(pair[0])))
 

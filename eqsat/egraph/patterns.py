@@ -131,11 +131,18 @@ def moved_letter(array: Expr) -> str:
     return str(array.value.name).removeprefix("at_")  # type: ignore[union-attr]
 
 
-def found_in_bodies(pattern: Pattern) -> list[tuple[str, str, str]]:
-    """The literals that a guard finds in bodies: what it asks, the letter of the body, and that of the literal."""
+class FoundInBody(NamedTuple):
+    """What a guard asks of a body to find a literal there, as ``divides(x, d)``: the letters of both."""
+
+    function: str
+    letter: str
+    literal: str
+
+
+def found_in_bodies(pattern: Pattern) -> list[FoundInBody]:
+    """The literals that a guard finds in bodies."""
     names = [str(v.value).split("_") for v in variables([pattern.when])]
-    asked = [name for name in names if name[0] in FOUND_IN_BODIES]
-    return [(function, letter, literal) for function, letter, literal in asked]
+    return [FoundInBody(*name) for name in names if name[0] in FOUND_IN_BODIES]
 
 
 def levels_around(side: Expr) -> dict[str, tuple[int, ...]]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from eqsat.egraph.patterns import (
     MEASURES,
@@ -254,15 +254,20 @@ def _chosen(parts: Sequence[_Part], members: tuple[int, ...], given: Given, boun
             yield from _chosen(parts[1:], members[:place] + members[place + 1 :], given, found)
 
 
+class _Written(NamedTuple):
+    """An addend that is written out, and its coefficient; of a product, that may be part of a letter."""
+
+    coefficient: Expr
+    part: _Part
+    is_product: bool
+
+
 @dataclass(frozen=True)
 class _Sum:
-    """A sum: its constant, what is written out, and letters with their coefficients; at the ``top`` others may be left.
-
-    What is written out has a coefficient too, and may be a product, of which that may be part of a letter.
-    """
+    """A sum: its constant, what is written out, letters with their coefficients; at the ``top`` others may be left."""
 
     constant: Expr
-    written: tuple[tuple[Expr, _Part, bool], ...]
+    written: tuple[_Written, ...]
     letters: tuple[tuple[Expr, str], ...]
     top: bool
 
@@ -288,7 +293,7 @@ class _Sum:
 
     def _written(
         self,
-        addends: Sequence[tuple[Expr, _Part, bool]],
+        addends: Sequence[_Written],
         terms: Sequence[Term],
         factor: int | None,
         given: Given,
@@ -298,11 +303,11 @@ class _Sum:
         if not addends:
             yield bound, terms, factor
             return
-        (coefficient, part, is_product), *others = addends
+        addend, *others = addends
         for place, (scale, c) in enumerate(terms):
             left = [*terms[:place], *terms[place + 1 :]]
-            for found in part(c, given, bound):
-                for end, known in _scaled(coefficient, scale, factor, is_product, given, found):
+            for found in addend.part(c, given, bound):
+                for end, known in _scaled(addend, scale, factor, given, found):
                     yield from self._written(others, left, known, given, end)
 
     def _lettered(self, left: Sequence[Term], factor: int | None, several: bool, bound: Bound) -> Ways:
@@ -340,10 +345,11 @@ class _Sum:
 
 
 def _scaled(
-    coefficient: Expr, scale: int, factor: int | None, is_product: bool, given: Given, bound: Bound
+    addend: _Written, scale: int, factor: int | None, given: Given, bound: Bound
 ) -> Iterator[tuple[Bound, int | None]]:
-    """A coefficient of a pattern matched with that of a term, up to the factor; the factor if it is known then."""
-    if is_product:
+    """The coefficient of an addend matched with that of a term, up to the factor; the factor if it is known then."""
+    coefficient = addend.coefficient
+    if addend.is_product:
         yield _unknown(_literal_letters(coefficient), bound), factor
     elif _is_open(coefficient, bound):
         if factor in (None, 1):
@@ -405,7 +411,7 @@ def _sum(term: Expr, top: bool) -> _Part:
     if top and is_one_term(term):
         [(coefficient, addend)] = addends
         return partial(_any_term, coefficient, _part(addend))
-    written = [(k, _part(a), a.op == "mul") for k, a in addends if letter_of(a) is None]
+    written = [_Written(k, _part(a), a.op == "mul") for k, a in addends if letter_of(a) is None]
     letters = [(k, name) for k, a in addends if (name := letter_of(a)) is not None]
     return _Sum(constant, tuple(written), tuple(letters), top).ways
 

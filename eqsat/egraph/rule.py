@@ -156,7 +156,7 @@ def _refuse_sides(pattern: Pattern) -> None:
 def _refuse_unbound(pattern: Pattern) -> None:
     """Raise ``ValueError`` if the right side or the guard has a letter that no match binds."""
     # a guard may find literals of a body
-    bound = {v.value for v in variables(pattern.matched)} | {literal for _, _, literal in found_in_bodies(pattern)}
+    bound = {v.value for v in variables(pattern.matched)} | {measure.literal for measure in found_in_bodies(pattern)}
     letters = [moved_letter(array) for array in buffers([pattern.right])]
     for term in variables([pattern.right, pattern.when]):
         name = str(term.value)
@@ -263,10 +263,10 @@ class Rule:
                 f"a rule is named {self.name!r}: give it a name without quotes, backslashes, @ and line breaks"
             )
         if not _PARSED_WHEN_NEEDED.get():
-            self._parse()
+            self._refuse_parts()
 
-    def _parse(self) -> None:
-        """Refuse what is no rule; one line that names it."""
+    def _refuse_parts(self) -> None:
+        """Raise ``ValueError`` if its parts make no rule, or none that can be matched; one line that names it."""
         try:
             if self.both_ways and self.pattern.binds_index and not reductions_of(self.pattern.right):
                 raise ValueError(f"both ways the right side {self.right!r} needs a reduction too")

@@ -90,7 +90,8 @@ class Trace:
         * ``extract``: the choice among e-nodes, with partial sums shared;
         * ``reuse``: alternatives that use what is computed anyway, and the choice among them;
         * ``saturate``: egglog, with the insertion of rows, and what the rules found, normalised and added;
-        * ``flat index``: whether to try a sum as one variable; that run counts under the phases that it has;
+        * ``flat index``: whether to try a sum as one variable, others shifted, gates and branches as facts; such runs
+          count under the phases that they have;
         * ``again``: the answer normalised once more;
         * ``rewrite``: rules applied one by one;
         * ``finish``: divisions made safe, widths, the final cost.

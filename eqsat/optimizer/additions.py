@@ -184,7 +184,7 @@ class Additions:
 
     def unite(self, match: Match, c: int) -> None:
         """Add to the class that has the match as a part the node with the class ``c`` in the place of that part."""
-        kept = match.rule.kept
+        kept = match.query.kept
         if kept == "sum" and (match.rest or match.constant or match.factor != 1):
             pairs = [*match.rest, (c, match.factor)]
             self.add_found(

@@ -151,8 +151,18 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
     if unknown_divisors != "refuse":
         hidden = with_hidden_divisions(given, unknown_divisors == "assume", began + budget.seconds / 2)
     kind = ModuloTheory if engine == "theory" or (theory and engine == "egraph") else RulesAlone
-    known = hidden.roots, hidden.facts, hidden.gates, rules
-    run = kind(*known, strength_reduced(model), budget, engine, extract, pareto, branches == "lazy")
+    run = kind(
+        roots=hidden.roots,
+        facts=hidden.facts,
+        gates=hidden.gates,
+        rules=rules,
+        model=strength_reduced(model),
+        budget=budget,
+        engine=engine,
+        extract=extract,
+        pareto=pareto,
+        lazy=branches == "lazy",
+    )
     # reading text takes time of the budget
     run.spent.started = began
     with collection_paused(), telling_of_imports(run.spent.skip_import):

@@ -323,6 +323,28 @@ class Optimisation(ABC):
         ]
         return safe if given == safe else self._cheapest(given, safe)
 
+    def _finished(
+        self, found: Sequence[Expr], contexts: Contexts, inside: Callable[[], list[Expr]] | None
+    ) -> list[Expr]:
+        """The terms found as an answer may have them: their variables, divisions and bits; in their cheapest forms."""
+        exprs = found = self._without_escaping(found, inside)
+        if tuple(found) != self.roots:
+            exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
+        if isinstance(self.model, LoopAware):
+            exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
+        return reduced(exprs, self.model)
+
+    def _priced(self, exprs: list[Expr], model: CostModel, cost_before: int) -> tuple[list[Expr], int]:
+        """These terms and what they cost, or the input if that costs less, or the same with fewer operations."""
+        if self.extract == "tree":
+            exprs = self._cheapest(exprs, reduced(self.roots, self.model), model)
+            return exprs, cost_of(exprs, model)
+        if tuple(exprs) == self.roots:
+            return exprs, cost_before
+        cost = cost_of(exprs, model)
+        has_more = cost == cost_before and operations(exprs) > operations(self.roots)
+        return ([*self.roots], cost_before) if cost > cost_before or has_more else (exprs, cost)
+
     def _result(
         self,
         found: Sequence[Expr],
@@ -331,23 +353,16 @@ class Optimisation(ABC):
         snapshot: Snapshot | None = None,
         inside: Callable[[], list[Expr]] | None = None,
     ) -> Result:
+        """The result of a run that has found these terms.
+
+        ``nodes`` counts the e-nodes of its e-graph, of which ``snapshot`` keeps what is read later; ``inside`` is that
+        of :meth:`_without_escaping`.
+        """
         self.spent.enter("finish")
-        exprs = found = self._without_escaping(found, inside)
-        if tuple(found) != self.roots:
-            exprs = self._within_64_bits(self._defined(found, contexts), self.roots)
-        if isinstance(self.model, LoopAware):
-            exprs = self._cheapest(exprs, self._bracketed(exprs, self.model))
-        exprs, model = reduced(exprs, self.model), plain(self.model)
+        model = plain(self.model)
         # a long input that does not change is priced once
-        is_changed, cost_before = tuple(exprs) != self.roots, sum(costs_of_terms(self.order, model))
-        cost = cost_of(exprs, model) if is_changed else cost_before
-        if self.extract == "tree":
-            exprs = self._cheapest(exprs, reduced(self.roots, self.model), model)
-            cost = cost_of(exprs, model)
-        elif is_changed and (
-            cost > cost_before or (cost == cost_before and operations(exprs) > operations(self.roots))
-        ):
-            exprs, cost = list(self.roots), cost_before
+        cost_before = sum(costs_of_terms(self.order, model))
+        exprs, cost = self._priced(self._finished(found, contexts, inside), model, cost_before)
         spent = self.spent
         own = self.rules if self.has_own_rules and self.engine != "theory" else ()
         trace = spent.trace(len(self.conjectures), [rule.name for rule in own if not is_shipped(rule)])

@@ -51,15 +51,15 @@ class ReductionRules:
 
         The match comes with each: a left side may be more than the rule says of what stands beside it.
         """
-        pattern = match.rule.pattern
+        pattern = match.query.pattern
         letters, bound, ends = self._terms(match)
         if bound is None:
             return
-        if not match.rule.is_own and pattern.puts_together:
+        if not match.query.is_own and pattern.puts_together:
             yield from self.members.put_together(match, add, letters, bound, pattern.puts_together)
             return
         alone = None
-        if not match.rule.is_own and pattern.takes_apart:
+        if not match.query.is_own and pattern.takes_apart:
             alone = self.members.one_member(match, pattern.takes_apart)
         if alone is not None:
             for c in self.members.taken_apart(match, add, letters, bound, *alone):
@@ -81,7 +81,7 @@ class ReductionRules:
 
     def _built(self, match: Match, add: Add, letters: Letters, bound: Indices, ends: Sequence[Expr]) -> Iterator[int]:
         """The classes of the right sides of a match."""
-        pattern = match.rule.pattern
+        pattern = match.query.pattern
         if not self._is_free(match, letters, bound) or not self._is_defined(match) or captures(match, letters, bound):
             return
         if match.has_own_loops and term_count(letters.values()) > LIMITS.moved_terms:
@@ -90,7 +90,7 @@ class ReductionRules:
         for found in literals_of_bodies(pattern, letters, bound, self.sets):
             known = {**letters, **found}
             try:
-                if not self._read_ends(match.rule, ends, known, bound):
+                if not self._read_ends(match.query, ends, known, bound):
                     continue
                 side = RightSide(pattern, {**known, **self._measured(match, known)}, bound, self.sets)
                 if self.builder.value_of(side.built(pattern.when)) is not TRUE:
@@ -112,7 +112,7 @@ class ReductionRules:
         """The terms of letters, the indices by their levels (``None`` if one is a number), the ends of ranges."""
         letters = {name: const(value) for name, value in match.literals.items()}
         bound: dict[int, Expr] = {}
-        ends = [self._term(match.letters[f"end{n}"]) for n in range(len(match.rule.ends))]
+        ends = [self._term(match.letters[f"end{n}"]) for n in range(len(match.query.ends))]
         for name, c in match.letters.items():
             if name[0] == "i":
                 index = self._index(c)
@@ -130,8 +130,8 @@ class ReductionRules:
 
     def _is_free(self, match: Match, letters: Letters, bound: Indices) -> bool:
         """Whether the letters that the guard says to be free of their indices are that."""
-        around = levels_around(match.rule.pattern.left)
-        for v in variables([match.rule.pattern.when]):
+        around = levels_around(match.query.pattern.left)
+        for v in variables([match.query.pattern.when]):
             asked, _, letter = str(v.value).partition("_")
             if asked == "free" and any(
                 self.sets.of(letters[letter]) & self.sets.of(bound[level]) for level in around.get(letter, ())
@@ -142,19 +142,19 @@ class ReductionRules:
     def _is_defined(self, match: Match) -> bool:
         """Whether what the rule takes out of branches divides by nothing that may be zero."""
         classes = self.builder.classes
-        moved_out = match.rule.pattern.moved_out_of_branches & match.letters.keys()
+        moved_out = match.query.pattern.moved_out_of_branches & match.letters.keys()
         return not any(classes.may_be_undefined(match.letters[letter]) for letter in moved_out)
 
-    def _read_ends(self, rule: ReductionQuery, ends: Sequence[Expr], known: dict[str, Expr], bound: Indices) -> bool:
+    def _read_ends(self, query: ReductionQuery, ends: Sequence[Expr], known: dict[str, Expr], bound: Indices) -> bool:
         """Whether the ends of ranges are what the rule writes; ``known`` gains the letters that only these bind."""
-        for written, end in zip(rule.ends, ends, strict=True):
+        for written, end in zip(query.ends, ends, strict=True):
             missing = [v for v in variables([written]) if not is_index(v) and str(v.value) not in known]
             if len(missing) > 1:
                 return False
             value = self.builder.value_of(end)
             if missing:
                 name = str(missing[0].value)
-                zero, one = [self._value_at(rule, written, {**known, name: const(n)}, bound) for n in (0, 1)]
+                zero, one = [self._value_at(query, written, {**known, name: const(n)}, bound) for n in (0, 1)]
                 slope = one.plus(zero, -1)
                 if not isinstance(value, LinearForm) or slope.terms or not slope.constant:
                     return False
@@ -163,12 +163,12 @@ class ReductionRules:
                     return False
                 known[name] = to_expr(found)
             # what 0 and 1 tell of an end that is not linear in the letter may be false
-            if self._value_at(rule, written, known, bound) != value:
+            if self._value_at(query, written, known, bound) != value:
                 return False
         return True
 
-    def _value_at(self, rule: ReductionQuery, written: Expr, known: Letters, bound: Indices) -> LinearForm:
-        value = self.builder.value_of(RightSide(rule.pattern, known, bound, self.sets).built(written, bound))
+    def _value_at(self, query: ReductionQuery, written: Expr, known: Letters, bound: Indices) -> LinearForm:
+        value = self.builder.value_of(RightSide(query.pattern, known, bound, self.sets).built(written, bound))
         if not isinstance(value, LinearForm):
             raise ValueError(f"{written!r} is a condition")
         return value
@@ -176,7 +176,7 @@ class ReductionRules:
     def _measured(self, match: Match, known: Letters) -> dict[str, Expr]:
         """What the guard and the right side ask of letters, as literals; what is asked of freedom has been answered."""
         found: dict[str, Expr] = {}
-        pattern = match.rule.pattern
+        pattern = match.query.pattern
         for v in variables([pattern.when, pattern.right]):
             name = str(v.value)
             function, _, letter = name.partition("_")

@@ -43,13 +43,22 @@ def extracted(result: Result, cost: CostModel | str, extract: str | Extractor, s
     if own is not None and not callable(own):
         raise TypeError(f"{own!r} is no extractor: give a name, or a function of a Priced graph")
     model = model_of(cost)
-    name = extract if isinstance(extract, str) else "dag"
-    lazy = result.snapshot is not None and result.snapshot.lazy
-    known = (result.before, result.constraints, result.gates, result.rule_set)
-    budget = Budget(seconds=seconds)
     with collection_paused():
-        priced = strength_reduced(model)
-        return Extraction(*known, priced, budget, "egraph", name, None, lazy, result=result, own=own).run()
+        run = Extraction(
+            roots=result.before,
+            facts=result.constraints,
+            gates=result.gates,
+            rules=result.rule_set,
+            model=strength_reduced(model),
+            budget=Budget(seconds=seconds),
+            engine="egraph",
+            extract=extract if isinstance(extract, str) else "dag",
+            pareto=None,
+            lazy=result.snapshot is not None and result.snapshot.lazy,
+            result=result,
+            own=own,
+        )
+        return run.run()
 
 
 @dataclass

@@ -106,7 +106,7 @@ class OverClasses:
 
     def __init__(self, classes: CanonicalGraph, match: Match, side: RightSide, add: Add) -> None:
         self.classes, self.match, self.side, self.add = classes, match, side, add
-        self.left = reductions_of(match.rule.pattern.left)
+        self.left = reductions_of(match.query.pattern.left)
 
     def of(self, part: Expr, scope: frozenset[int]) -> int | None:
         """The class of a part within reductions over the indices of these levels; ``None`` where it has none."""
@@ -156,7 +156,7 @@ def captures(match: Match, letters: Letters, bound: Indices) -> bool:
 
     No term is like that, but a class may be that was found to equal such a reduction.
     """
-    for name, levels in levels_around(match.rule.pattern.left).items():
+    for name, levels in levels_around(match.query.pattern.left).items():
         around = {bound[level] for level in levels if level in bound}
         # what stands in ends alone is not known yet, and speaks of no index
         parts = topological([letters[name]]) if around and name in letters else ()
@@ -188,9 +188,9 @@ def literals_of_bodies(
         return
     indices = reduce(or_, map(sets.of, bound.values()))
     choices = []
-    for what, letter, _ in asked:
-        terms = topological([letters[letter]])
-        if what == "divides":
+    for measure in asked:
+        terms = topological([letters[measure.letter]])
+        if measure.function == "divides":
             # what speaks of an index is divided by them
             divisions = [t for t in terms if t.op in FLOORS and t.args[1].op == "const"]
             found = [t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)]
@@ -200,7 +200,7 @@ def literals_of_bodies(
             found = [number for index, number in products if is_index(index)]
         choices.append(dict.fromkeys(found))
     for chosen in product(*choices):
-        literals = {name: number for (*_, name), number in zip(asked, chosen, strict=True)}
+        literals = {measure.literal: number for measure, number in zip(asked, chosen, strict=True)}
         # the left side may have said which
         if all(letters.get(name, number) is number for name, number in literals.items()):
             yield literals
@@ -237,7 +237,7 @@ class Members:
 
         What they are besides, such as a product, may be what a rule needs.
         """
-        kind, reduction = _container_of(match.rule.pattern.right), match.rule.pattern.left.op
+        kind, reduction = _container_of(match.query.pattern.right), match.query.pattern.left.op
         for one, rest in (letters, letters[::-1]):
             if self._is_combined(match.letters[rest], kind, reduction):
                 return one, rest
@@ -258,12 +258,12 @@ class Members:
         Member by member, each part of a sum would become a sum of its own, and there are 2**n of them. What is free of
         the index stays together: its reduction is a product.
         """
-        kind = _container_of(match.rule.pattern.right)
+        kind = _container_of(match.query.pattern.right)
         indices = reduce(or_, map(self.sets.of, bound.values()))
         first = match.letters[one]
         nodes = [*self.classes.graph.classes[match.letters[rest]]]
         if kind != "sum":
-            is_open = partial(self._is_combined, kind=kind, reduction=match.rule.pattern.left.op)
+            is_open = partial(self._is_combined, kind=kind, reduction=match.query.pattern.left.op)
             nodes = [(kind, None, tuple(members_within(self.classes.graph, match.letters[rest], kind, is_open)))]
         for op, payload, others in nodes:
             # a product may have one member twice
@@ -271,7 +271,7 @@ class Members:
                 continue
             constant, coefficients = sum_payload(payload) if kind == "sum" else (0, (1,) * len(others))
             members = [(first, 1), *zip(others, coefficients, strict=True)]
-            key = (match.rule.pattern, *sorted(match.letters.items()), *members, constant)
+            key = (match.query.pattern, *sorted(match.letters.items()), *members, constant)
             if key in self._done:
                 continue
             self._done.add(key)
@@ -293,8 +293,8 @@ class Members:
         match = replace(match, letters={**match.letters, letter: c})
         if captures(match, known, bound):
             return None
-        side = RightSide(match.rule.pattern, known, bound, self.sets)
-        part = next(r for r in match.rule.pattern.right.args if letter_of(r.args[0]) == letter)
+        side = RightSide(match.query.pattern, known, bound, self.sets)
+        part = next(r for r in match.query.pattern.right.args if letter_of(r.args[0]) == letter)
         return OverClasses(self.classes, match, side, add).of(part, frozenset())
 
     def put_together(
@@ -306,7 +306,7 @@ class Members:
         """
         if captures(match, letters, bound):
             return
-        right = match.rule.pattern.right
+        right = match.query.pattern.right
         names = [f"i{index_level(a)}" if is_index(a) else str(letter_of(a)) for a in right.args[1:]]
         over = tuple([match.letters[name] for name in names])
         alike, rest = self._alike(match, right.op, over)
@@ -320,7 +320,7 @@ class Members:
         if self._is_one(together, alike, letters, bound, over):
             return
         bodies = [*[(c, 1) for c in first], *[(beside.body, beside.times) for beside in alike]]
-        inside = self._combined(add, _container_of(match.rule.pattern.left), bodies)
+        inside = self._combined(add, _container_of(match.query.pattern.left), bodies)
         found = None if inside is None else add(right.op, None, (inside, *over))
         if found is not None:
             yield together, found
@@ -341,7 +341,7 @@ class Members:
         self, together: Match, alike: Sequence[_Beside], letters: Letters, bound: Indices, over: tuple[int, ...]
     ) -> bool:
         """Whether the reductions of a match, with those ``alike`` beside it, are known as one over this range."""
-        pattern = together.rule.pattern
+        pattern = together.query.pattern
         if not together.rest and not together.constant and together.factor == 1:
             return self._body(together.whole, pattern.right.op, over) is not None
         kind, theory = _container_of(pattern.left), self.classes.theory
@@ -401,18 +401,20 @@ class ExtremesApart:
                         yield self.rules[node[0]], c, whole
 
     def _reductions(self) -> Iterator[tuple[int, Node]]:
-        is_name = self.classes.may_be_undefined
+        may_be_undefined = self.classes.may_be_undefined
         for c, nodes in self.classes.graph.classes.items():
             for node in nodes:
-                if node[0] in self.kinds and not is_name(c) and not is_name(node[2][0]):
+                if node[0] in self.kinds and not may_be_undefined(c) and not may_be_undefined(node[2][0]):
                     yield c, node
 
     def _extremes(self, body: int, kind: str) -> Iterator[list[int]]:
         """The operands of each extreme that a class is."""
-        graph, is_name = self.classes.graph, self.classes.may_be_undefined
+        graph, classes = self.classes.graph, self.classes
         for op, _, operands in [*graph.classes[body]]:
             if op == kind:
-                inside = [members_within(graph, c, kind, lambda c: not is_name(c), (body,)) for c in operands]
+                inside = [
+                    members_within(graph, c, kind, lambda c: not classes.may_be_undefined(c), (body,)) for c in operands
+                ]
                 yield sorted(set().union(*inside))
 
     def _extreme(self, c: int, node: Node, members: list[int], add: Add, value: ValueOf) -> int | None:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from math import gcd, inf
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from eqsat.alternatives.builder import Builder
@@ -161,7 +161,8 @@ class _Run:
             if self.is_late(2 * self.rounds[-1].seconds):
                 return "time"
             began, matched = self.now(), self.tables.matches.total()
-            if changed := self.match():
+            changed = self.match()
+            if changed:
                 self.read()
                 if self.is_late(0):
                     return "time"
@@ -169,12 +170,9 @@ class _Run:
                 is_new = self.insert()
             changed, is_new = self.reindex(changed, is_new)
             self.note(turn, self.tables.matches.total() - matched, began)
-            if (
-                not changed
-                or self.tables.is_cut
-                or (self.tables.reduces and all(map(self._is_affine, self.builder.graph.roots)))
-            ):
-                # sums of variables have no loops left that could go
+            # sums of variables have no loops left that could go
+            has_no_loops = self.tables.reduces and all(map(self._is_affine, self.builder.graph.roots))
+            if not changed or self.tables.is_cut or has_no_loops:
                 break
             if len(self.builder.graph) > most_nodes:
                 return "nodes"
@@ -265,8 +263,8 @@ class _Run:
             if not ready:
                 break
             # egglog's order of rows depends on what the session did before
-            found = [_sorted(op, payload, [home[a] for a in args], output) for output, op, payload, args in ready]
-            for count, (op, payload, args, output) in enumerate(sorted(found, key=itemgetter(0, 1, 2))):
+            found = sorted([_over_classes(row, home) for row in ready], key=attrgetter("op", "payload", "operands"))
+            for count, (output, op, payload, args) in enumerate(found):
                 if count % LIMITS.rows_per_look == 0 and self.is_late(0):
                     return
                 if (c := home.get(output)) is None:
@@ -327,7 +325,7 @@ class _Run:
         """
         # what the first round leaves is the input's, and what rules made of that
         is_given = match.whole < self.rounds[:2][-1].classes
-        if is_given or match.rule.is_own or self.demand is not None or not has_reductions([match.rule.pattern.right]):
+        if is_given or match.query.is_own or self.demand is not None or not has_reductions([match.query.pattern.right]):
             return False
         return not has_reductions([as_term(self.values[match.whole])])
 
@@ -337,13 +335,14 @@ class _Run:
         self.rounds.append(Round(1, number, nodes, classes, matches, self.now() - began))
 
 
-def _sorted(op: str, payload: Any, operands: Sequence[int], output: Any) -> tuple[str, Any, tuple[int, ...], Any]:
-    """A node whose operands are in order, where their order does not matter."""
-    if op == "sum":
-        constant, coefficients = payload
+def _over_classes(row: Row, home: Mapping[Any, int]) -> Row:
+    """A row with the classes of its operands, which are in order where their order does not matter."""
+    operands = [home[a] for a in row.operands]
+    if row.op == "sum":
+        constant, coefficients = row.payload
         pairs = sorted(zip(operands, coefficients, strict=True))
-        return op, (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]), output
-    return op, (), tuple(sorted(operands) if op in CONTAINERS else operands), output
+        return Row(row.output, "sum", (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
+    return Row(row.output, row.op, (), tuple(sorted(operands) if row.op in CONTAINERS else operands))
 
 
 class _Rules(tuple[Rule, ...]):
@@ -424,10 +423,10 @@ class Derived:
                 if 1 < d < n and n % d == 0:
                     inner = self.builder.add_class(self.builder.theory.quotient_by(dividend, n // d))
                     self._add_quotient(c, inner, d)
-            for m, other in known.items():
-                short, (whole, c_whole) = (m, (n, c)) if m < n else (n, (m, other))
-                if short < whole and whole % short == 0:
-                    self._add_quotient(c_whole, known[short], whole // short)
+            for m in known:
+                short, long = min(m, n), max(m, n)
+                if short < long and long % short == 0:
+                    self._add_quotient(known[long], known[short], long // short)
         self.builder.grow()
 
     def _add_quotient(self, c: int, dividend: int, divisor: int) -> None:
@@ -450,8 +449,8 @@ class Derived:
         """A sum with a term replaced by each sum that it equals, but for those that were made before."""
         constant, coefficients = sum_payload(node[1])
         for a, k in zip(node[2], coefficients, strict=True):
-            is_name = self.builder.classes.may_be_undefined(a)
-            for inner in () if is_name else [*self.classes[a]]:
+            is_known = not self.builder.classes.may_be_undefined(a)
+            for inner in [*self.classes[a]] if is_known else ():
                 if inner[0] != "sum" or inner[:2] == EQUALITY or (c, node, inner) in self._flattened:
                     continue
                 self._flattened.add((c, node, inner))

@@ -128,7 +128,7 @@ def instances(rule: Rule) -> Iterator[Instance]:
         for letter, known in _measures(pattern).items()
     }
     bodies = {letter: _Body.of(letter, levels, measures, _ends(pattern)) for letter, levels in inside.items()}
-    found = {literal for _, _, literal in found_in_bodies(pattern)}
+    found = {measure.literal for measure in found_in_bodies(pattern)}
     literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | found)
     near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
     far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]

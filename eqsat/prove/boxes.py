@@ -14,7 +14,7 @@ from itertools import product
 from math import gcd, inf, lcm, prod
 from operator import and_
 from time import monotonic
-from typing import cast
+from typing import NamedTuple, cast
 
 from eqsat.lang.evaluation import evaluate, number_type
 from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, as_expr, const, make, rebuild, shift_amount, var
@@ -205,33 +205,40 @@ def period(conditions: Sequence[Expr], variable: Expr) -> int | None:
     them. Any other operator needs operands with S = 0. So a condition, which has S = 0, holds somewhere in the range
     only if it holds at one of the first P values of it.
     """
-    steps: dict[Expr, tuple[int, int]] = {}
+    moves: dict[Expr, _Move] = {}
     for term in topological(conditions):
-        step = _step(term, [steps[a] for a in term.args], variable)
-        if step is None or step[0] > variable.vmax - variable.vmin:
+        move = _move(term, [moves[a] for a in term.args], variable)
+        if move is None or move.steps > variable.vmax - variable.vmin:
             return None
-        steps[term] = step
-    steps_of_all = lcm(*[steps[condition][0] for condition in conditions])
+        moves[term] = move
+    steps_of_all = lcm(*[moves[condition].steps for condition in conditions])
     return steps_of_all if steps_of_all <= variable.vmax - variable.vmin else None
 
 
-def _step(term: Expr, operands: list[tuple[int, int]], variable: Expr) -> tuple[int, int] | None:
-    """P and S of ``term``, given those of its operands; see :func:`period`."""
+class _Move(NamedTuple):
+    """P and S of :func:`period`: after P ``steps`` of the variable a term is greater ``by`` S."""
+
+    steps: int
+    by: int
+
+
+def _move(term: Expr, operands: Sequence[_Move], variable: Expr) -> _Move | None:
+    """How ``term`` moves, given how its operands do; see :func:`period`."""
     if not operands:
-        return 1, int(term is variable)
-    steps = lcm(*[p for p, _ in operands])
-    shifts = [s * (steps // p) for p, s in operands]
+        return _Move(1, int(term is variable))
+    steps = lcm(*[move.steps for move in operands])
+    shifts = [move.by * (steps // move.steps) for move in operands]
     literal = next((a.vmin for a in reversed(term.args) if a.op == "const"), None)
     match term.op:
         case "add" | "sub":
-            return steps, shifts[0] + (shifts[1] if term.op == "add" else -shifts[1])
+            return _Move(steps, shifts[0] + (shifts[1] if term.op == "add" else -shifts[1]))
         case "neg":
-            return steps, -shifts[0]
+            return _Move(steps, -shifts[0])
         case "mul" if literal is not None:
-            return steps, sum(shifts) * literal
+            return _Move(steps, sum(shifts) * literal)
         case "floordiv" | "mod" if term.args[1].op == "const" and literal:
             times = abs(literal) // gcd(literal, shifts[0])
-            return steps * times, shifts[0] * times // literal if term.op == "floordiv" else 0
+            return _Move(steps * times, shifts[0] * times // literal if term.op == "floordiv" else 0)
         case "bitand" | "bitor" | "bitxor" if any(shifts) and not all(shifts):
             kept = term.args[0] if not shifts[0] else term.args[1]
             if kept.vmin < 0 <= kept.vmax or not is_finite(kept.vmin, kept.vmax):
@@ -240,12 +247,12 @@ def _step(term: Expr, operands: list[tuple[int, int]], variable: Expr) -> tuple[
             times = size // gcd(size, sum(shifts))
             # of the sign bits of what is kept
             scale = {"bitand": (0, 1), "bitor": (1, 0), "bitxor": (1, -1)}[term.op][kept.vmin < 0]
-            return steps * times, sum(shifts) * times * scale
+            return _Move(steps * times, sum(shifts) * times * scale)
         case "lt" | "le" | "eq" | "ne" if shifts[0] == shifts[1]:
-            return steps, 0
+            return _Move(steps, 0)
         case "min" | "max" | "where" if shifts[-2] == shifts[-1]:
-            return steps, shifts[-1]
-    return None if any(shifts) else (steps, 0)
+            return _Move(steps, shifts[-1])
+    return None if any(shifts) else _Move(steps, 0)
 
 
 def find_in_boxes(
