@@ -20,7 +20,16 @@ from eqsat.lang.properties import has_reductions
 from eqsat.theory.arithmetic import Answers, kept
 from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Reducer, chosen, is_decided_by_some, new_range, selected, selection_in
+from eqsat.theory.ranges import (
+    Reducer,
+    chosen,
+    equated,
+    in_range,
+    is_decided_by_some,
+    new_range,
+    selected,
+    selection_in,
+)
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
 
@@ -74,7 +83,7 @@ class ExtremeOver(Reducer):
     def _of_moving(self, body: LinearForm) -> LinearForm:
         """As :meth:`_of_some`, for a body that changes with the index in every addend."""
         trend, last = self._trend(body), self.over.high.shifted(-1)
-        if (found := self._of_selection(body) or self._of_windows(body)) is not None:
+        if (found := self._of_selection(body) or self._of_exception(body) or self._of_windows(body)) is not None:
             return found
         if trend is not Trend.UNKNOWN:
             return self._at(body, last if (trend is Trend.RISES) == (self.op == "max_over") else self.over.low)
@@ -181,6 +190,34 @@ class ExtremeOver(Reducer):
         everywhere = theory.equal_zero(self.trip_count().plus(holding, -1))
         both = inside._extreme([best, y])
         return selected(theory, somewhere, selected(theory, everywhere, best, both), y)
+
+    def _of_exception(self, body: LinearForm) -> LinearForm | None:
+        """An extreme of ``where(index == value and ..., x, y)`` by a ``y`` that rises or falls.
+
+        The range is not empty. If ``value`` lies in it, that is the extreme of what the body is there and of ``y`` at
+        the other values: ``y`` at the end where it is best, or next to that end if ``value`` is the end.
+        """
+        theory = self.theory
+        if (selection := selection_in(body)) is None:
+            return None
+        condition, x, y = selection
+        if (value := equated(theory, self.index, condition)) is None:
+            x, y = y, x
+            value = equated(theory, self.index, theory.negate(condition))
+        usual = theory.inner(y)
+        trend = self._trend(usual)
+        if value is None or trend is Trend.UNKNOWN:
+            return None
+        several = theory.at_least_zero(self.over.extent.shifted(-2))
+        if (many := theory.assuming(several)) is None:
+            return self._at(body, self.over.low)
+        rises = (trend is Trend.RISES) == (self.op == "max_over")
+        end, inward = (self.over.high.shifted(-1), -1) if rises else (self.over.low, 1)
+        best, second = [self._at(usual, at) for at in (end, end.shifted(inward))]
+        others = selected(many, many.equal_zero(value.plus(end, -1)), second, best)
+        inside = many.junction("and", in_range(many, self.over, value))
+        extreme = replace(self, theory=many)._extreme([self._at(body, value), others])
+        return selected(theory, several, selected(many, inside, extreme, best), self._at(body, self.over.low))
 
     def _is_affine(self, body: LinearForm) -> bool:
         """Whether each term that depends on the index has it as a factor, once, and not in other factors."""
