@@ -360,7 +360,10 @@ def scattered(sizes: Sizes, indices: Sizes, updates: Sizes, source: object, **di
     gather, _ = gathered(sizes, indices, source, slice_sizes=slices, **dimensions)
     if gather.output_sizes != tuple(updates):
         raise ValueError(f"updates of sizes {list(updates)} are not of sizes {list(gather.output_sizes)}")
-    every = _related(_loops(sizes), _loops(indices, "v"))
+    output, rows = _loops(sizes), _loops(indices, "v")
+    for one, other in zip(dimensions["operand_batching_dims"], dimensions["start_indices_batching_dims"], strict=True):
+        rows[other] = output[one]
+    every = _related(output, rows)
     return [identity(sizes), every, Relation(_any_value(gather.to_output), _any_value(gather.to_operand))]
 
 

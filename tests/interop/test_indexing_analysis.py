@@ -401,6 +401,29 @@ def test_a_scatter_at_a_known_place() -> None:
         assert [str(m) for m in indexing_maps(module.entry)[1]] == wanted
 
 
+def test_a_scatter_of_a_batch_reads_the_indices_of_that_batch() -> None:
+    module = hlo.parse(
+        """
+        set {
+          a = f32[] parameter(0)
+          ROOT b = f32[] parameter(1)
+        }
+        ENTRY e {
+          x = f32[3,6] parameter(0)
+          at = s32[2,3,1] parameter(1)
+          u = f32[2,3] parameter(2)
+          ROOT s = f32[3,6] scatter(x, at, u), update_window_dims={}, inserted_window_dims={1},
+            scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1},
+            index_vector_dim=2, to_apply=set
+        }""".replace("set { a", "set {\n a")
+    )
+    rows, back = [
+        indexing_maps(module.entry.root, direction)[1][0] for direction in ("output_to_input", "input_to_output")
+    ]
+    assert str(rows).startswith("(d0, d1)[s0, s1] -> (s0, d0, 0), domain: d0 in [0, 2], d1 in [0, 5], s0 in [0, 1]")
+    assert str(back).startswith("(d0, d1, d2)[s0] -> (d1, s0), domain: d0 in [0, 1], d1 in [0, 2]")
+
+
 def test_select_and_scatter() -> None:
     """The gradient of a maximum over windows: all windows that an element is in, and all their elements."""
     sizes, source, window, strides, low = [5, 4], [3, 4], [3, 2], [2, 1], [1, 0]
