@@ -10,8 +10,8 @@ Source: the uses that XLA's indexing analysis names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import gcd, prod
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
     names = numbered("t", {str(v.value) for v in given})
     steps = [var(name, 0, size - 1) for name, size in zip(names, tile.sizes, strict=False)]
     at = [o + t * stride for o, t, stride in zip(offsets, steps, tile.strides, strict=True)]
-    found = IndexingMap(tuple(given), tuple(steps), tuple(at)).then(of).simplify()
+    found = _in_digits(IndexingMap(tuple(given), tuple(steps), tuple(at)).then(of).simplify())
     if found.is_empty:
         raise ContradictionError("the tile is outside of the domain of the map: nothing is read")
     if found.constraints or list(found.dims) != given:
@@ -122,6 +122,31 @@ def read_by(tile: Tile, of: IndexingMap) -> Tile:
         raise ValueError(f"two indices of {found} move together: what is read is no tile")
     offsets_read, sizes, strides = zip(*parts, strict=True) if parts else ((), (), ())
     return Tile(offsets_read, sizes, strides)
+
+
+def _in_digits(of: IndexingMap) -> IndexingMap:
+    """The map with two steps for one that quotients or remainders take apart: 16 elements of rows of 8 are 2 rows."""
+    theory = LinearArithmetic()
+    for term in topological(of.results):
+        if term.op not in ("floordiv", "mod") or term.args[1].op != "const":
+            continue
+        dividend, divisor = theory.form(term.args[0]), abs(term.args[1].vmin)
+        for step in of.symbols:
+            digit = divisor // gcd(divisor, dividend.terms.get(step, 0))
+            if not 1 < digit < extent(step) or extent(step) % digit:
+                continue
+            names = numbered("t", {str(v.value) for v in of.variables})
+            outer, inner = var(next(names), 0, extent(step) // digit - 1), var(next(names), 0, digit - 1)
+            image = {step: outer * digit + inner + step.vmin}
+            apart = replace(
+                of,
+                symbols=tuple(new for old in of.symbols for new in ((outer, inner) if old is step else (old,))),
+                results=tuple(replaced(of.results, image)),
+                constraints=tuple(replaced(of.constraints, image)),
+                runtime=tuple(replace(r, indices=tuple(replaced(r.indices, image))) for r in of.runtime),
+            )
+            return _in_digits(apart.simplify())
+    return of
 
 
 def _read_along(of: IndexingMap, steps: Iterable[Expr]) -> set[Expr]:

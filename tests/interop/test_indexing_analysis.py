@@ -1192,6 +1192,22 @@ TILES = [
         Tile([BLOCK * 8], [8], [1]),
         ("block, 0", (1, 8), (1, 1)),
     ),
+    # whole rows of a reshape, and every second element
+    (
+        "(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 63]",
+        Tile([BLOCK * 16], [16], [1]),
+        ("block*2, 0", (2, 8), (1, 1)),
+    ),
+    (
+        "(d0)[s0] -> (d0 floordiv 16, d0 floordiv 4 mod 4, d0 mod 4, s0), domain: d0 in [0, 63], s0 in [2, 5]",
+        Tile([0], [16], [2]),
+        ("0, 0, 0, 2", (2, 4, 2, 4), (1, 1, 2, 1)),
+    ),
+    (
+        "(d0, d1) -> (d0 * 5 + d1 floordiv 2, d1 mod 2 * 10), domain: d0 in [0, 9], d1 in [0, 9]",
+        Tile([0, 0], [3, 10], [1, 1]),
+        ("0, 0", (15, 2), (1, 10)),
+    ),
     # outside of the domain, padding, nothing is read
     ("(d0) -> (d0 - 2), domain: d0 in [2, 6]", Tile([0], [4], [1]), ("0", (2,), (1,))),
     ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 9]", Tile([2], [4], [1]), ("rt0 + 2", (4,), (1,))),
@@ -1208,6 +1224,7 @@ def test_tiles(of: str, tile: Tile, wanted: tuple[str, tuple[int, ...], tuple[in
 
 NO_TILES = [
     ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", Tile([0], [12], [1]), "what is read is no tile"),
+    ("(d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]", Tile([4], [16], [1]), "move together"),
     ("(d0) -> (d0, d0), domain: d0 in [0, 31]", Tile([0], [12], [1]), "move together"),
     (
         "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]",
