@@ -456,6 +456,9 @@ def _read_domain(
 
 def _read_conditions(item: str, names: Mapping[str, Expr]) -> list[Expr]:
     text, interval = _text_and_interval(item)
+    if interval is None and " in " in text:
+        named = text.partition(" in ")[0]
+        raise ValueError(f"cannot parse {item!r} in the domain: write it as {named} in [0, 9], with two integers")
     term = affine_term(text, names)
     if interval is not None:
         return within(term, *interval)

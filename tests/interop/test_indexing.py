@@ -115,6 +115,11 @@ REFUSED = [
     ("(d0) -> (d0 floordiv 0)", "division by zero"),
     ("(mod) -> (mod)", "'mod' is an operator, not a variable name"),
     ("(d0) -> (d0), domain: d0 in [0, 9], d0", "'d0' in the domain is no condition"),
+    (
+        "(d0) -> (d0), domain: d0 in [0 9]",
+        r"'d0 in \[0 9\]' in the domain: write it as d0 in \[0, 9\], with two integers",
+    ),
+    ("(d0) -> (d0), domain: d0 in [0, 9], d0 mod 2 in [0, n]", r"write it as d0 mod 2 in \[0, 9\]"),
     (f"(d0) -> (d0), domain: d0 in [0, {'9' * 5000}]", "the end '9+...' of an interval has 5000 digits: write inf"),
 ]
 
