@@ -91,7 +91,7 @@ class Program:
     @overload
     def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None, **arguments: ArrayLike) -> dict[str, Any]: ...
 
-    def __call__(self, /, *, out: Any = None, **arguments: ArrayLike) -> dict[str, Any]:
+    def __call__(self, /, *unnamed: object, out: Any = None, **arguments: ArrayLike) -> dict[str, Any]:
         """The outputs by name: the arrays that ``out`` has to store to, and new ones, filled with 0.
 
         The arguments are the inputs, by the names of their buffers, and the parameters. Arrays of other libraries are
@@ -100,16 +100,20 @@ class Program:
         Raises
         ------
         TypeError
-            If an array or a parameter is missing or unknown, or has another element type.
+            If an array or a parameter is missing, unknown or not named, or has another element type.
         ValueError
             If an array has another shape, an output is not contiguous, not aligned, read-only or shares memory, or a
             parameter is out of range.
         """
         wanted = set(self.given.arguments)
+        wrong = ["takes its arrays by name"] if unnamed else []
         if missing := sorted(wanted - arguments.keys()):
-            raise TypeError(f"kernel {self.given.name!r} lacks {', '.join(missing)}")
+            wrong.append(f"lacks {', '.join(missing)}")
         if unknown := sorted(arguments.keys() - wanted):
-            raise TypeError(f"kernel {self.given.name!r} takes no {', '.join(unknown)}")
+            wrong.append(f"takes no {', '.join(unknown)}")
+        if wrong:
+            call = ", ".join(f"{name}=..." for name in self.given.arguments)
+            raise TypeError(f"kernel {self.given.name!r} {' and '.join(wrong)}: call it with ({call})")
         arrays = [_of_buffer(b, as_array(b.name, arguments[b.name])) for b in self.given.inputs]
         # C has only the bytes 0 and 1 for conditions, a view of other elements may have more
         arrays = [a.view(np.uint8) != 0 if a.dtype == bool else a for a in arrays]
@@ -138,7 +142,7 @@ class Program:
             results[b.name] = given
         if not out.keys() <= results.keys():
             unknown = sorted(map(str, out.keys() - results.keys()))
-            raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}")
+            raise TypeError(f"kernel {self.given.name!r} has no output {', '.join(unknown)}, only {', '.join(results)}")
         return results
 
 

@@ -551,10 +551,14 @@ def test_worked_examples(make, loops, divisions):
 def test_calls_are_checked():
     run = eqsat.compile(matmul()[0])
     a, b = f32((16, 32)), f32((32, 24))
-    with pytest.raises(TypeError, match="kernel 'matmul' lacks B"):
+    with pytest.raises(TypeError, match=r"kernel 'matmul' lacks B: call it with \(A=\.\.\., B=\.\.\.\)"):
         run(A=a)
-    with pytest.raises(TypeError, match="takes no D"):
+    with pytest.raises(TypeError, match="'matmul' takes no D: call it with"):
         run(A=a, B=b, D=b)
+    with pytest.raises(TypeError, match="'matmul' lacks B and takes no b: call it with"):
+        run(A=a, b=b)
+    with pytest.raises(TypeError, match="'matmul' takes its arrays by name and lacks A, B: call it with"):
+        run(a, b)
     with pytest.raises(TypeError, match="array 'A' has elements of type float64, not f32"):
         run(A=a.astype(float), B=b)
     with pytest.raises(ValueError, match=r"array 'B' has shape \(24, 32\), not \(32, 24\)"):
