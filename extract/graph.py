@@ -9,7 +9,6 @@ more than once: in the body of a reduction once per step.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -101,7 +100,7 @@ def flattened(choice: Mapping[int, Node], c: int, uses: Mapping[int, int], kept:
     ``uses`` says how often each class is an operand of what is chosen, or a root.
     """
     constant, terms, parts = 0, {c: 1}, []
-    inside: Counter[int] = Counter()
+    inside: dict[int, int] = {}
     pending = [c]
     while pending:
         own = added(choice, choice[a := pending.pop()])
@@ -115,10 +114,11 @@ def flattened(choice: Mapping[int, Node], c: int, uses: Mapping[int, int], kept:
                 constant += k * j * cast(int, choice[b][1])
             else:
                 terms[b] = terms.get(b, 0) + k * j
-        inside.update(choice[a][2])
+        for b in choice[a][2]:
+            inside[b] = inside.get(b, 0) + 1
         pending += [b for b in own[1] if b in terms and inside[b] == uses[b]]
     terms = {a: k for a, k in terms.items() if k}
-    return Flat(constant, terms, [a for a in terms if inside[a] == uses[a]], parts)
+    return Flat(constant, terms, [a for a in terms if inside.get(a, 0) == uses[a]], parts)
 
 
 @dataclass

@@ -633,7 +633,7 @@ class _Search:
     def _take_cheapest(
         self,
         c: int,
-        among: Sequence[_Alternative] | None = None,
+        among: Iterable[_Alternative] | None = None,
         fits: Callable[[Node], bool] | None = None,
         rise: float = inf,
     ) -> bool:
@@ -767,7 +767,7 @@ class _Search:
             left.remove(c)
             if self.uses[c] and operand in self.choice[c][2]:
                 before = (c, self.choice[c], self.paid[c])
-                others = [each for each in self.ranked(c) if operand not in each[2][2]]
+                others = (each for each in self.ranked(c) if operand not in each[2][2])
                 # after the last change the total is less, or all are undone
                 rise = inf if left else total - self.total
                 if not self._take_cheapest(c, others, may_be_chosen, rise):

@@ -7,7 +7,7 @@ written, what is computed anyway. It keeps the choice that costs less.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -245,7 +245,8 @@ def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choic
     shared = {a for a, count in users.items() if count > 1}
     changed: dict[int, Node] = {}
     for c, node in choice.items():
-        if node[0] == "const" or added(choice, node) is None:
+        # of two terms without a part there is nothing to collect
+        if added(choice, node) is None or (node[0] != "sum" and not _has_part(choice, node[2], uses)):
             continue
         most = 0
         flats = [flattened(choice, c, uses, shared)]
@@ -257,6 +258,16 @@ def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choic
                 changed[c], most = sum_of(flat.terms.items(), flat.constant), saved
     found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
     return needed(choice | found, roots) if found else None
+
+
+def _has_part(choice: Choice, operands: Sequence[int], uses: Mapping[int, int]) -> bool:
+    """Whether some operand is itself a sum, or a multiple, that nothing else uses."""
+    return any(
+        [
+            uses[a] == operands.count(a) and choice[a][2] and added(choice, choice[a]) is not None
+            for a in operands
+        ]
+    )
 
 
 def _price_of(flat: Flat, programs: LinearPrograms) -> int:

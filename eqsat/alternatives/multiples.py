@@ -106,9 +106,12 @@ class _Parts:
         self.classes, self._terms = classes, sums
         self._affine = {c for c in sums if classes.form_of(c).is_affine()}
         self._having: dict[int, list[int]] = defaultdict(list)
+        self._affine_having: dict[int, list[int]] = defaultdict(list)
         for part, terms in sums.items():
             for a in terms:
                 self._having[a].append(part)
+                if part in self._affine:
+                    self._affine_having[a].append(part)
         self._digits_having: dict[int, list[int]] = defaultdict(list)
         for digit in [digit for digit in dict.fromkeys(digits) if digit in sums]:
             for atom in classes.form_of(digit).terms:
@@ -120,15 +123,17 @@ class _Parts:
         args, total = node[2], sum_terms(node)
         is_wide = len(args) > LIMITS.wide_sum
         # what is affine stays so
-        is_able = self._affine.__contains__ if c in self._affine else self._terms.__contains__
-        shared = Counter([part for a in args for part in self._having.get(a, ()) if is_able(part)])
+        having = self._affine_having if c in self._affine else self._having
+        shared = Counter([part for a in args for part in having.get(a, ())])
         most = LIMITS.parts_of_wide if is_wide else LIMITS.parts
-        ranked = [part for part, _ in shared.most_common(most) if part != c]
         # the terms that are shared vanish, the part and its other terms appear
-        able = [part for part in ranked if 2 * shared[part] > len(self._terms[part]) + 1 and part not in used]
-        yield from self._with_multiples(total, able)
-        digits = Counter([digit for a in args for digit in self._digits_having.get(a, ()) if digit != c])
-        for digit, _ in () if is_wide else digits.most_common(LIMITS.parts):
+        able = {part for part, count in shared.items() if 2 * count > len(self._terms[part]) + 1}
+        able.difference_update(used, [c])
+        having = {} if is_wide else self._digits_having
+        digits = Counter([digit for a in args for digit in having.get(a, ()) if digit != c])
+        ranked = [part for part, _ in shared.most_common(most) if part != c] if able or digits else []
+        yield from self._with_multiples(total, [part for part in ranked if part in able])
+        for digit, _ in digits.most_common(LIMITS.parts):
             others = [part for part in ranked if part != digit]
             for as_long in self._with_multiples(total, [digit], by=0):
                 yield from self._with_multiples(as_long, others)

@@ -79,6 +79,16 @@ class SelectionNodes(KindNodes):
         Only for what ``choice`` needs, and once that is bracketed: before, it would keep sums from sharing.
         """
         classes = list(reachable(choice, self.classes.graph.roots))
+        # the classes that add what has branches, and so may add a constant to it
+        adding: list[int] = []
+        above: set[int] = set()
+        for c in classes:
+            op, _, args = choice[c]
+            if op in _WITH_BRANCHES:
+                above.add(c)
+            elif op in _ADDING and not above.isdisjoint(args):
+                above.add(c)
+                adding.append(c)
         self._step_from_one(classes, choice)
         for c in classes:
             form = self.classes.values[c]
@@ -93,16 +103,14 @@ class SelectionNodes(KindNodes):
                 # a multiple of a bit may be a selection that is not chosen
                 multiple = self.add_class(direction)
                 self._enter_literals(c, [multiple], {multiple: 1}, form.constant)
-        if any(choice[c][0] in _WITH_BRANCHES for c in classes):
+        if adding:
             uses, products = _uses(classes, choice), {c for c in classes if choice[c][0] == "mul"}
             # what is chosen may add a constant where the normal form has none
-            for c in classes:
-                if choice[c][0] in _ADDING:
-                    self._absorb_constant(c, choice, uses, products)
+            for c in adding:
+                self._absorb_constant(c, choice, uses, products)
 
     def _step_from_one(self, classes: Sequence[int], choice: Choice) -> None:
         """Choose ``y + 7`` as ``(y + 3) + 4`` if ``y`` has a selection, which may take in the 3, and no other use."""
-        uses = _uses(classes, choice)
         # by sum, the classes that add a literal to it, with the literal
         steps: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for c in classes:
@@ -110,8 +118,10 @@ class SelectionNodes(KindNodes):
             if op in ("add", "sub") and choice[args[1]][0] == "const":
                 by = cast(int, choice[args[1]][1])
                 steps[args[0]].append((c, by if op == "add" else -by))
-        for y, found in steps.items():
-            if len(found) < 2 or uses[y] > len(found) or y in self.classes.graph.roots:
+        several = {y: found for y, found in steps.items() if len(found) > 1 and y not in self.classes.graph.roots}
+        uses = _uses(classes, choice) if several else Counter()
+        for y, found in several.items():
+            if uses[y] > len(found):
                 continue
             selects = any(choice[a][0] == "where" for a in flattened(choice, y, uses).terms)
             if selects or any(map(self._has_two_values, self.classes.form_of(y).terms)):
