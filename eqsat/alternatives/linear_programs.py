@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import gcd
+from typing import NamedTuple
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
@@ -22,8 +23,7 @@ from eqsat.extract.select import ProductPrices
 Coefficients = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """How a sum is computed: ``scale`` times a part, or the sum of two parts.
 
     A part without a positive coefficient is subtracted. A single term with the coefficient 1 has no parts.
@@ -46,15 +46,21 @@ class LinearPrograms(dict[Coefficients, Program]):
         if len(terms) == 1:
             found = self._product(coefficients, terms[0], scale)
         else:
-            found = min([self._added(*split) for split in _parted(coefficients, terms)], key=_least)
+            ways = [self._added(*split) for split in _parted(coefficients, terms)]
             if scale > 1:
-                rest = tuple(k // scale for k in coefficients)
-                others = [Program(self[rest].price + self[(scale,)].price, (rest,), scale)]
+                rest = tuple([k // scale for k in coefficients])
+                ways.append(Program(self.least(rest) + self.least((scale,)), (rest,), scale))
             else:
-                others = [self._added(*split) for split in _rounded(coefficients, terms)]
-            found = min([found, *others], key=_least)
+                ways += [self._added(*split) for split in _rounded(coefficients, terms)]
+            price = min([program.price for program in ways])
+            # of those with one price the one that subtracts less, whatever the order of the terms
+            found = min([program for program in ways if program.price == price], key=_subtractions)
         self[coefficients] = found
         return found
+
+    def least(self, coefficients: Coefficients) -> int:
+        """What the cheapest program costs: that does not depend on the order of terms, nor on what has none."""
+        return self[tuple(sorted([k for k in coefficients if k]))].price
 
     def _product(self, coefficients: Coefficients, place: int, by: int) -> Program:
         """The product as it is, as a shift of one by an odd literal, or by its last digit."""
@@ -68,7 +74,7 @@ class LinearPrograms(dict[Coefficients, Program]):
             return direct
         if shift > 1:
             rest = _unit(coefficients, place, by // shift)
-            found = Program(self[rest].price + self.prices[shift], (rest,), shift)
+            found = Program(self.least(rest) + self.prices[shift], (rest,), shift)
         else:
             split = [(_unit(coefficients, place, by - digit), _unit(coefficients, place, digit)) for digit in (1, -1)]
             found = min([self._added(*parts) for parts in split], key=lambda program: program.price)
@@ -77,8 +83,8 @@ class LinearPrograms(dict[Coefficients, Program]):
     def _added(self, one: Coefficients, other: Coefficients) -> Program:
         if max(one) <= 0:
             one, other = other, one
-        subtracted = tuple(-k for k in other) if max(other) <= 0 else other
-        return Program(self[one].price + self[subtracted].price + self.prices.addition, (one, other))
+        subtracted = tuple([-k for k in other]) if max(other) <= 0 else other
+        return Program(self.least(one) + self.least(subtracted) + self.prices.addition, (one, other))
 
     @provides("linear programs", otherwise=lambda self, coefficients: False)
     def is_short(self, coefficients: Coefficients) -> bool:
@@ -99,12 +105,11 @@ class LinearPrograms(dict[Coefficients, Program]):
             coefficients = products
         if not coefficients or max(coefficients) <= 0 or not self.is_short(coefficients):
             return None
-        return self[coefficients].price + beside * self.prices.addition
+        return self.least(coefficients) + beside * self.prices.addition
 
 
-def _least(program: Program) -> tuple[int, int]:
-    """What orders programs: of those with one price the one that subtracts less, whatever the order of the terms."""
-    return program.price, sum([k < 0 for part in program.parts for k in part])
+def _subtractions(program: Program) -> int:
+    return sum([k < 0 for part in program.parts for k in part])
 
 
 @lru_cache(maxsize=16)
@@ -129,15 +134,15 @@ def programs_by(prices: ProductPrices) -> LinearPrograms:
 
 
 def _unit(coefficients: Coefficients, place: int, k: int) -> Coefficients:
-    return tuple(k if at == place else 0 for at in range(len(coefficients)))
+    return (0,) * place + (k,) + (0,) * (len(coefficients) - place - 1)
 
 
 def _parted(coefficients: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
     """A sum of several terms as two sums that share no term."""
     others = terms[1:]
     for apart in (set(some) for size in range(1, len(terms)) for some in combinations(others, size)):
-        rest = tuple(0 if place in apart else k for place, k in enumerate(coefficients))
-        yield rest, tuple(k if place in apart else 0 for place, k in enumerate(coefficients))
+        rest = tuple([0 if place in apart else k for place, k in enumerate(coefficients)])
+        yield rest, tuple([k if place in apart else 0 for place, k in enumerate(coefficients)])
 
 
 def _rounded(coefficients: Coefficients, terms: list[int]) -> Iterator[tuple[Coefficients, Coefficients]]:
@@ -153,7 +158,7 @@ def _rounded(coefficients: Coefficients, terms: list[int]) -> Iterator[tuple[Coe
                     yield rounded, _unit(coefficients, place, k - multiple)
     # x*7 - y*9 = (x - y)*8 - (x + y): multiples of a power of two; of 2 there would be too many
     for shift in range(2, max(map(abs, coefficients)).bit_length() + 1):
-        above = tuple((k + (1 << shift >> 1)) >> shift << shift for k in coefficients)
-        below = tuple(k - upper for k, upper in zip(coefficients, above, strict=True))
+        above = tuple([(k + (1 << shift >> 1)) >> shift << shift for k in coefficients])
+        below = tuple([k - upper for k, upper in zip(coefficients, above, strict=True)])
         if max(map(abs, below)) == 1 and 0 < sum(map(abs, above)) < gcd(*above) * sum(map(abs, coefficients)):
             yield above, below

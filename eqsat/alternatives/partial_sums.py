@@ -482,9 +482,9 @@ class _Pairing:
         if len(terms) < 2 or not self.programs.is_short(coefficients) or max(coefficients) <= 0:
             return None
         # products that other sums have are paid by these
-        own = [self.programs[(abs(k),)].price for c, k in terms.items() if self.products[c, abs(k)] <= 1]
+        own = [self.programs.least((abs(k),)) for c, k in terms.items() if self.products[c, abs(k)] <= 1]
         by_terms = sum(own) + (len(terms) - 1) * self.prices.addition
-        return self._programmed(list(terms), coefficients) if self.programs[coefficients].price < by_terms else None
+        return self._programmed(list(terms), coefficients) if self.programs.least(coefficients) < by_terms else None
 
     def _wide(self, terms: Sequence[tuple[int, int]]) -> int:
         """The class of a combination, as one node over its products."""

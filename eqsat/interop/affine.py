@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from eqsat.extract.cost import CostModel, refuse_other
 from eqsat.interop.limits import refuse_long_text
-from eqsat.lang.expr import Expr, shortened
+from eqsat.lang.expr import Expr
 from eqsat.lang.ops import OPS, Bounds
 from eqsat.lang.text import Pieces, parse, pieces, split_list, to_text
 from eqsat.lang.validation import counted, shortened

@@ -35,9 +35,7 @@ from eqsat.lang.costs import LATENCY, model_of
 from eqsat.lang.expr import Expr, brief, indices_around, substitute
 from eqsat.lang.properties import division_count
 from eqsat.lang.traversal import (
-    division_count,
     extent,
-    indices_around,
     named_leaves,
     topological,
     with_users,

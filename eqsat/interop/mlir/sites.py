@@ -9,7 +9,6 @@ from functools import reduce
 from eqsat.extract.cost import CostModel, PriceError
 from eqsat.extract.graph import reached
 from eqsat.interop.affine import Affine, affine_text
-from eqsat.interop.indexing import Affine
 from eqsat.interop.limits import INTEROP_LIMITS
 from eqsat.interop.mlir.emit import Emitted
 from eqsat.interop.mlir.proposals import Program, Proposal
