@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from eqsat.lang.expr import Expr, any_var, const, make, substitute, var
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.properties import suspects
 from eqsat.lang.text import free_name
-from eqsat.lang.traversal import index_level, suspects, topological, variables
+from eqsat.lang.traversal import index_level, topological, variables
 from eqsat.lang.validation import list_of, require
 from eqsat.theory.definedness import unsafe_divisions
 from eqsat.theory.linear import LinearArithmetic
