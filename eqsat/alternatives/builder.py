@@ -49,7 +49,7 @@ class Builder:
         allowed: AllowedDivisions | None = None,
         added: Counter[str] | None = None,
     ) -> None:
-        classes = self.classes = CanonicalGraph(theory, allowed)
+        classes = self.classes = CanonicalGraph(theory, None if allowed is None else allowed.divisor)
         # what others ask of the classes
         self.theory, self.graph, self.values = theory, classes.graph, classes.values
         self.value_of, self.form_of, self.is_sum = classes.value_of, classes.form_of, classes.is_sum

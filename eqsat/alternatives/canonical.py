@@ -7,7 +7,7 @@ exponentially many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from eqsat.alternatives.limits import LIMITS
@@ -16,9 +16,8 @@ from eqsat.extract.graph import Bounds, EGraph, Node, sum_of, sum_payload
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import DIVISIONS, OPS, REDUCTIONS, free_in, is_finite, linear_bounds, reduction_bounds, trip_bounds
 from eqsat.lang.terms import node_of
-from eqsat.lang.traversal import index_level, topological
+from eqsat.lang.traversal import index_level
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.definedness import REMAINDERS, AllowedDivisions, divides_outside_branches, undefined
 from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, to_expr
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
@@ -28,10 +27,13 @@ _NARROWING = DIVISIONS | {"min", "max", "where"}
 class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
-    def __init__(self, theory: Arithmetic, allowed: AllowedDivisions | None) -> None:
+    def __init__(
+        self, theory: Arithmetic, divisor: Callable[[str, LinearForm, LinearForm], LinearForm] | None = None
+    ) -> None:
         self.theory, self.late_or_raise = theory, theory.late_or_raise
-        #: The divisions that nodes may be, if not all.
-        self.allowed = allowed
+        # what nodes divide by in place of a divisor that is not allowed, if not all are
+        # (:meth:`eqsat.theory.definedness.AllowedDivisions.divisor`)
+        self._divisor = divisor
         #: The class value of any term.
         self.value_of = theory.value
         self.graph = EGraph()
@@ -145,17 +147,14 @@ class CanonicalGraph:
         """Add a node to a class, and return whether the class has it now.
 
         A node is refused if it needs the class itself, or an index that the class does not speak of: an index may be
-        used inside its reduction alone. In place of a division that is not allowed, one by what is never zero is added:
-        where the two differ, any value is right. That is not true of all remainders
-        (:attr:`~eqsat.theory.definedness.AllowedDivisions.keeps_remainders`).
+        used inside its reduction alone. In place of a division that is not allowed, one by what is never zero is added.
         """
         if node[0] in DIVISIONS:
             low, high = self.graph.bounds[node[2][1]]
             self._has_suspects |= low <= 0 <= high
             if low <= 0 <= high and self._is_undefined_alone(c, node):
                 return False
-            if self.allowed is not None and not (node[0] in REMAINDERS and self.allowed.keeps_remainders):
-                node = self._safe(node, self.allowed)
+            node = self._safe(node)
         if self.has_node(c, node):
             return True
         nodes = self.graph.classes[c]
@@ -202,13 +201,7 @@ class CanonicalGraph:
         if not self._has_suspects:
             return False
         if (found := self._undefined.get(c)) is None:
-            term = as_term(self.values[c])
-            if self.theory.is_canonical:
-                found = term in undefined(topological([term]), self.theory)
-            else:
-                # it does not know more in a branch
-                found = divides_outside_branches(term)
-            self._undefined[c] = found
+            found = self._undefined[c] = self.theory.may_be_undefined(as_term(self.values[c]))
         return found
 
     def _is_undefined_alone(self, c: int, division: Node) -> bool:
@@ -217,7 +210,7 @@ class CanonicalGraph:
             return False
         term = make(division[0], *[to_expr(self.form_of(a)) for a in division[2]])
         # a class itself has a value where it has one, even when it is too late for the theory to see that
-        return term is not as_term(self.values[c]) and term in undefined(topological([term]), self.theory)
+        return term is not as_term(self.values[c]) and self.theory.may_be_undefined(term)
 
     def _narrow(self, c: int, node: Node) -> None:
         """Narrow the bounds of a class by those of a node, if they overlap: the normal form often has wider ones."""
@@ -236,12 +229,14 @@ class CanonicalGraph:
         if low < least <= high or low <= most < high:
             bounds[c] = max(low, least), min(high, most)
 
-    def _safe(self, node: Node, allowed: AllowedDivisions) -> Node:
-        dividend, divisor = map(self.form_of, node[2])
+    def _safe(self, division: Node) -> Node:
+        """The division that is allowed in place of one."""
+        dividend, divisor = map(self.form_of, division[2])
         # what keeps an index from being some number is its reduction, which is not known here
-        if not divisor.terms or self._indices_of(node[2][1]) or allowed.has(dividend, divisor):
-            return node
-        return node[0], node[1], (node[2][0], self.add_class(allowed.instead_of(divisor)))
+        if self._divisor is None or not divisor.terms or self._indices_of(division[2][1]):
+            return division
+        by = self._divisor(division[0], dividend, divisor)
+        return division[0], division[1], (division[2][0], self.add_class(by))
 
     def _indices_of(self, c: int) -> int:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""

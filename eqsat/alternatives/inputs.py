@@ -28,9 +28,19 @@ from eqsat.lang.ops import BITWISE, COMPARISONS, FLOORS, REDUCTIONS, SHIFTS, SUM
 from eqsat.lang.properties import is_wide
 from eqsat.lang.traversal import chain_members, long_partial_chains, mentions
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, literal, number, to_expr, value_order
+from eqsat.theory.forms import (
+    ZERO,
+    LinearForm,
+    Value,
+    as_term,
+    atom_form,
+    common_divisors,
+    literal,
+    number,
+    to_expr,
+    value_order,
+)
 from eqsat.theory.limits import LIMITS as THEORY_LIMITS
-from eqsat.theory.quotients import common_divisors
 
 #: The operators of terms that may be added. Not ``and`` and ``or``: their normal forms say as much.
 _WORTH_ADDING = SUMS | frozenset(

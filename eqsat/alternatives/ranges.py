@@ -15,7 +15,6 @@ from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
-from eqsat.theory.adjacent import difference, joined
 from eqsat.theory.forms import LinearForm
 
 
@@ -27,8 +26,8 @@ def with_one_range(classes: CanonicalGraph, form: LinearForm) -> Iterator[Node]:
         rest = form.without(one).without(other)
         if k == scale:
             for first, second in ((one, other), (other, one)):
-                if (whole := joined(classes.theory, first, second)) is not None:
+                if (whole := classes.theory.joined_ranges(first, second)) is not None:
                     yield classes.sum_node([(rest.plus(classes.theory.form(whole), scale), 1)])
                     break
-        elif k == -scale and (left := difference(classes.theory, one, other)) is not None:
+        elif k == -scale and (left := classes.theory.difference_of_ranges(one, other)) is not None:
             yield classes.sum_node([(rest.plus(left, scale), 1)])

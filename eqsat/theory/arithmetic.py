@@ -108,6 +108,12 @@ class NormalForms(Protocol):
     def in_context(self, junction: Expr) -> Expr:
         """A junction with each member simplified by assuming the others (under ``or``: their complements)."""
 
+    def joined_ranges(self, one: Expr, other: Expr) -> Expr | None:
+        """Two reductions as one, if the range of the second begins where that of the first ends."""
+
+    def difference_of_ranges(self, one: Expr, other: Expr) -> LinearForm | None:
+        """One sum over a range less another with the same body, if the ranges overlap: what only one of them has."""
+
     def in_digits(self, x: LinearForm) -> tuple[LinearForm, dict[Expr, LinearForm]]:
         """``x`` with ``A`` written as ``n*(A//n) + A%n`` for its quotients, and the forms of the remainders ``A%n``."""
 
@@ -192,6 +198,9 @@ class Assumptions(Protocol):
 
     def is_defined(self, term: Expr) -> bool:
         """Whether no divisor in ``term``, wherever it stands, can be zero."""
+
+    def may_be_undefined(self, term: Expr) -> bool:
+        """Whether ``term`` may divide by zero: outside of branches, or in one that may be taken then."""
 
     def excludes(self, condition: Expr) -> bool:
         """Whether what is known contradicts ``condition``."""

@@ -75,6 +75,11 @@ def undefined(order: Sequence[Expr], theory: Arithmetic) -> set[Expr]:
     return found if points is None else found & undefined_somewhere(found, points)
 
 
+def may_be_undefined(theory: Arithmetic, term: Expr) -> bool:
+    """Whether a term is one of those that :func:`undefined` finds."""
+    return term in undefined(topological([term]), theory)
+
+
 def divides_outside_branches(term: Expr) -> bool:
     """Whether a division that may be by zero is outside all branches of selections and bodies of reductions."""
 
@@ -149,6 +154,14 @@ class AllowedDivisions:
             if found or not self.theory.late_or_raise():
                 self._never_zero[divisor] = found
         return found or (dividend, divisor) in self._of_input
+
+    def divisor(self, op: str, dividend: LinearForm, divisor: LinearForm) -> LinearForm:
+        """What an answer may divide ``dividend`` by in place of ``divisor``: where the two differ, any value is right.
+
+        That is not true of all remainders (:attr:`keeps_remainders`).
+        """
+        is_allowed = (op in REMAINDERS and self.keeps_remainders) or self.has(dividend, divisor)
+        return divisor if is_allowed else self.instead_of(divisor)
 
     @cached_property
     def keeps_remainders(self) -> bool:

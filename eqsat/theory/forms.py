@@ -19,6 +19,7 @@ from operator import and_
 from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, rebuild, shift_amount
 from eqsat.lang.ops import REDUCTIONS, SHIFTS
 from eqsat.lang.traversal import topological
+from eqsat.theory.limits import LIMITS
 
 #: What :func:`to_expr` writes a form with.
 _FORM_OPERATORS = frozenset({"add", "sub", "mul"})
@@ -273,6 +274,19 @@ def literal_divisor(atom: Expr) -> int:
 
 #: The normal form of any term: of an integer its form, of a condition a term.
 Value = LinearForm | Expr
+
+
+def common_divisors(x: LinearForm, n: int) -> list[int]:
+    """The greatest common divisors of ``n`` and one or more coefficients, the largest first.
+
+    If there are more than the limit, only those of ``n`` and a single coefficient.
+    """
+    found: set[int] = set()
+    for coefficient in x.terms.values():
+        found |= {gcd(coefficient, f) for f in [*found, n]}
+        if len(found) > LIMITS.common_divisors:
+            return sorted({gcd(coefficient, n) for coefficient in x.terms.values()}, reverse=True)
+    return sorted(found, reverse=True)
 
 
 def is_affine(value: Value) -> bool:

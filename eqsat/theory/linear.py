@@ -27,11 +27,12 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, make
 from eqsat.lang.ops import FLOATS, REDUCTIONS, SUMS, Bounds
 from eqsat.lang.properties import is_wide
 from eqsat.lang.traversal import is_long_chain, long_partial_chains, topological_until
-from eqsat.theory.adjacent import JOINS, as_one_range
+from eqsat.theory.adjacent import JOINS, as_one_range, difference, joined
 from eqsat.theory.arithmetic import begun
 from eqsat.theory.bits import bitwise, differing
 from eqsat.theory.branches import normal_selection, selection_of
 from eqsat.theory.comparisons import Comparisons
+from eqsat.theory.definedness import may_be_undefined
 from eqsat.theory.extremes import extreme_of
 from eqsat.theory.facts import Facts
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, combination, number, to_expr
@@ -64,9 +65,12 @@ class LinearArithmetic(Comparisons, Junctions, Quotients, Facts, Intervals, Witn
     Expr('i*32 + j')
     """
 
+    difference_of_ranges = difference
     extreme = extreme_of
     inside = inside_reduction
     is_never_negative = never_negative
+    joined_ranges = joined
+    may_be_undefined = may_be_undefined
     selection = selection_of
 
     def form(self, root: Expr) -> LinearForm:

@@ -18,6 +18,7 @@ from eqsat.theory.forms import (
     LinearForm,
     atom_form,
     combination,
+    common_divisors,
     common_factors,
     factors,
     literal_divisor,
@@ -568,16 +569,3 @@ def _by_degree(term: tuple[Expr, int]) -> tuple[int, list[int]]:
     """The place of a product of atoms in an order that products with another one keep."""
     parts = factors(term[0])
     return len(parts), sorted([a.key for a in parts])
-
-
-def common_divisors(x: LinearForm, n: int) -> list[int]:
-    """The greatest common divisors of ``n`` and one or more coefficients, the largest first.
-
-    If there are more than the limit, only those of ``n`` and a single coefficient.
-    """
-    found: set[int] = set()
-    for coefficient in x.terms.values():
-        found |= {gcd(coefficient, f) for f in [*found, n]}
-        if len(found) > LIMITS.common_divisors:
-            return sorted({gcd(coefficient, n) for coefficient in x.terms.values()}, reverse=True)
-    return sorted(found, reverse=True)

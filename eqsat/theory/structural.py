@@ -15,6 +15,7 @@ from eqsat.lang.expr import FALSE, TRUE, Expr, const, make, shift_amount
 from eqsat.lang.ops import BITWISE, COMPARISONS, OPS, REDUCTIONS, SHIFTS, SUMS, Bounds
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import kept, provisional
+from eqsat.theory.definedness import divides_outside_branches
 from eqsat.theory.forms import LinearForm, chained, number, opposite, to_expr, undistributed
 from eqsat.theory.linear import LinearArithmetic, operands_in
 
@@ -146,6 +147,10 @@ class StructuralArithmetic(LinearArithmetic):
         return self.known.get(result, result)
 
     # what is known
+
+    def may_be_undefined(self, term: Expr) -> bool:
+        # it does not know more in a branch
+        return divides_outside_branches(term)
 
     def _assume_literal(self, literal: Expr) -> None:
         super()._assume_literal(literal)
