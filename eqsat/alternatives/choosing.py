@@ -262,9 +262,7 @@ def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choic
 
 def _has_part(choice: Choice, operands: Sequence[int], uses: Mapping[int, int]) -> bool:
     """Whether some operand is itself a sum, or a multiple, that nothing else uses."""
-    return any(
-        [uses[a] == operands.count(a) and choice[a][2] and added(choice, choice[a]) is not None for a in operands]
-    )
+    return any(uses[a] == operands.count(a) and choice[a][2] and added(choice, choice[a]) is not None for a in operands)
 
 
 def _price_of(flat: Flat, programs: LinearPrograms) -> int:

@@ -21,8 +21,9 @@ from typing import Literal, NamedTuple, cast
 from eqsat.extract.graph import reached
 from eqsat.interop import relations
 from eqsat.interop.hlo import NESTED, UNSIZED, Computation, Instruction, Shape, integers
-from eqsat.interop.indexing import IndexingMap, RuntimeVariable
+from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.limits import INTEROP_LIMITS
+from eqsat.interop.maps import RuntimeVariable
 from eqsat.interop.relations import Relation, Sizes
 from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, const

@@ -16,7 +16,7 @@ from itertools import accumulate
 from math import prod
 from typing import Any
 
-from eqsat.interop.indexing import IndexingMap, RuntimeVariable, within
+from eqsat.interop.maps import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
 from eqsat.lang.dtypes import LIMITS
 from eqsat.lang.expr import Expr, substitute, var

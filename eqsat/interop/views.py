@@ -17,13 +17,15 @@ from typing import Any
 
 from eqsat.lang.expr import FALSE, TRUE, Expr, ExprLike, as_expr, brief, const, make, rebuild, var
 from eqsat.lang.ops import REDUCTIONS
+from eqsat.lang.slots import Slot
 from eqsat.lang.terms import all_of, both, chosen
 from eqsat.lang.traversal import topological
 from eqsat.lang.validation import counted, list_of, require, shown
-from eqsat.optimizer.front import optimize
 
 #: The index of an access that does not happen; it stands for no number.
 INVALID = var("INVALID", 0, 0)
+#: The cheapest access found that is equal to one; the package fills it.
+OPTIMIZED: Slot[Access] = Slot()
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Access:
         Access(index=Expr('x'), valid=Expr('x < 4'))
         """
         index, valid = as_expr(self.index), as_expr(self.valid)
-        return Access(*optimize([index, valid], gates=[valid, None], **options).exprs)
+        return OPTIMIZED.call(Access(index, valid), **options)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from strategies import grid
 
 from eqsat.extract import Latency
 from eqsat.interop.affine import AffineFunction
-from eqsat.interop.indexing import IndexingMap, RuntimeVariable, narrowed, simplify_constraints
+from eqsat.interop.indexing import IndexingMap, narrowed, simplify_constraints
+from eqsat.interop.maps import RuntimeVariable
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
 from eqsat.lang.expr import FALSE, Expr, const, var

@@ -20,9 +20,10 @@ from eqsat.cli.corpus import run_line
 from eqsat.cli.settings import Settings
 from eqsat.interop import hlo, relations
 from eqsat.interop.hlo import Shape
-from eqsat.interop.indexing import IndexingMap, RuntimeVariable
+from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.indexing_analysis import DIRECTIONS, indexing_maps
 from eqsat.interop.limits import INTEROP_LIMITS
+from eqsat.interop.maps import RuntimeVariable
 from eqsat.interop.relations import Relation
 from eqsat.interop.tiles import Tile, elements_read, memory_steps, read_by
 from eqsat.lang.evaluation import evaluate

@@ -33,7 +33,7 @@ from eqsat.lang.functions import max_over, sum_over
 from eqsat.lang.ops import DIVISIONS
 from eqsat.lang.properties import division_count
 from eqsat.lang.text import parse, to_text
-from eqsat.lang.traversal import division_count, extent, topological
+from eqsat.lang.traversal import extent, topological
 from eqsat.prove.verify import check_equal
 
 
