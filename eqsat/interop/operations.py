@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from eqsat.interop import relations
 from eqsat.interop.hlo import NESTED, UNSIZED, Instruction, Shape, integers
-from eqsat.interop.relations import Relation, Sizes
+from eqsat.interop.relations import Convolution, GatherDimensions, Relation, Sizes
 from eqsat.lang.text import split_list
 from eqsat.lang.traversal import reached
 from eqsat.lang.validation import counted
@@ -185,23 +185,23 @@ def _convolution(i: Instruction) -> list[Relation]:
     lhs, rhs = i.operand_sizes
     if not (found := re.fullmatch(r"(\w+)_(\w+)->(\w+)", i.attribute("dim_labels"))):
         raise ValueError("write dim_labels=b01f_01io->b01f")
-    labels = (found[1], found[2], found[3])
-    rank = len(labels[0]) - 2
+    image, kernel, output = found.groups()
+    rank = len(image) - 2
     window = _window(i, rank)
     # the batch and the features are dimension ``rank`` of the window, which has no padding
-    spatial = [int(d) if d.isdecimal() else rank for d in labels[0]]
+    spatial = [int(d) if d.isdecimal() else rank for d in image]
     wide = [[*given, 0] for given in (window.low, window.high, window.interior)]
     if any(len(given) != rank + 1 for given in wide) or len(spatial) != len(lhs) or max(spatial) > rank:
         raise ValueError(f"the labels {found[0]!r} and the window must have an entry for each dimension")
-    sizes = dict(zip(labels[1], rhs, strict=False))
+    sizes = dict(zip(kernel, rhs, strict=False))
     if [sizes[d] for d in sorted(sizes) if d.isdecimal()] != list(window.sizes):
         raise ValueError(f"a window of {list(window.sizes)} is not that of a kernel of {list(rhs)}")
     padding = relations.padded(lhs, *[[given[d] for d in spatial] for given in wide])
     counts = ("feature_group_count", "batch_group_count")
-    features, batch = [i.dimension(count) if count in i.attributes else 1 for count in counts]
-    slides = (window.strides, window.dilations, window.backwards)
-    image, kernel = relations.convolved(padding.output_sizes, rhs, labels, slides, (features, batch))
-    return [padding.then(image), kernel]
+    groups = [i.dimension(count) if count in i.attributes else 1 for count in counts]
+    convolution = Convolution(image, kernel, output, window.strides, window.dilations, window.backwards, *groups)
+    read, weights = relations.convolved(padding.output_sizes, rhs, convolution)
+    return [padding.then(read), weights]
 
 
 def _select_and_scatter(i: Instruction) -> list[Relation]:
@@ -233,16 +233,16 @@ def _dynamic_update_slice(i: Instruction) -> list[Relation]:
 
 
 def _gather(i: Instruction) -> list[Relation]:
-    operand, indices = i.operand_sizes
-    names = ("slice_sizes", "offset_dims", "collapsed_slice_dims", "start_index_map")
-    return relations.gathered(
-        operand,
-        indices,
-        i.operands[1],
+    sizes, indices = i.operand_sizes
+    dimensions = GatherDimensions(
+        offset_dims=i.dimensions("offset_dims"),
+        collapsed_slice_dims=i.dimensions("collapsed_slice_dims"),
+        start_index_map=i.dimensions("start_index_map"),
         index_vector_dim=i.dimension("index_vector_dim"),
-        **{name: i.dimensions(name) for name in names},
-        **{name: i.dimensions(name, ()) for name in ("operand_batching_dims", "start_indices_batching_dims")},
+        operand_batching_dims=i.dimensions("operand_batching_dims", ()),
+        start_indices_batching_dims=i.dimensions("start_indices_batching_dims", ()),
     )
+    return relations.gathered(sizes, indices, i.operands[1], i.dimensions("slice_sizes"), dimensions)
 
 
 def _scatter(i: Instruction) -> list[Relation]:
@@ -252,12 +252,7 @@ def _scatter(i: Instruction) -> list[Relation]:
         raise ValueError(
             f"of {counted(len(i.operands), 'operand')} one must be the indices, and half of the others updates"
         )
-    sizes = i.operand_sizes
-    same, rows, updates = relations.scattered(
-        sizes[0],
-        sizes[count],
-        sizes[-1],
-        i.operands[count],
+    dimensions = GatherDimensions(
         offset_dims=i.dimensions("update_window_dims"),
         collapsed_slice_dims=i.dimensions("inserted_window_dims"),
         start_index_map=i.dimensions("scatter_dims_to_operand_dims"),
@@ -265,6 +260,8 @@ def _scatter(i: Instruction) -> list[Relation]:
         operand_batching_dims=i.dimensions("input_batching_dims", ()),
         start_indices_batching_dims=i.dimensions("scatter_indices_batching_dims", ()),
     )
+    sizes = i.operand_sizes
+    same, rows, updates = relations.scattered(sizes[0], sizes[count], sizes[-1], i.operands[count], dimensions)
     if len(set(sizes[:count])) > 1 or len(set(sizes[count + 1 :])) > 1:
         raise ValueError("the operands must have one shape, and the updates another")
     return [*[same] * count, rows, *[updates] * count]

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
-from typing import Any
 
 from eqsat.interop.maps import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
@@ -188,48 +187,71 @@ def _places(size: int, extent: int, stride: int, dilation: int) -> int:
     return (size - (extent - 1) * dilation - 1) // stride + 1
 
 
-def convolved(
-    lhs: Sizes, rhs: Sizes, labels: tuple[str, str, str], slides: tuple[Sizes, Sizes, Sizes], groups: tuple[int, int]
-) -> list[Relation]:
-    """The input, without padding, and the kernel of a convolution.
+@dataclass(frozen=True)
+class Convolution:
+    """What the dimensions of a convolution are, and how its windows slide.
 
-    ``labels`` has a letter per dimension of the input, the kernel and the output: ``b`` for the batch, ``f`` for the
-    features (of a kernel ``i`` and ``o``), digits for those that windows slide over. ``slides`` has the strides and
-    dilations of these, and 1 for one that runs backwards in the kernel. ``groups`` are those of the features and of the
-    batch: a group of output features is made of a group of input features, or of the batch.
+    ``image``, ``kernel`` and ``output`` have a letter for each of their dimensions: ``b`` for the batch, ``f`` for the
+    features (of a kernel ``i`` and ``o``), digits for those that windows slide over. Of these there are ``strides`` and
+    ``dilations``, and 1 in ``backwards`` for one that runs backwards in the kernel. A group of output features is made
+    of a group of input features, or of the batch.
     """
-    (strides, dilations, backwards), (feature_groups, batch_groups) = slides, groups
-    spatial = "".join(map(str, range(len(strides))))
-    for own, sizes, kinds in zip(labels, (lhs, rhs, labels[2]), ("bf", "io", "bf"), strict=True):
-        if sorted(own) != sorted(spatial + kinds) or len(own) != len(sizes):
-            raise ValueError(f"the labels {own!r} must be each of {spatial + kinds!r} once, one for each dimension")
-    _check_ranks(strides, dilations, backwards)
-    given, kernel = dict(zip(labels[0], lhs, strict=True)), dict(zip(labels[1], rhs, strict=True))
-    count = max(groups)
-    if min(groups) != 1 or kernel["o"] % count or given["b"] % batch_groups:
-        raise ValueError(f"{feature_groups} groups of features, {batch_groups} of the batch: they do not divide these")
-    if given["f"] != kernel["i"] * feature_groups:
-        raise ValueError(f"{given['f']} features are not {feature_groups} times the {kernel['i']} of the kernel")
-    windows = list(zip(spatial, strides, dilations, backwards, strict=True))
-    places = [_places(given[d], kernel[d], stride, dilation) for d, stride, dilation, _ in windows]
-    counts = [count, given["b"] // batch_groups, kernel["i"], kernel["o"] // count]
-    group, batch, features, channels = _loops(counts)
+
+    image: str
+    kernel: str
+    output: str
+    strides: Sizes
+    dilations: Sizes
+    backwards: Sizes
+    feature_groups: int = 1
+    batch_groups: int = 1
+
+    @property
+    def spatial(self) -> str:
+        """The letters of the dimensions that windows slide over."""
+        return "".join(map(str, range(len(self.strides))))
+
+    def check(self, lhs: Sizes, rhs: Sizes) -> None:
+        """Raise ``ValueError`` if it is none of an image and a kernel of these sizes."""
+        labels = ((self.image, lhs, "bf"), (self.kernel, rhs, "io"), (self.output, self.output, "bf"))
+        for own, dimensions, kinds in labels:
+            if sorted(own) != sorted(self.spatial + kinds) or len(own) != len(dimensions):
+                raise ValueError(
+                    f"the labels {own!r} must be each of {self.spatial + kinds!r} once, one for each dimension"
+                )
+        _check_ranks(self.strides, self.dilations, self.backwards)
+        given, kernel = dict(zip(self.image, lhs, strict=True)), dict(zip(self.kernel, rhs, strict=True))
+        groups = (self.feature_groups, self.batch_groups)
+        if min(groups) != 1 or kernel["o"] % max(groups) or given["b"] % self.batch_groups:
+            raise ValueError(f"{groups[0]} groups of features, {groups[1]} of the batch: they do not divide these")
+        if given["f"] != kernel["i"] * self.feature_groups:
+            raise ValueError(f"{given['f']} features are not {groups[0]} times the {kernel['i']} of the kernel")
+
+
+def convolved(lhs: Sizes, rhs: Sizes, of: Convolution) -> list[Relation]:
+    """The input, without padding, and the kernel of a convolution."""
+    of.check(lhs, rhs)
+    given, kernel = dict(zip(of.image, lhs, strict=True)), dict(zip(of.kernel, rhs, strict=True))
+    count = max(of.feature_groups, of.batch_groups)
+    group, batch, features, channels = _loops([count, given["b"] // of.batch_groups, kernel["i"], kernel["o"] // count])
     grouped = [group] if count > 1 else []
     # per dimension the loops that it is made of
-    image = {"b": [*grouped[: batch_groups - 1], batch], "f": [*grouped[: feature_groups - 1], features]}
+    image = {"b": [*grouped[: of.batch_groups - 1], batch], "f": [*grouped[: of.feature_groups - 1], features]}
     weights, output = {"i": [features], "o": [*grouped, channels]}, {"b": [batch], "f": [*grouped, channels]}
-    at, inside = _loops(places, "x"), _loops([kernel[d] for d in spatial], "w")
+    windows = list(zip(of.spatial, of.strides, of.dilations, of.backwards, strict=True))
+    at = _loops([_places(given[d], kernel[d], stride, dilation) for d, stride, dilation, _ in windows], "x")
+    inside = _loops([kernel[d] for d in of.spatial], "w")
     for (d, stride, dilation, back), x, w in zip(windows, at, inside, strict=True):
         output[d] = [x]
         image[d] = [(x[0].times(stride).plus(w[0], dilation), given[d])]
         weights[d] = [_backwards(*w) if back else w]
     *operands, made = [
-        [part for label in own for part in parts[label]]
-        for own, parts in zip(labels, (image, weights, output), strict=True)
+        [part for letter in letters for part in parts[letter]]
+        for letters, parts in ((of.image, image), (of.kernel, weights), (of.output, output))
     ]
     found = [_related(made, operand) for operand in operands]
     if count > 1:
-        whole = [prod(_sizes(output[label])) for label in labels[2]]
+        whole = [prod(_sizes(output[letter])) for letter in of.output]
         split = [reshaped(own, _sizes(operand)) for own, operand in zip((lhs, rhs), operands, strict=True)]
         found = [first.then(r).then(reshaped(_sizes(made), whole)) for first, r in zip(split, found, strict=True)]
     return found
@@ -284,80 +306,99 @@ def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) 
     return _related(output, loops, runtime, everywhere=True)
 
 
-def gathered(
-    sizes: Sizes,
-    indices: Sizes,
-    source: object,
-    *,
-    slice_sizes: Sizes,
-    offset_dims: Sizes,
-    collapsed_slice_dims: Sizes,
-    start_index_map: Sizes,
-    index_vector_dim: int,
-    operand_batching_dims: Sizes = (),
-    start_indices_batching_dims: Sizes = (),
-) -> list[Relation]:
-    """Slices of the operand at offsets that are rows of ``indices``, which ``source`` holds; and those rows.
+@dataclass(frozen=True)
+class GatherDimensions:
+    """Which dimensions of the operand, the indices and the output of a gather belong together, by the names of XLA.
 
-    Batching dimensions of the operand are those of ``indices`` with the same entries.
+    Of the indices, ``index_vector_dim`` holds the offsets in the dimensions ``start_index_map`` of the operand. The
+    output has the dimensions ``offset_dims`` of a slice without those that are collapsed, and those of the indices.
+    Batching dimensions of the operand are those of the indices with the same entries.
     """
-    _check_ranks(sizes, slice_sizes)
-    _check_ranks(operand_batching_dims, start_indices_batching_dims)
-    collapsed_slice_dims = (*collapsed_slice_dims, *operand_batching_dims)
-    for listed in (collapsed_slice_dims, [*operand_batching_dims, *start_index_map]):
-        _check_dimensions(listed, len(sizes))
-    rows, count = [*indices], len(start_index_map)
-    if not 0 <= index_vector_dim <= len(rows):
-        raise ValueError(f"index_vector_dim={index_vector_dim} is no dimension of indices {rows}")
-    _check_dimensions([index_vector_dim, *start_indices_batching_dims], len(indices) + 1)
-    if (rows.pop(index_vector_dim) if index_vector_dim < len(rows) else 1) != count:
-        raise ValueError(
-            f"start_index_map has {counted(count, 'entry', 'entries')}, "
-            f"which is not size {index_vector_dim} of {list(indices)}"
-        )
-    kept = [d for d in range(len(sizes)) if d not in collapsed_slice_dims]
-    if len(kept) != len(offset_dims) or any(slice_sizes[d] != 1 for d in collapsed_slice_dims):
-        raise ValueError("give an offset dimension for each one that is not collapsed; those have slices of size 1")
-    _check_dimensions(offset_dims, len(rows) + len(kept))
-    batch = [d for d in range(len(rows) + len(kept)) if d not in offset_dims]
-    placed = dict(zip([*offset_dims, *batch], [*(slice_sizes[d] for d in kept), *rows], strict=True))
+
+    offset_dims: Sizes
+    collapsed_slice_dims: Sizes
+    start_index_map: Sizes
+    index_vector_dim: int
+    operand_batching_dims: Sizes = ()
+    start_indices_batching_dims: Sizes = ()
+
+    def kept(self, rank: int) -> list[int]:
+        """The dimensions of an operand of ``rank`` dimensions that the output has."""
+        without = {*self.collapsed_slice_dims, *self.operand_batching_dims}
+        return [d for d in range(rank) if d not in without]
+
+    def rows(self, indices: Sizes) -> list[int]:
+        """The sizes of the indices but for that of a row, which is an element if there is no such dimension."""
+        return [size for d, size in enumerate(indices) if d != self.index_vector_dim]
+
+    def check(self, sizes: Sizes, indices: Sizes, slice_sizes: Sizes) -> None:
+        """Raise ``ValueError`` if they do not fit an operand, indices and slices of these sizes."""
+        _check_ranks(sizes, slice_sizes)
+        _check_ranks(self.operand_batching_dims, self.start_indices_batching_dims)
+        collapsed = (*self.collapsed_slice_dims, *self.operand_batching_dims)
+        for listed in (collapsed, [*self.operand_batching_dims, *self.start_index_map]):
+            _check_dimensions(listed, len(sizes))
+        vector, count = self.index_vector_dim, len(self.start_index_map)
+        if not 0 <= vector <= len(indices):
+            raise ValueError(f"index_vector_dim={vector} is no dimension of indices {list(indices)}")
+        _check_dimensions([vector, *self.start_indices_batching_dims], len(indices) + 1)
+        if [*indices, 1][vector] != count:
+            raise ValueError(
+                f"start_index_map has {counted(count, 'entry', 'entries')}, "
+                f"which is not size {vector} of {list(indices)}"
+            )
+        kept = self.kept(len(sizes))
+        if len(kept) != len(self.offset_dims) or any(slice_sizes[d] != 1 for d in collapsed):
+            raise ValueError("give an offset dimension for each one that is not collapsed; those have slices of size 1")
+        _check_dimensions(self.offset_dims, len(self.rows(indices)) + len(kept))
+
+
+def gathered(
+    sizes: Sizes, indices: Sizes, source: object, slice_sizes: Sizes, dimensions: GatherDimensions
+) -> list[Relation]:
+    """Slices of the operand at offsets that are rows of ``indices``, which ``source`` holds; and those rows."""
+    dimensions.check(sizes, indices, slice_sizes)
+    kept, rows, starts = dimensions.kept(len(sizes)), dimensions.rows(indices), dimensions.start_index_map
+    batch = [d for d in range(len(rows) + len(kept)) if d not in dimensions.offset_dims]
+    placed = dict(zip([*dimensions.offset_dims, *batch], [*(slice_sizes[d] for d in kept), *rows], strict=True))
     loops = _loops([placed[d] for d in range(len(placed))])
-    at = [loops[d][0] for d in batch]
-    starts, inside = [sizes[d] for d in start_index_map], [slice_sizes[d] for d in start_index_map]
+    at, vector = [loops[d][0] for d in batch], dimensions.index_vector_dim
 
     def element(entry: LinearForm) -> list[LinearForm]:
-        return [*at[:index_vector_dim], entry, *at[index_vector_dim:]][: len(indices)]
+        return [*at[:vector], entry, *at[vector:]][: len(indices)]
 
-    runtime = _offsets(starts, inside, [(source, element(number(n))) for n in range(count)])
+    reads = [(source, element(number(n))) for n in range(len(starts))]
+    runtime = _offsets([sizes[d] for d in starts], [slice_sizes[d] for d in starts], reads)
     operand = [number(0)] * len(sizes)
-    for dimension, output_dimension in zip(kept, offset_dims, strict=True):
+    for dimension, output_dimension in zip(kept, dimensions.offset_dims, strict=True):
         operand[dimension], _ = loops[output_dimension]
-    for dimension, of_indices in zip(operand_batching_dims, start_indices_batching_dims, strict=True):
-        row = of_indices - (of_indices > index_vector_dim)
+    batching = zip(dimensions.operand_batching_dims, dimensions.start_indices_batching_dims, strict=True)
+    for dimension, of_indices in batching:
+        row = of_indices - (of_indices > vector)
         if rows[row : row + 1] != [sizes[dimension]]:
             raise ValueError(f"dimension {dimension} of the operand and {of_indices} of indices differ in their sizes")
         operand[dimension] = at[row]
-    for dimension, offset in zip(start_index_map, runtime, strict=True):
+    for dimension, offset in zip(starts, runtime, strict=True):
         operand[dimension] = operand[dimension].plus(atom_form(offset.variable))
-    [(entry, _)] = _loops([count], "v")
+    [(entry, _)] = _loops([len(starts)], "v")
     rows_read = list(zip(element(entry), indices, strict=True))
     return [_related(loops, list(zip(operand, sizes, strict=True)), runtime), _related(loops, rows_read)]
 
 
-def scattered(sizes: Sizes, indices: Sizes, updates: Sizes, source: object, **dimensions: Any) -> list[Relation]:
+def scattered(
+    sizes: Sizes, indices: Sizes, updates: Sizes, source: object, dimensions: GatherDimensions
+) -> list[Relation]:
     """The operand, the rows of ``indices``, which ``source`` holds, and the updates, placed where the rows say.
 
     The dimensions are those of a gather of the updates from the output. Where a row leads a slice outside of the
     output, nothing is updated.
     """
-    without = {*dimensions["collapsed_slice_dims"], *dimensions["operand_batching_dims"]}
-    slice_dims = [d for d in range(len(sizes)) if d not in without]
-    if len(slice_dims) != len(dimensions["offset_dims"]):
+    slice_dims, window = dimensions.kept(len(sizes)), dimensions.offset_dims
+    if len(slice_dims) != len(window):
         raise ValueError("give an update_window_dims for each dimension that is not inserted")
-    _check_dimensions(dimensions["offset_dims"], len(updates))
-    inside = dict(zip(slice_dims, [updates[d] for d in dimensions["offset_dims"]], strict=True))
-    slices = [inside.get(d, 1) for d in range(len(sizes))]
-    gather, _ = gathered(sizes, indices, source, slice_sizes=slices, **dimensions)
+    _check_dimensions(window, len(updates))
+    inside = dict(zip(slice_dims, [updates[d] for d in window], strict=True))
+    gather, _ = gathered(sizes, indices, source, [inside.get(d, 1) for d in range(len(sizes))], dimensions)
     if gather.output_sizes != tuple(updates):
         raise ValueError(f"updates of sizes {list(updates)} are not of sizes {list(gather.output_sizes)}")
     output, rows = _loops(sizes), _loops(indices, "v")

@@ -288,16 +288,8 @@ GATHERS = [
 @pytest.mark.parametrize(("sizes", "indices", "part", "offsets", "collapsed", "starts", "vector"), GATHERS)
 def test_gathers(sizes: Any, indices: Any, part: Any, offsets: Any, collapsed: Any, starts: Any, vector: int) -> None:
     """Each element of the output is where the definition of XLA's gather says."""
-    operand, rows = relations.gathered(
-        sizes,
-        indices,
-        "indices",
-        slice_sizes=part,
-        offset_dims=offsets,
-        collapsed_slice_dims=collapsed,
-        start_index_map=starts,
-        index_vector_dim=vector,
-    )
+    dimensions = relations.GatherDimensions(offsets, collapsed, starts, vector)
+    operand, rows = relations.gathered(sizes, indices, "indices", part, dimensions)
     random = np.random.default_rng(0)
     shape = indices if vector < len(indices) else [*indices, 1]
     most = np.array([sizes[d] - part[d] for d in starts])
@@ -332,18 +324,8 @@ SCATTERS = [
 @pytest.mark.parametrize(("sizes", "indices", "updates", "window", "inserted", "starts", "vector"), SCATTERS)
 def test_scatters(sizes: Any, indices: Any, updates: Any, window: Any, inserted: Any, starts: Any, vector: int) -> None:
     """Each update is where the definition of XLA's scatter says; one that leads outside is nowhere."""
-    same, rows, placed = relations.scattered(
-        sizes,
-        indices,
-        updates,
-        "indices",
-        offset_dims=window,
-        collapsed_slice_dims=inserted,
-        start_index_map=starts,
-        index_vector_dim=vector,
-        operand_batching_dims=(),
-        start_indices_batching_dims=(),
-    )
+    dimensions = relations.GatherDimensions(window, inserted, starts, vector)
+    same, rows, placed = relations.scattered(sizes, indices, updates, "indices", dimensions)
     assert pairs(same.to_operand, sizes, sizes) == {(n, n) for n in range(prod(sizes))}
     everything = {(o, e) for o in range(prod(sizes)) for e in range(prod(indices))}
     assert pairs(rows.to_operand, sizes, indices) == turned(pairs(rows.to_output, indices, sizes)) == everything
