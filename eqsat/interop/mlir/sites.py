@@ -85,23 +85,29 @@ class Sites:
         is_needless = kind not in ("", _LOOP) and not answers[0].args
         if list(answers) == given and not is_needless:
             return None
-        members = [chain_members(a, op) for a, op in zip(answers, _JOINED.get(kind, ()), strict=False)]
-        parts = [part for some in members for part in some] or list(answers)
+        members = _members(kind, answers)
+        parts = [part for some in members for part in some]
         # a variable that only facts name may not be allowed as a dim
         if not all(_is_affine(part) for part in parts) or not set(variables(parts)) <= set(variables(given)):
             raise NotReadError
-        symbols = self._read_symbols(statement, terms)
         if kind == _LOOP:
-            changed = [some if a is not g else None for some, a, g in zip(members, answers, given, strict=True)]
+            changed = [None if a is g else some for some, a, g in zip(members, answers, given, strict=True)]
             emitted, lost = _looped(statement, changed, terms)
-        elif kind:
-            emitted = self._applied(statement, kind if len(parts) > 1 else "apply", parts, symbols, terms)
-            lost = list(statement.operands)
         else:
-            emitted, lost = _subscripted(statement, parts, symbols, terms)
+            emitted, lost = self._mapped(statement, kind, parts, terms)
         if not all(v in statement.operands or self.program.is_visible(v, statement) for v in emitted.used):
             raise NotReadError
         return self._priced(statement, emitted, lost, answers, is_needless)
+
+    def _mapped(
+        self, statement: Statement, kind: str, parts: Sequence[Expr], terms: Terms
+    ) -> tuple[Emitted, list[Value]]:
+        """An applied map, or subscripts, with other expressions, and the values that it had in them."""
+        symbols = self._read_symbols(statement, terms)
+        if not kind:
+            return _subscripted(statement, parts, symbols, terms)
+        applied = kind if len(parts) > 1 else "apply"
+        return self._applied(statement, applied, parts, symbols, terms), list(statement.operands)
 
     def _read_symbols(self, statement: Statement, terms: Terms) -> set[Value]:
         """The values that a statement, or what it sees through, reads as symbols."""
@@ -202,6 +208,13 @@ def _expressions(statement: Statement, terms: Terms) -> tuple[str, list[Expr]]:
     if AFFINE_FOR.fullmatch(text):
         return _LOOP, [bound for loop in terms.loops(statement) for bound in (loop.first, loop.last)]
     return "", []
+
+
+def _members(kind: str, answers: Sequence[Expr]) -> list[list[Expr]]:
+    """Of each answer the operands of the extreme that it is, if expressions of that kind are extremes; else itself."""
+    if kind not in _JOINED:
+        return [[answer] for answer in answers]
+    return [chain_members(answer, op) for answer, op in zip(answers, _JOINED[kind], strict=True)]
 
 
 def _without_differences(terms: Iterable[Expr]) -> list[Expr]:
