@@ -8,7 +8,9 @@ whose range ends early in places runs over its whole range in the interior.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eqsat.codegen.limits import CODE_LIMITS
 from eqsat.kernels.kernel import Store, equal_store
@@ -44,64 +46,95 @@ def interior_of(store: Store) -> Interior | None:
     """The interior of the innermost loop of ``store``; ``None`` if no condition holds in one long part of the loop."""
     if not store.over or extent(store.over[-1]) < CODE_LIMITS.row:
         return None
-    row = store.over[-1]
-    theory = LinearArithmetic()
-    terms = topological([store.value])
-    choices = {t: _choice(theory, t) for t in terms if t.op in ("where", "fwhere")}
-    # not ends with parameters: these may never be near their bounds, and then the interior would always be empty
-    ranges = [(r, place) for r in terms if r.op in REDUCTIONS for place in (2, 3)]
-    near = [(r, place) for r, place in ranges if set(variables([r.args[place]])) <= set(store.over)]
-    ends = {(r, place): _whole_end(theory, r, place) for r, place in near}
-    members = [*[condition for condition, _ in ends.values()], *[m for own, _ in choices.values() for m in own]]
-    everywhere = {m: _for_all_indices(theory, m) for m in members}
-    holds = {m: c for m, c in everywhere.items() if c not in (None, TRUE, FALSE) and _is_solved(theory, row, c)}
+    row, theory = store.over[-1], LinearArithmetic()
+    tests = _Tests(theory, store)
+    everywhere = {c: _for_all_indices(theory, c) for c in tests.conditions}
+    holds = {c: e for c, e in everywhere.items() if e not in (None, TRUE, FALSE) and _is_solved(theory, row, e)}
     if not holds:
         return None
-    condition = theory.condition(all_of(holds.values()))
-    first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
+    start, stop = _within(theory, row, theory.condition(all_of(holds.values())))
     try:
         LinearArithmetic(holds)
     except ContradictionError:
         return None
-
-    def without_tests(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
-        if term.op in REDUCTIONS:
-            whole = [ends.get((term, place), (FALSE, FALSE)) for place in (2, 3)]
-            low, high = [end if c in holds else arg for (c, end), arg in zip(whole, args[2:], strict=True)]
-            return make(term.op, *args[:2], low, high)
-        own, taken = choices.get(term, ([], 0))
-        if holds.keys().isdisjoint(own):
-            return None
-        left = [m for m in own if m not in holds]
-        inside, outside = args[taken], args[3 - taken]
-        return make(term.op, all_of(left), inside, outside) if left else inside
-
-    (value,) = rebuild([store.value], without_tests)
-    start, stop = _within(theory, row, first, beyond, rest)
-    parts = (store.target.args[1], value, store.when)
+    parts = (store.target.args[1], tests.left_out(store.value, holds), store.when)
     if misfits([start, stop, *parts]):
         # a normal form may not fit 64 bits where the given term does
         return None
     return Interior(start, stop, equal_store(store, parts, store.over), tuple(holds))
 
 
-def _choice(theory: LinearArithmetic, selection: Expr) -> tuple[list[Expr], int]:
+class _Choice(NamedTuple):
     """Conditions, and which operand a selection takes where all of them hold."""
+
+    conditions: list[Expr]
+    taken: int
+
+
+class _WholeEnd(NamedTuple):
+    """A condition by which an end of a range is as far out as it can be, and that end."""
+
+    condition: Expr
+    end: Expr
+
+
+class _Tests:
+    """The tests in the value of a store: of its selections, and of its reductions whose ranges end early in places."""
+
+    def __init__(self, theory: LinearArithmetic, store: Store) -> None:
+        order = topological([store.value])
+        self.choices = {t: _choice(theory, t) for t in order if t.op in ("where", "fwhere")}
+        #: By a reduction and the place of an end among its operands.
+        self.ends: dict[tuple[Expr, int], _WholeEnd] = {}
+        for reduction in [t for t in order if t.op in REDUCTIONS]:
+            for place in (2, 3):
+                # not ends with parameters: these may never be near their bounds, and the interior would always be empty
+                if set(variables([reduction.args[place]])) <= set(store.over):
+                    self.ends[reduction, place] = _whole_end(theory, reduction, place)
+
+    @property
+    def conditions(self) -> list[Expr]:
+        """All that is tested."""
+        ends = [whole.condition for whole in self.ends.values()]
+        return [*ends, *[c for choice in self.choices.values() for c in choice.conditions]]
+
+    def left_out(self, value: Expr, holds: Collection[Expr]) -> Expr:
+        """The value of the store without the tests of what ``holds``."""
+
+        def without(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
+            if term.op in REDUCTIONS:
+                return make(term.op, *args[:2], *[self._end(term, place, args, holds) for place in (2, 3)])
+            if term not in self.choices:
+                return None
+            conditions, taken = self.choices[term]
+            left = [c for c in conditions if c not in holds]
+            if len(left) == len(conditions):
+                return None
+            inside, outside = args[taken], args[3 - taken]
+            return make(term.op, all_of(left), inside, outside) if left else inside
+
+        return rebuild([value], without)[0]
+
+    def _end(self, reduction: Expr, place: int, args: Sequence[Expr], holds: Collection[Expr]) -> Expr:
+        whole = self.ends.get((reduction, place))
+        return whole.end if whole is not None and whole.condition in holds else args[place]
+
+
+def _choice(theory: LinearArithmetic, selection: Expr) -> _Choice:
     condition, yes, no = selection.args
     condition, taken = theory.condition(condition), 1
     # of the complement, if that is a conjunction or only the other branch loads
     loads = [any(t.op == "load" for t in topological([branch])) for branch in (yes, no)]
     if condition.op == "or" or (condition.op != "and" and loads == [False, True]):
         condition, taken = theory.negate(condition), 2
-    return chain_members(condition, "and"), taken
+    return _Choice(chain_members(condition, "and"), taken)
 
 
-def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> tuple[Expr, Expr]:
-    """A condition by which an end of a range, the operand ``place``, is as far out as it can be; and that value."""
+def _whole_end(theory: LinearArithmetic, reduction: Expr, place: int) -> _WholeEnd:
     end = reduction.args[place]
     if place == 2:
-        return theory.condition(end <= end.vmin), const(end.vmin)
-    return theory.condition(end >= end.vmax), const(end.vmax)
+        return _WholeEnd(theory.condition(end <= end.vmin), const(end.vmin))
+    return _WholeEnd(theory.condition(end >= end.vmax), const(end.vmax))
 
 
 def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
@@ -128,20 +161,25 @@ def _for_all_indices(theory: LinearArithmetic, member: Expr) -> Expr | None:
 
 def _is_solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> bool:
     """Whether ``condition`` holds in one part of the row, or nowhere in it, and that part may be long enough."""
-    first, beyond, rest = solved_for(theory, row, condition) or (None, None, condition)
+    first, beyond, rest = _solved(theory, row, condition)
     low, high = row.vmin, row.vmax + 1
     start = low if first is None else max(low, theory.bounds(first)[0])
     stop = high if beyond is None else min(high, theory.bounds(beyond)[1])
     return stop - start >= CODE_LIMITS.row and not mentions(rest, row)
 
 
-def _within(
-    theory: LinearArithmetic, row: Expr, first: LinearForm | None, beyond: LinearForm | None, rest: Expr
-) -> tuple[Expr, Expr]:
-    """Where the interior starts and stops, within the row; where ``rest`` fails it is empty, at the end of the row."""
+def _within(theory: LinearArithmetic, row: Expr, condition: Expr) -> tuple[Expr, Expr]:
+    """Where the part of the row starts and stops in which ``condition`` holds; if it does nowhere, that is empty."""
+    first, beyond, rest = _solved(theory, row, condition)
     end = const(row.vmax + 1)
     start = const(row.vmin) if first is None else minimum(maximum(to_expr(first), row.vmin), end)
     stop = end if beyond is None else maximum(minimum(to_expr(beyond), end), start)
     if rest is not TRUE:
+        # where the rest fails, at the end of the row
         start, stop = where(rest, start, end), where(rest, stop, end)
     return theory.simplify(start), theory.simplify(stop)
+
+
+def _solved(theory: LinearArithmetic, row: Expr, condition: Expr) -> tuple[LinearForm | None, LinearForm | None, Expr]:
+    """The first value of ``row`` at which a condition holds, the one beyond the last, and what else must hold."""
+    return solved_for(theory, row, condition) or (None, None, condition)
