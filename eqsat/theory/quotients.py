@@ -1,4 +1,4 @@
-"""Products and floor division of forms.
+"""Floor division of forms, their remainders and their products.
 
 Each numbered step of :class:`Quotients` is an identity of floor division, checked point by point in
 ``tests/theory/test_linear.py``. A remainder ``x % n`` is ``x - n*(x // n)``.
@@ -12,6 +12,7 @@ from itertools import product as cartesian
 from math import gcd
 
 from eqsat.lang.expr import Expr, const, make, shift_amount
+from eqsat.lang.ops import Bounds
 from eqsat.theory.arithmetic import Arithmetic, provisional
 from eqsat.theory.forms import (
     ZERO,
@@ -310,6 +311,7 @@ class Quotients(Arithmetic):
         slope = values[1] - values[0]
         if all(b - a == slope for a, b in pairwise(values)):
             return LinearForm({atom: slope} if slope else {}, values[0] - slope * low)
+        # where the quotient is another one than at the value before
         steps = [v for v, (a, b) in enumerate(pairwise(values), low + 1) if a != b]
         # by the bounds that hold everywhere, so that the quotient is the same where facts hold
         least, most = self.outermost().range(atom)
@@ -317,12 +319,16 @@ class Quotients(Arithmetic):
         if coefficient == 1 and n > count:
             # of N values a larger divisor has one multiple at most, and so has N
             return self.quotient_by(LinearForm({atom: 1}, count - steps[0]), count).shifted(values[-1] - 1)
-        if abs(coefficient) == 1 or abs(values[-1] - values[0]) != len(steps):
+        return None if abs(coefficient) == 1 else self._by_period(atom, (low, high), values, steps)
+
+    def _by_period(self, atom: Expr, ends: Bounds, values: list[int], steps: list[int]) -> LinearForm | None:
+        """What has ``values`` where an atom goes from end to end, if at regular ``steps`` it rises, or falls, by 1."""
+        if abs(values[-1] - values[0]) != len(steps):
             return None
         # the first and the last value may come less often than those between
-        ends = max(steps[0] - low, high + 1 - steps[-1])
-        period = steps[1] - steps[0] if len(steps) > 1 else max(ends, abs(steps[0]))
-        if period < ends or any(b - a != period for a, b in pairwise(steps)):
+        longest = max(steps[0] - ends[0], ends[1] + 1 - steps[-1])
+        period = steps[1] - steps[0] if len(steps) > 1 else max(longest, abs(steps[0]))
+        if period < longest or any(b - a != period for a, b in pairwise(steps)):
             return None
         sign = 1 if values[-1] > values[0] else -1
         return self.quotient_by(LinearForm({atom: 1}, period - steps[0]), period).times(sign).shifted(values[0])
@@ -452,16 +458,7 @@ class Quotients(Arithmetic):
 
         For any ``m`` if ``x`` is a multiple of ``f``.
         """
-        common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
-        scale = divisor.common_factor()
-        rest = divisor.divided_by(common, scale)
-        shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
-        *several, last = [*map(atom_form, common), rest]
-        if several and last.constant == -1 and not last.terms:
-            # a negative factor may be the opposite of a positive one
-            last = several.pop().times(-1)
-        parts = [number(shared), number(scale // shared), *several, last]
-        parts = [part for part in parts if part.terms or part.constant != 1]
+        parts = _parts_of(divisor, x)
         for place, first in enumerate(parts) if len(parts) > 1 else ():
             others = parts[:place] + parts[place + 1 :]
             is_positive = all(self.bounds(part)[0] > 0 for part in others)
@@ -563,6 +560,19 @@ class Quotients(Arithmetic):
 
     def _uninterpreted(self, op: str, x: LinearForm, y: LinearForm) -> LinearForm:
         return self.atom(make(op, to_expr(x), to_expr(y)))
+
+
+def _parts_of(divisor: LinearForm, x: LinearForm) -> list[LinearForm]:
+    """The factors of a divisor, other than 1: what its literal factor shares with a term of ``x`` comes first."""
+    common = common_factors([factors(a) for a in divisor.terms]) if not divisor.constant else []
+    scale = divisor.common_factor()
+    shared = max([gcd(coefficient, scale) for coefficient in x.terms.values()], default=1)
+    *several, last = [*map(atom_form, common), divisor.divided_by(common, scale)]
+    if several and last.constant == -1 and not last.terms:
+        # a negative factor may be the opposite of a positive one
+        last = several.pop().times(-1)
+    parts = [number(shared), number(scale // shared), *several, last]
+    return [part for part in parts if part.terms or part.constant != 1]
 
 
 def _by_degree(term: tuple[Expr, int]) -> tuple[int, list[int]]:
