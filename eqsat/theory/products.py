@@ -1,5 +1,7 @@
 """Products over a range in closed form: powers, and what is 1 but for a part of the range.
 
+The product of two forms is in :mod:`eqsat.theory.quotients`.
+
 ``prod(x, r, 0, 3)`` is ``x*x*x``; ``prod(where(r < n, x, 1), r, 0, 8)`` is ``prod(x, r, 0, min(n, 8))``.
 """
 
@@ -62,18 +64,7 @@ class ProductOver(Reducer):
         condition, *branches = selection
         x, y = [theory.inner(arg) for arg in branches]
         if {x, y} == {ZERO, _ONE}:
-            zero = condition if x == ZERO else theory.negate(condition)
-            op = "or" if zero.op == "or" else "and"
-            members = chain_members(zero, op)
-            if same := [member for member in members if self.is_free(member)]:
-                varying = theory.junction(op, [member for member in members if member not in same])
-                there = self.of(chosen(theory, varying, const(0), const(1)))
-                ends = (there, _ONE) if op == "and" else (self.of(ZERO), there)
-                return selected(theory, theory.junction(op, same), *ends)
-            if (holding := self.holding(condition)) is None:
-                return None
-            zeros = holding if x == ZERO else self.trip_count().plus(holding, -1)
-            return selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
+            return self._of_zeros(condition, x == ZERO)
         if x == _ONE:
             condition, x, y = theory.negate(condition), y, x
         if y != _ONE:
@@ -81,6 +72,22 @@ class ProductOver(Reducer):
         if (value := equated(theory, self.index, condition)) is not None:
             return self._at_only(value, condition, x)
         return self.over_part("prod_over", condition, x, y)
+
+    def _of_zeros(self, condition: Expr, holds: bool) -> LinearForm | None:
+        """A product that is 0 where a condition holds and 1 elsewhere, or if not ``holds`` the other way round."""
+        theory = self.theory
+        zero = condition if holds else theory.negate(condition)
+        op = "or" if zero.op == "or" else "and"
+        members = chain_members(zero, op)
+        if same := [member for member in members if self.is_free(member)]:
+            varying = theory.junction(op, [member for member in members if member not in same])
+            there = self.of(chosen(theory, varying, const(0), const(1)))
+            ends = (there, _ONE) if op == "and" else (self.of(ZERO), there)
+            return selected(theory, theory.junction(op, same), *ends)
+        if (holding := self.holding(condition)) is None:
+            return None
+        zeros = holding if holds else self.trip_count().plus(holding, -1)
+        return selected(theory, theory.equal_zero(zeros), _ONE, ZERO)
 
     def _at_only(self, value: LinearForm, condition: Expr, x: LinearForm) -> LinearForm:
         """``x`` where the index is ``value``, if ``condition`` holds there and that is in the range; else 1."""
