@@ -199,19 +199,16 @@ class Comparisons(Arithmetic):
         low, high = self.bounds(form)
         if form.sign() < 0:
             form, low, high = form.times(-1), -high, -low
-        if self.minimum_atoms and (split := self._split_equation(form)) is not None:
-            return split
-        if (selected := self._select_equation(form)) is not None:
-            return selected
-        if (moved := self._moved_remainder(form)) is not None:
-            return self.equal_zero(moved)
+        for law in (self._split_equation, self._select_equation, self._equated_remainder):
+            if (found := law(form)) is not None:
+                return found
         # at an end of its range equality is a comparison, which may simplify further
         if low == 0:
             return self.at_least_zero(form.times(-1))
         if high == 0:
             return self.at_least_zero(form)
-        if (found := self._equal_by_parts(form)) is not None:
-            return found
+        if (parts := self._equal_by_parts(form)) is not None:
+            return parts
         if is_coupled(self, form) and self._never_zero(form):
             return FALSE
         equation = make("eq", to_expr(form.direction()), const(-form.constant))
@@ -270,6 +267,11 @@ class Comparisons(Arithmetic):
         """Whether ``form == 0`` was refuted."""
         return cannot_hold(self, (), [form, form.times(-1)])
 
+    def _equated_remainder(self, form: LinearForm) -> Expr | None:
+        """``(A + c) % n == r`` by the remainder of ``A``."""
+        moved = self._moved_remainder(form)
+        return None if moved is None else self.equal_zero(moved)
+
     def _moved_remainder(self, form: LinearForm) -> LinearForm | None:
         """``(A + c) % n == r`` is ``A % n == (r - c) % n``."""
         for found in self.remainders_in(form):
@@ -286,7 +288,7 @@ class Comparisons(Arithmetic):
 
     def _split_equation(self, form: LinearForm) -> Expr | None:
         """``min(x, y) == 0`` is ``x == 0 and y >= 0`` if ``y`` is never 0, or only where ``x`` is."""
-        if (atom := self.split_minimum(form, LIMITS.split_comparisons)) is None:
+        if not self.minimum_atoms or (atom := self.split_minimum(form, LIMITS.split_comparisons)) is None:
             return None
         sign = 1 if form.terms[atom] > 0 else -1
         cases = self.cases(form, atom)
