@@ -122,25 +122,22 @@ def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearFo
     ``A + where(A < 0, n, 0)`` is ``A % n`` for an ``A`` in ``[-n, n)``; ``A//n + where(A % n < 1, 0, 1)`` is
     ``(A + n - 1) // n``.
     """
-    if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
-        return None
     # the first branch is where this is never negative
-    gap = theory.inner(condition.args[1]).plus(theory.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
+    gap = None if condition.op == "eq" else theory.difference(condition)
+    if x.terms or y.terms or gap is None:
+        return None
     step = x.constant - y.constant
     if (rounded_up := rounding_up(theory, gap, common, step)) is not None:
         # the second branch is that of what is divisible, or the first is
         return (y if gap.constant else x).plus(rounded_up)
     if not (period := _rounded_by(gap, common, step)):
-        atom, k = next(iter(gap.terms.items()))
-        scale = common.terms.get(atom, 0) // k
-        if scale < 0:
-            gap, scale, step, y = gap.times(-1).shifted(-1), -scale, -step, x
-        period, rest = divmod(-step, scale) if scale else (0, 1)
-        if rest or any(common.terms.get(a) != scale * c for a, c in gap.terms.items()):
-            return None
+        if _first_scale(gap, common) < 0:
+            # the second branch is where the opposite, less 1, is never negative
+            gap, step, y = gap.times(-1).shifted(-1), -step, x
+        period = _wrapped_by(gap, common, step)
     # by the bounds that hold everywhere: outside a gate or branch, the quotient must not have a third value
     low, high = theory.outermost().bounds(gap)
-    if -period <= low and high < period:
+    if period and -period <= low and high < period:
         return y.plus(theory.quotient_by(gap.shifted(period), period), step)
     return None
 
@@ -169,6 +166,20 @@ def _rounded_by(gap: LinearForm, common: LinearForm, step: int) -> int:
         if cancels and literal_divisor(atom) == abs(k):
             return abs(k)
     return 0
+
+
+def _first_scale(gap: LinearForm, common: LinearForm) -> int:
+    """The multiple of ``gap`` that ``common`` has, by the first term."""
+    atom, k = next(iter(gap.terms.items()))
+    return common.terms.get(atom, 0) // k
+
+
+def _wrapped_by(gap: LinearForm, common: LinearForm, step: int) -> int:
+    """The ``n`` for which ``step`` is as many times ``-n`` as ``common`` has ``gap``; 0 if it has no multiple of it."""
+    scale = _first_scale(gap, common)
+    period, rest = divmod(-step, scale) if scale else (0, 1)
+    is_whole = not rest and all(common.terms.get(a) == scale * c for a, c in gap.terms.items())
+    return period if is_whole else 0
 
 
 def _stepped(
