@@ -141,17 +141,19 @@ def _without_quotient(
 def join_order(theory: Arithmetic, op: str, members: list[Expr]) -> list[Expr]:
     """``x//6 < y or x//6 == y and x%6 < z`` as ``x < y*6 + z``; under "and", the complements."""
     inside = "and" if op == "or" else "or"
+    turned = theory.negate if op == "and" else _itself
     for member in members:
         parts = chain_members(member, inside)
         for equal, below in permutations(parts, 2) if len(parts) == 2 else ():
-            if op == "and":
-                equal, below = theory.negate(equal), theory.negate(below)
-            for strict, joined in _in_order(theory, equal, below):
-                if op == "and":
-                    strict, joined = theory.negate(strict), theory.negate(joined)
+            for higher, both in _in_order(theory, turned(equal), turned(below)):
+                strict, joined = turned(higher), turned(both)
                 if strict in members:
                     return [joined, *[m for m in members if m is not member and m is not strict]]
     return members
+
+
+def _itself(condition: Expr) -> Expr:
+    return condition
 
 
 def _in_order(theory: Arithmetic, equal: Expr, below: Expr) -> Iterator[tuple[Expr, Expr]]:
