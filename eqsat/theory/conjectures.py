@@ -126,16 +126,11 @@ class _Parts:
         self._quotients = 0
         self.atoms: list[Expr] = []
         conditions: list[Expr] = []
+        # what contains an atom or a chain in another one; the chains that are part of a longer one
         composed: set[Expr] = set()
         partial: set[Expr] = set()
         for place, term in enumerate(topological(roots)):
-            below = reduce(or_, [self._below[arg] for arg in term.args], 0)
-            if term.op == "var":
-                below = self._variables[term] = 1 << place
-            elif term.op == "floordiv":
-                below |= 1 << place
-                self._quotients |= 1 << place
-            self._below[term] = below
+            self._note_below(term, 1 << place)
             is_chain, is_atom = term.op in ("and", "or"), term.op in _ATOMS and not term.is_bool
             same = {a for a in term.args if a.op == term.op} if is_chain else set()
             partial |= same
@@ -149,6 +144,16 @@ class _Parts:
         # a partial chain depends on the order of the members: only whole chains are read
         partial.difference_update(roots)
         self.conditions = [c for c in conditions if c not in partial]
+
+    def _note_below(self, term: Expr, bit: int) -> None:
+        """Note the variables and quotients below a term, those of its operands being known; it may be one itself."""
+        below = reduce(or_, [self._below[arg] for arg in term.args], 0)
+        if term.op == "var":
+            below = self._variables[term] = bit
+        elif term.op == "floordiv":
+            below |= bit
+            self._quotients |= bit
+        self._below[term] = below
 
     def are_worth_conjectures(self, facts: Sequence[Expr]) -> bool:
         """Whether the theory may have missed an equality: it relates each atom to facts, but not two atoms."""

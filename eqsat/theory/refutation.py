@@ -220,8 +220,10 @@ def _define(theory: Arithmetic, case: _Case, atom: Expr) -> None:
         case.choices.append([_Alternative([gap, gap.times(-1)], [holds]) for gap, holds in equal])
     elif op == "tdiv" and atom.args[1].op == "const":
         dividend, n = theory.inner(atom.args[0]), atom.args[1].vmin
-        pairs = [(form, form.plus(of, -n)) for form, of in ((dividend, itself), (dividend.times(-1), itself.times(-1)))]
-        case.choices.append([_Alternative([form, rest, rest.times(-1).shifted(n - 1)]) for form, rest in pairs])
+        # what is left has the sign of the dividend, and is nearer to zero than n
+        rest = dividend.plus(itself, -n)
+        signed = [(dividend.times(sign), rest.times(sign)) for sign in (1, -1)]
+        case.choices.append([_Alternative([form, left, left.times(-1).shifted(n - 1)]) for form, left in signed])
     elif op == "mul":
         rows = [*_product_rows(theory, atom), *_scaled_facts(theory, atom)]
         case.rows += rows

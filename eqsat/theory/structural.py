@@ -182,6 +182,7 @@ class StructuralArithmetic(LinearArithmetic):
         op, args = atom.op, atom.args
         if atom in self.residues or op not in _ALIGNED:
             return self.residues.get(atom, (1, 0))
+        # the first operand is r modulo m, the second s modulo n; the modulus of a literal is 0
         (m, r), (n, s) = [self.alignment(self.inner(a)) for a in args[-2:]]
         if op == "mul":
             return gcd(m * n, m * s, n * r), r * s
