@@ -377,7 +377,7 @@ def tree(priced: Priced, once: bool = False) -> Choice:
     return choice
 
 
-def begun(priced: Priced, everywhere: Choice) -> list[Choice]:
+def search_starts(priced: Priced, everywhere: Choice) -> list[Choice]:
     """The choices that a search begins from: ``everywhere``, which is that of :func:`tree`, and the one with ``once``.
 
     The second one is left out if no node has an operand twice.
@@ -517,7 +517,7 @@ def dag(priced: Priced, start: Choice | None = None) -> Choice:
     require_priced(priced)
     if start is not None:
         refuse_other_choice(priced.graph, start)
-    starts = begun(priced, tree(priced)) if start is None else [start]
+    starts = search_starts(priced, tree(priced)) if start is None else [start]
     return min([_searched(priced, each) for each in starts], key=lambda search: search.total).choice
 
 
@@ -797,7 +797,25 @@ class _Search:
 
         It could be used by what is cheaper then than its user is now, operands not counted.
         """
-        users: dict[int, dict[int, None]] = defaultdict(dict)
+        changed = False
+        for a, users in self._possible_users().items():
+            if len(users) < 2 or a in self.needed:
+                continue
+            if self._is_late():
+                return False
+            total, changes, undo = self.total, self._changes, []
+            self.total += self._take([a])
+            for c in users:
+                before = (c, self.choice[c], self.paid[c])
+                if self.uses[c] and self._take_cheapest(c):
+                    undo.append(before)
+            self.total -= self._release([a])
+            changed |= bool(undo) and self._kept(undo, total, changes)
+        return changed
+
+    def _possible_users(self) -> dict[int, dict[int, None]]:
+        """By class that is not needed, the needed ones with a node that uses it and costs less than is free there."""
+        found: dict[int, dict[int, None]] = defaultdict(dict)
         for c in self.in_order()[::-1]:
             free = 0 if c in self.wide else self._free.get(c, 0)
             for price, _, node in self.ranked(c):
@@ -805,22 +823,8 @@ class _Search:
                     break
                 for a in node[2]:
                     if a not in self.needed and self.paid.get(a):
-                        users[a][c] = None
-        changed = False
-        for a, classes in users.items():
-            if len(classes) < 2 or a in self.needed:
-                continue
-            if self._is_late():
-                return False
-            total, changes, undo = self.total, self._changes, []
-            self.total += self._take([a])
-            for c in classes:
-                before = (c, self.choice[c], self.paid[c])
-                if self.uses[c] and self._take_cheapest(c):
-                    undo.append(before)
-            self.total -= self._release([a])
-            changed |= bool(undo) and self._kept(undo, total, changes)
-        return changed
+                        found[a][c] = None
+        return found
 
     def _turned(self, c: int, user: int, turned: Sequence[_Alternative]) -> bool:
         """Let ``user`` do without ``c``, and ``c`` use it, as those ``turned`` do; return whether the total fell."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from eqsat.alternatives.availability import add_available
 from eqsat.alternatives.builder import Builder
@@ -22,11 +23,11 @@ from eqsat.extract.select import (
     Choice,
     Priced,
     ProductPrices,
-    begun,
     completed,
     improved,
     needed,
     reachable,
+    search_starts,
     tree,
     tree_cost,
     with_nodes,
@@ -36,8 +37,12 @@ from eqsat.lang.ops import REDUCTIONS
 #: What is bracketed to share parts: choices of the same sums and junctions share the same.
 BRACKETED = frozenset({"sum", "and", "or"})
 
-#: A choice and its cost.
-End = tuple[Choice, int]
+
+class End(NamedTuple):
+    """Where a search ended: a choice and its cost."""
+
+    choice: Choice
+    cost: int
 
 
 @dataclass
@@ -67,8 +72,8 @@ class Improver:
 
     def improved(self, start: Choice, thorough: bool = False) -> End:
         """The cheapest choice found from ``start``."""
-        found = improved(self.priced, start, thorough=thorough, late=self.is_late)
-        if self.best is None or found[1] < self.best[1]:
+        found = End(*improved(self.priced, start, thorough=thorough, late=self.is_late))
+        if self.best is None or found.cost < self.best.cost:
             self.best = found
         return found
 
@@ -80,7 +85,7 @@ class Improver:
         starts = [choice]
         if (hoisted := self.hoist(choice)) is not None:
             starts.append(hoisted)
-        return min([self._shared(start) for start in starts], key=lambda end: end[1])
+        return min([self._shared(start) for start in starts], key=_cost_of)
 
     def _shared(self, choice: Choice) -> End:
         shared = self.share(choice)
@@ -120,22 +125,22 @@ class Chooser:
         search = self.search
         everywhere = tree(search.priced)
         if self.trees:
-            return everywhere, tree_cost(search.priced, everywhere)
-        starts = [search.improved(start) for start in begun(search.priced, everywhere)]
+            return End(everywhere, tree_cost(search.priced, everywhere))
+        starts = [search.improved(start) for start in search_starts(search.priced, everywhere)]
         if (written := self.builder.as_written(everywhere, self.builder.graph)) not in (None, everywhere):
             # single changes may not lead to what the input shares
             starts.append(search.improved(written))
         if (closed := self._without_loops(everywhere)) is not None:
             starts.append(search.improved(closed))
         if len(everywhere) > LIMITS.late_choice and self.builder.theory.late_or_raise():
-            return min(starts, key=lambda end: end[1])
-        shared = [search.bracketed(start) for start, _ in starts]
+            return min(starts, key=_cost_of)
+        shared = [search.bracketed(start.choice) for start in starts]
         if closed is not None:
             # where loops repeat a sum, what they share pays only once it is hoisted
             shared.append(search.bracketed(needed(everywhere, self.builder.graph.roots)))
         if (programmed := self._by_programs()) is not None:
             shared.append(search.bracketed(programmed))
-        return min([*shared, *starts], key=lambda end: end[1])
+        return min([*shared, *starts], key=_cost_of)
 
     @provides("start without loops", otherwise=lambda self, everywhere: None)
     def _without_loops(self, everywhere: Choice) -> Choice | None:
@@ -184,9 +189,9 @@ class Chooser:
         """The choice with the like terms of each sum and of its parts collected, if that costs less."""
         found = _collected(self.builder, self.search.priced, self.programs, choice)
         if found is None:
-            return choice, cost
+            return End(choice, cost)
         self.search.refresh()
-        return min((choice, cost), self.search.bracket(found), key=lambda end: end[1])
+        return min(End(choice, cost), self.search.bracket(found), key=_cost_of)
 
     def reusing(self, choice: Choice, cost: int, has_time: Callable[[], bool]) -> End:
         """The choice improved by alternatives that use what is computed anyway."""
@@ -195,7 +200,7 @@ class Chooser:
         # classes are added even if no alternative is found
         self.search.refresh()
         if together is None:
-            return choice, cost
+            return End(choice, cost)
         kept = completed(self.search.priced, choice, alone=True)
         found = [self._settled(kept, cost)]
         for nodes in together:
@@ -204,14 +209,14 @@ class Chooser:
             start = with_nodes(self.builder.graph, kept, nodes)
             if start != kept:
                 found.append(self.search.improved(start, thorough=True))
-        ends = [(choice, cost)]
+        ends = [End(choice, cost)]
         seen = [choice]
-        for end, spent in found:
+        for end in found:
             # what costs the same may share more
-            if spent <= cost and end not in seen:
-                seen.append(end)
-                ends += [(end, spent), self.search.bracketed(end)]
-        return min(ends, key=lambda pair: pair[1])
+            if end.cost <= cost and end.choice not in seen:
+                seen.append(end.choice)
+                ends += [end, self.search.bracketed(end.choice)]
+        return min(ends, key=_cost_of)
 
     def _settled(self, start: Choice, cost: int) -> End:
         """The choice improved from ``start`` on, and again while that makes it cost less than ``cost``.
@@ -220,11 +225,15 @@ class Chooser:
         class may be taken again.
         """
         end = self.search.improved(start, thorough=True)
-        while end[1] < cost:
-            cost = end[1]
-            again = self.search.improved(completed(self.search.priced, end[0], alone=True), thorough=True)
-            end = min(end, again, key=lambda found: found[1])
+        while end.cost < cost:
+            cost = end.cost
+            again = self.search.improved(completed(self.search.priced, end.choice, alone=True), thorough=True)
+            end = min(end, again, key=_cost_of)
         return end
+
+
+def _cost_of(end: End) -> int:
+    return end.cost
 
 
 def _with_shared_parts(builder: Builder, programs: LinearPrograms, choice: Choice) -> Choice:

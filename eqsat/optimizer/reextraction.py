@@ -19,7 +19,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.egraph.trace import FROM_RESULT
 from eqsat.extract.cost import CostModel, LoopAware
 from eqsat.extract.graph import EGraph
-from eqsat.extract.select import Choice, Priced, ProductPrices, begun, reachable_part, tree
+from eqsat.extract.select import Choice, Priced, ProductPrices, reachable_part, search_starts, tree
 from eqsat.lang.costs import cost_of, model_of, reduced, strength_reduced
 from eqsat.lang.errors import TooWideError
 from eqsat.lang.expr import Expr
@@ -146,7 +146,7 @@ class Extraction(Optimisation):
         if self.extract == "tree":
             return everywhere
         # the answer needs no class besides those that it chooses for
-        starts = begun(search.priced, everywhere)
+        starts = search_starts(search.priced, everywhere)
         if built.choice:
             starts.append(everywhere | built.choice)
         found = [search.improved(start) for start in starts]
