@@ -58,9 +58,9 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
     )
     junctions = [condition for _, condition in conditions if condition.op in ("and", "or")]
-    conditions = [(c, condition) for c, condition in conditions if worth_reading(condition)]
+    readable = [(c, condition) for c, condition in conditions if worth_reading(condition)]
     moved = builder.conditions.moved
-    intervals = list(as_intervals(builder.classes, conditions, sorted(needed), moved)) if conditions else []
+    intervals = list(as_intervals(builder.classes, readable, sorted(needed), moved)) if readable else []
     compared = dict.fromkeys(c for _, node in intervals for c in node[2] if builder.is_sum(c))
     by_dividends = add_by_dividends(builder.classes, forms)
     builder.grow()
@@ -366,14 +366,15 @@ def _merged_as_written(
 
     By its normal form a comparison may be one of another sum: ``1 <= i + g//2`` is ``2 <= i*2 + g``.
     """
+    # by comparison its limits, (True, 3) for at most 3 and (False, 3) for at least 3, each with the class limited
     limits: dict[int, dict[tuple[bool, int], int]] = defaultdict(dict)
     for c, (op, _, args) in comparisons if junctions else ():
         if op in ("lt", "le"):
             low, high = map(builder.form_of, args)
-            if bool(low.terms) != bool(high.terms):
-                # low <= high, where one is a literal
-                is_upper, step = not high.terms, op == "lt"
-                limits[c][is_upper, high.constant - step if is_upper else low.constant + step] = args[not is_upper]
+            if low.terms and not high.terms:
+                limits[c][True, high.constant - (op == "lt")] = args[0]
+            elif high.terms and not low.terms:
+                limits[c][False, low.constant + (op == "lt")] = args[1]
     for junction in junctions:
         members = chain_members(junction, junction.op)
         alike: dict[tuple[bool, int], dict[Expr, int]] = defaultdict(dict)

@@ -230,7 +230,7 @@ class CanonicalGraph:
             bounds[c] = max(low, least), min(high, most)
 
     def _safe(self, division: Node) -> Node:
-        """The division that is allowed in place of one."""
+        """A division, by what is never zero in place of a divisor that is not allowed."""
         dividend, divisor = map(self.form_of, division[2])
         # what keeps an index from being some number is its reduction, which is not known here
         if self._divisor is None or not divisor.terms or self._indices_of(division[2][1]):

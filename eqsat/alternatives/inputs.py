@@ -71,7 +71,7 @@ def _without_literals(term: Expr) -> tuple[int, Expr]:
     return prod([factor.vmin for factor in factors if factor.op == "const"]), reduce(partial(make, "mul"), others)
 
 
-#: What a product is a multiple of, with that factor: as sums hold it, rules may match it.
+#: How a product in a sum is taken for a literal times a product without it, which rules may match.
 _MULTIPLES: tuple[Callable[[Expr], tuple[int, Expr]], ...] = (_without_literal, _without_literals)
 
 
@@ -218,6 +218,7 @@ class InputNodes(KindNodes):
         return not any(k % n == 0 for k in dividend.terms.values())
 
     def _nodes(self, terms: Sequence[Expr], most: int) -> list[Node]:
+        """The nodes that terms are, each once; of more than ``most``, those of the lowest terms."""
         # terms that differ in the order of operands give the same node: take them by what their operands mean
         heights = self._heights if len(terms) > 1 and self._has_few else {}
         highest_first = sorted(terms, key=lambda term: -heights.get(term, 0))

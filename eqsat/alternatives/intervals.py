@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class _Compared(NamedTuple):
+    """A condition with its class, and the sums that it may be compared by."""
+
+    c: int
+    condition: Expr
+    sums: list[LinearForm]
+
+
 @provides("intervals")
 def as_intervals(
     classes: CanonicalGraph,
@@ -39,13 +47,9 @@ def as_intervals(
         yield from _decided(classes, names, compared, moved)
 
 
-#: Conditions of the same variables, each with its class and the sums that it may be compared by.
-_Compared = list[tuple[int, Expr, list[LinearForm]]]
-
-
 def _compared(
     classes: CanonicalGraph, conditions: Sequence[tuple[int, Expr]], there: Iterable[int]
-) -> dict[tuple[Expr, ...], _Compared]:
+) -> dict[tuple[Expr, ...], list[_Compared]]:
     """The conditions that are compared, by their variables."""
     sums: dict[frozenset[Expr], dict[LinearForm, LinearForm]] = defaultdict(dict)
     for c in there:
@@ -56,7 +60,7 @@ def _compared(
             if direction not in of_direction or not value.constant:
                 of_direction[direction] = value
     pairs = 0
-    found: dict[tuple[Expr, ...], _Compared] = defaultdict(list)
+    found: dict[tuple[Expr, ...], list[_Compared]] = defaultdict(list)
     for c, condition in conditions:
         names = tuple(sorted(variables([condition]), key=lambda v: v.key))
         if domain_size(names) > THEORY_LIMITS.condition_points:
@@ -69,16 +73,19 @@ def _compared(
         if signs is not None and signs not in directions:
             directions.append(signs)
         if directions and pairs <= LIMITS.condition_pairs:
-            found[names].append((c, condition, directions))
+            found[names].append(_Compared(c, condition, directions))
     return found
 
 
 def _decided(
-    classes: CanonicalGraph, names: tuple[Expr, ...], compared: _Compared, moved: Callable[[Expr], Iterable[Node]]
+    classes: CanonicalGraph,
+    names: tuple[Expr, ...],
+    compared: Sequence[_Compared],
+    moved: Callable[[Expr], Iterable[Node]],
 ) -> Iterator[tuple[int, Node]]:
     """The nodes of conditions as intervals, by the values of both at every point of their variables."""
-    conditions = [condition for _, condition, _ in compared]
-    used = list(dict.fromkeys(f for _, _, directions in compared for f in directions))
+    conditions = [of.condition for of in compared]
+    used = list(dict.fromkeys(form for of in compared for form in of.sums))
     sums = [to_expr(f) for f in used]
     shape = [extent(v) for v in names]
     values = evaluate([*conditions, *sums], grid(names), total=True)
@@ -86,11 +93,11 @@ def _decided(
     kinds = [np.int64 if max(term.vmax, -term.vmin) < 2**62 else object for term in sums]
     wide = [x.astype(kind) for x, kind in zip(values[len(compared) :], kinds, strict=True)]
     of_sum = {form: np.broadcast_to(x, shape) for form, x in zip(used, wide, strict=True)}
-    for (c, _, directions), everywhere in zip(compared, values, strict=False):
+    for (c, _, own_sums), everywhere in zip(compared, values, strict=False):
         holds = np.broadcast_to(everywhere, shape)
         if holds.all() or not holds.any():
             continue
-        for form in directions:
+        for form in own_sums:
             if (node := _as_interval(classes, form, of_sum[form], holds)) is not None:
                 yield c, node
                 if node[0] in ("le", "lt") and not form.constant:

@@ -242,7 +242,7 @@ def add_by_dividends(classes: CanonicalGraph, forms: Iterable[tuple[int, LinearF
             continue
         for atom, coefficient in form.terms.items():
             for dividend, n in _readings(classes, atom):
-                for whole, left, a in _dividends(classes, form, atom, coefficient, dividend, n):
+                for whole, left, a in _dividends(classes, form, atom, dividend, n):
                     base, quotient = classes.add_class(whole), classes.theory.quotient_by(whole, n)
                     divided = classes.add_class(quotient, expand=False)
                     division: Node = ("floordiv", None, (base, classes.add_class(number(n))))
@@ -270,10 +270,10 @@ def _readings(classes: CanonicalGraph, atom: Expr) -> Iterator[tuple[LinearForm,
 
 
 def _dividends(
-    classes: CanonicalGraph, form: LinearForm, atom: Expr, coefficient: int, dividend: LinearForm, n: int
+    classes: CanonicalGraph, form: LinearForm, atom: Expr, dividend: LinearForm, n: int
 ) -> Iterator[tuple[LinearForm, LinearForm, int]]:
-    """Dividends of a quotient in a sum, with what is left of that beside a multiple of them and of the quotient."""
-    rest = form.without(atom)
+    """``S``, ``left`` and ``a`` for which a sum with a quotient ``D//n`` is ``a*S + c*(S//n) + left``."""
+    rest, coefficient = form.without(atom), form.terms[atom]
     scales = {rest.terms[x] // k: None for x, k in dividend.terms.items() if x in rest.terms and not rest.terms[x] % k}
     for near in (1, -1):
         if not (near - coefficient) % n:
