@@ -29,7 +29,6 @@ from eqsat.interop.views import row_major
 from eqsat.lang.expr import Expr, const
 from eqsat.lang.functions import maximum, minimum
 from eqsat.lang.text import split_list
-from eqsat.lang.traversal import reached
 
 Direction = Literal["output_to_input", "input_to_output"]
 DIRECTIONS: tuple[Direction, ...] = ("output_to_input", "input_to_output")
