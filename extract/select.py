@@ -660,7 +660,9 @@ class _Search:
                 # what has no finite term is not chosen
                 if not new <= paid.keys():
                     continue
-                taken = self._with_all_below(new, taken, least)
+                taken += sum([paid[a] for a in new])
+                if taken <= least:
+                    taken = self._with_all_below(new, taken, least)
             # the operands of `node` may not need `c` itself
             is_better = taken < least or (taken == least and place < first)
             if is_better and (fits is None or fits(node)) and not reaches(choice, node[2], c):
@@ -677,20 +679,20 @@ class _Search:
         return True
 
     def _with_all_below(self, new: set[int], taken: int, least: float) -> int:
-        """``taken`` and what the classes ``new`` cost with all below them that is not needed yet, which joins them.
+        """``taken`` and the cost of all below the classes ``new`` that is not needed yet either; it joins these.
 
         Above ``least`` it is not counted further.
         """
         choice, paid, needed = self.choice, self.paid, self.needed
         waiting = list(new)
         for a in waiting:
-            taken += paid[a]
-            if taken > least:
-                break
             for b in choice[a][2]:
                 if b not in needed and b not in new:
                     new.add(b)
                     waiting.append(b)
+                    taken += paid[b]
+                    if taken > least:
+                        return taken
         return taken
 
     def abandon(self) -> bool:
