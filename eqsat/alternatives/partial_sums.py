@@ -57,13 +57,13 @@ def share_sums(classes: Classes, choice: Choice, programs: LinearPrograms) -> Ch
     signs = dict.fromkeys(bodies, -1) | {of.key: 1 for of in sums if of.scale > 0}
     divided = _divided(choice, sums)
     pairing.products.update([(of.key[0][0], abs(of.scale)) for of in sums if len(of.key) == 1])
-    pairing.run([_times(body, signs[key]) for key, body in bodies.items()], [key in divided for key in bodies])
+    pairing.run([_multiplied(body, signs[key]) for key, body in bodies.items()], [key in divided for key in bodies])
     built: dict[Key, tuple[int, int]] = {}
     for key, left in zip(bodies, pairing.sums, strict=True):
         # nor is what is left of it negated before it is subtracted
         sign = -1 if all(k < 0 for k in left.values()) else 1
         pairing.keeps_sign = key in divided
-        built[key] = pairing.chain(_times(left, sign)), signs[key] * sign
+        built[key] = pairing.chain(_multiplied(left, sign)), signs[key] * sign
     for of in sums:
         body, sign = built[of.key]
         pairing.keeps_sign = of.key in divided
@@ -106,7 +106,7 @@ def _divided(choice: Choice, sums: Iterable[_Sum]) -> set[Key]:
     return {of.key for of in sums if of.c in below}
 
 
-def _times(terms: dict[int, int], by: int) -> dict[int, int]:
+def _multiplied(terms: dict[int, int], by: int) -> dict[int, int]:
     return {c: k * by for c, k in terms.items()}
 
 
@@ -171,7 +171,7 @@ def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple
             alone = sum([prices[abs(k)] for c, k in terms.items() if products[c, abs(k)] == 1])
             if alone < factored:
                 sign = 1 if scale > 0 else -1
-                body, scale = _times(terms, sign), sign
+                body, scale = _multiplied(terms, sign), sign
         found.append((body, scale))
     return found
 
