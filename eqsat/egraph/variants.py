@@ -6,6 +6,7 @@ the others need (:func:`needed_by`) takes less time than to compile them (:mod:`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial, reduce
 from itertools import chain, combinations
@@ -195,26 +196,35 @@ def _with_literals(pattern: Pattern) -> Iterator[Pattern]:
     A multiple of a term is a term of a sum with that coefficient, not a product.
     """
     yield pattern
-    order = topological([pattern.left])
-    moved = {moved_letter(array) for array in buffers([pattern.right])}
-    ends = ends_in(pattern.left)
     used = {str(v.value) for v in variables([pattern.left, pattern.right])}
     unused = next((x for x in LITERALS if x not in used), None)
     if unused is None:
         return
+    asked = variables([pattern.right, pattern.when])
+    for letter in _lone_factors(pattern):
+        literal = var(unused, letter.vmin, letter.vmax)
+        measures = [v for v in asked if str(v.value).split("_")[1:2] == [letter.value]]
+        # both bounds of a literal are its value
+        bounds = [v for v in measures if str(v.value).startswith(("vmin_", "vmax_"))]
+        if all(v in bounds or str(v.value).startswith("free_") for v in measures):
+            images = dict.fromkeys([letter, *bounds], literal)
+            yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], images))
+
+
+def _lone_factors(pattern: Pattern) -> Iterator[Expr]:
+    """The letters of terms that stand once on the left, as a factor, and nowhere at another index on the right."""
+    moved = {moved_letter(array) for array in buffers([pattern.right])}
+    ends = ends_in(pattern.left)
+    order = topological([pattern.left])
+    uses = Counter(chain.from_iterable([term.args for term in order]))
     for term in order:
         for letter in dict.fromkeys(term.args) if term.op == "mul" and term not in ends else ():
-            if all(is_number(other) for other in term.args if other is not letter):
-                # it is a multiple as it is
-                continue
             name = letter_of(letter)
-            if name and name in TERMS and name not in moved and sum(t.args.count(letter) for t in order) == 1:
-                literal = var(unused, letter.vmin, letter.vmax)
-                asked = [v for v in variables([pattern.right, pattern.when]) if str(v.value).split("_")[1:2] == [name]]
-                bounds = [v for v in asked if str(v.value).startswith(("vmin_", "vmax_"))]
-                if all(v in bounds or str(v.value).startswith("free_") for v in asked):
-                    images = dict.fromkeys([letter, *bounds], literal)
-                    yield Pattern(*substitute([pattern.left, pattern.right, pattern.when], images))
+            if name is None or name not in TERMS or name in moved or uses[letter] > 1:
+                continue
+            # else it is a multiple as it is
+            if not all(is_number(other) for other in term.args if other is not letter):
+                yield letter
 
 
 def _with_index_alone(pattern: Pattern) -> Iterator[Pattern]:

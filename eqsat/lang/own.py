@@ -116,6 +116,20 @@ def operator(
         if all(map(_is_same, before, given)):
             return Operator(name)
         raise ValueError(f"there is an operator {name!r} already: give another name")
+    _refuse_arguments(*given)
+    ranges = partial(_ranges, name, bounds)
+    values = partial(_values, name, evaluate, ranges)
+    op = Op(name, "i" * arity, "i", partial(_bounds, values, ranges), values, c=c, z3=z3)
+    _refuse_beyond_bounds(op, ranges)
+    _DEFINED[name], OWN_PRICES[name] = given, price
+    add_own(op)
+    return Operator(name)
+
+
+def _refuse_arguments(
+    name: str, arity: object, evaluate: object, bounds: object, price: object, c: object, z3: object
+) -> None:
+    """Raise ``ValueError`` or ``TypeError`` if an argument of :func:`operator` is none that it takes."""
     if not name.isascii() or not name.isidentifier() or name in _TAKEN or name[0] == "_":
         raise ValueError(f"{name!r} cannot name an operator: use letters, digits and underscores, and no name of eqsat")
     if type(arity) is not int or not 1 <= arity <= len(LETTERS):
@@ -127,13 +141,6 @@ def operator(
             raise TypeError(f"{what} of operator {name!r} is {function!r}: give a function")
     if not (callable(price) or (type(price) is int and price >= 0)):
         raise TypeError(f"the price of operator {name!r} is {price!r}: give an integer of 0 or more, or a function")
-    ranges = partial(_ranges, name, bounds)
-    values = partial(_values, name, evaluate, ranges)
-    op = Op(name, "i" * arity, "i", partial(_bounds, values, ranges), values, c=c, z3=z3)
-    _refuse_beyond_bounds(op, ranges)
-    _DEFINED[name], OWN_PRICES[name] = given, price
-    add_own(op)
-    return Operator(name)
 
 
 #: What each operator was made of.

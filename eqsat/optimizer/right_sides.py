@@ -261,16 +261,11 @@ class Members:
         kind = _container_of(match.query.pattern.right)
         indices = reduce(or_, map(self.sets.of, bound.values()))
         first = match.letters[one]
-        nodes = [*self.classes.graph.classes[match.letters[rest]]]
-        if kind != "sum":
-            is_open = partial(self._is_combined, kind=kind, reduction=match.query.pattern.left.op)
-            nodes = [(kind, None, tuple(members_within(self.classes.graph, match.letters[rest], kind, is_open)))]
-        for op, payload, others in nodes:
+        for constant, others in self._members(match.letters[rest], kind, match.query.pattern.left.op):
             # a product may have one member twice
-            if op != kind or any(self.classes.form_of(c).order() < self.classes.form_of(first).order() for c in others):
+            if any(self.classes.form_of(c).order() < self.classes.form_of(first).order() for c, _ in others):
                 continue
-            constant, coefficients = sum_payload(payload) if kind == "sum" else (0, (1,) * len(others))
-            members = [(first, 1), *zip(others, coefficients, strict=True)]
+            members = [(first, 1), *others]
             key = (match.query.pattern, *sorted(match.letters.items()), *members, constant)
             if key in self._done:
                 continue
@@ -286,6 +281,18 @@ class Members:
             found = [(c, k) for c, k in reductions if c is not None]
             if found and len(found) == len(parts) and (c := self._combined(add, kind, found)) is not None:
                 yield c
+
+    def _members(self, c: int, kind: str, reduction: str) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Of each sum that a class is, or of its container: the constant, and the members with their coefficients."""
+        graph = self.classes.graph
+        if kind != "sum":
+            is_open = partial(self._is_combined, kind=kind, reduction=reduction)
+            yield 0, [(member, 1) for member in members_within(graph, c, kind, is_open)]
+            return
+        for op, payload, operands in [*graph.classes[c]]:
+            if op == "sum":
+                constant, coefficients = sum_payload(payload)
+                yield constant, list(zip(operands, coefficients, strict=True))
 
     def _reduced(self, match: Match, add: Add, letters: Letters, bound: Indices, letter: str, c: int) -> int | None:
         """The reduction that the right side has of a letter, where the letter stands for ``c``."""
