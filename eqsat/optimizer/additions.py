@@ -13,7 +13,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple, Protocol, cast
 
 from eqsat.alternatives.builder import Builder
-from eqsat.egraph.compilation import Match
+from eqsat.egraph.compilation import Match, ReductionQuery
 from eqsat.egraph.program import CONTAINERS, PLAIN
 from eqsat.egraph.tables import Tables
 from eqsat.extract.graph import EQUALITY, Node, sum_of, sum_payload
@@ -62,13 +62,17 @@ class Reader:
         """The nodes that were not read before, in time, and those of them that are sums which are not simplified."""
         sums: list[WrittenSum] = []
         nodes: list[Row] = []
-        for node in self._nodes(rows, sums):
+        for found in self._nodes(rows):
+            if isinstance(found, WrittenSum):
+                sums.append(found)
+                continue
             if len(nodes) % LIMITS.rows_per_look == 0 and self.is_late(0):
                 break
-            nodes.append(node)
+            nodes.append(found)
         return nodes, sums
 
-    def _nodes(self, rows: Mapping[str, Any], sums: list[WrittenSum]) -> Iterator[Row]:
+    def _nodes(self, rows: Mapping[str, Any]) -> Iterator[Row | WrittenSum]:
+        """The nodes that were not read before; before one that is simplified, the sum as it is written."""
         # by class of a comparison, its complements
         opposites: dict[Any, list[tuple[str, tuple[Any, ...]]]] = defaultdict(list)
         for row in rows.get("Lt", ()):
@@ -86,7 +90,7 @@ class Reader:
                     continue
                 seen.add(key)
                 if name == "Sum":
-                    yield self._sum(output, [terms[term] for term in members(inputs[0])], inputs[1], sums)
+                    yield from self._sum(output, [terms[term] for term in members(inputs[0])], inputs[1])
                 elif name in _OPERATOR:
                     yield Row(output, _OPERATOR[name], None, tuple(members(inputs[0])))
                 else:
@@ -94,8 +98,8 @@ class Reader:
                     for op, operands in complements:
                         yield Row(output, op, None, operands)
 
-    def _sum(self, output: Any, terms: Sequence[tuple[Any, Any]], constant: Any, sums: list[WrittenSum]) -> Row:
-        """The node of a sum of these terms, like ones collected; ``sums`` gains the terms if some are alike."""
+    def _sum(self, output: Any, terms: Sequence[tuple[Any, Any]], constant: Any) -> Iterator[Row | WrittenSum]:
+        """The node of a sum of these terms, like ones collected; before it the sum as it is, if some are alike."""
         integer = self.tables.integer
         written = [(integer(k), a) for k, a in terms]
         total: dict[Any, int] = {}
@@ -103,46 +107,49 @@ class Reader:
             total[a] = total.get(a, 0) + k
         kept = {a: k for a, k in total.items() if k}
         if len(kept) != len(written):
-            sums.append(WrittenSum(output, integer(constant), written))
-        return Row(output, "sum", (integer(constant), tuple(kept.values())), tuple(kept))
+            yield WrittenSum(output, integer(constant), written)
+        yield Row(output, "sum", (integer(constant), tuple(kept.values())), tuple(kept))
 
     def matches(self, rows: Mapping[str, Any], home: Mapping[Any, int]) -> Iterator[Match]:
         """The matches of rules about reductions that were not read before, of classes that are known.
 
         ``home`` are the classes by egglog's names.
         """
-        integer, members = self.tables.integer, self.tables.members
         terms: dict[Any, Any] = {}
         for query in self.tables.queries:
             for row in rows.get(query.table, ()):
                 key = (query.table, *row.inputs)
-                whole, *values = row.inputs
-                if key in self._seen or whole not in home:
+                if key in self._seen or row.inputs[0] not in home:
                     continue
                 terms = terms or {term.output: term.inputs for term in rows.get("Sc", ())}
-                letters, literals, rest, numbers = {}, {}, [], {"constant": 0, "factor": 1}
-                for (name, sort), value in zip(query.columns, values, strict=True):
-                    if sort == "E":
-                        letters[name] = home.get(value)
-                    elif sort == "MT":
-                        rest = [(home.get(a), integer(k)) for k, a in [terms[t] for t in members(value)]]
-                    elif sort == "ME":
-                        rest = [(home.get(a), 1) for a in members(value)]
-                    elif name in numbers:
-                        numbers[name] = integer(value)
-                    else:
-                        literals[name] = integer(value)
-                if None in letters.values() or any(a is None for a, _ in rest):
-                    continue
-                self._seen.add(key)
-                yield Match(
-                    query,
-                    home[whole],
-                    cast(dict[str, int], letters),
-                    literals,
-                    tuple(cast(list[tuple[int, int]], rest)),
-                    **numbers,
-                )
+                match = self._match(query, row.inputs, terms, home)
+                if match is not None:
+                    self._seen.add(key)
+                    yield match
+
+    def _match(
+        self, query: ReductionQuery, row: Sequence[Any], terms: Mapping[Any, Any], home: Mapping[Any, int]
+    ) -> Match | None:
+        """The match that a row is; ``None`` if it has a class that is not known. ``terms`` are those of sums."""
+        integer, members = self.tables.integer, self.tables.members
+        whole, *values = row
+        letters: dict[str, int | None] = {}
+        rest: list[tuple[int | None, int]] = []
+        literals: dict[str, int] = {}
+        for (name, sort), value in zip(query.columns, values, strict=True):
+            if sort == "E":
+                letters[name] = home.get(value)
+            elif sort == "MT":
+                rest = [(home.get(a), integer(k)) for k, a in [terms[t] for t in members(value)]]
+            elif sort == "ME":
+                rest = [(home.get(a), 1) for a in members(value)]
+            else:
+                literals[name] = integer(value)
+        if None in letters.values() or any(a is None for a, _ in rest):
+            return None
+        constant, factor = literals.pop("constant", 0), literals.pop("factor", 1)
+        known, others = cast(dict[str, int], letters), cast(list[tuple[int, int]], rest)
+        return Match(query, home[whole], known, literals, tuple(others), constant, factor)
 
 
 class Inserted(Protocol):
@@ -233,15 +240,7 @@ class Additions:
         numbers = [n * k for _, k, n in terms if n is not None]
         node = sum_of([(a, k) for a, k, n in terms if n is None], constant + sum(numbers))
         if node[:2] == EQUALITY:
-            (other,) = node[2]
-            if other != c and not self.builder.theory.is_canonical:
-                self.equate(c, other)
-            elif other != c and self.has_own_rules:
-                self.link(c, other)
-            elif other != c:
-                # not the other way too: a choice might run in a circle
-                self._check(c, self.builder.graph.bounds[other])
-                self.add_node(c, node, is_held)
+            self._add_other(c, node, is_held)
             return
         constant, coefficients = sum_payload(node[1]) if node[0] == "sum" else (cast(int, node[1]), ())
         ends = [self.builder.graph.bounds[a] for a in node[2]]
@@ -255,6 +254,20 @@ class Additions:
             if multiple != c:
                 self.equate(c, multiple)
                 self.has_multiples = True
+
+    def _add_other(self, c: int, node: Node, is_held: bool) -> None:
+        """Add to a class the node that is another class."""
+        (other,) = node[2]
+        if other == c:
+            return
+        if not self.builder.theory.is_canonical:
+            self.equate(c, other)
+        elif self.has_own_rules:
+            self.link(c, other)
+        else:
+            # not the other way too: a choice might run in a circle
+            self._check(c, self.builder.graph.bounds[other])
+            self.add_node(c, node, is_held)
 
     def _add_members(self, c: int, op: str, members: tuple[int, ...]) -> None:
         """Add a container of these members as nodes of two operands each."""

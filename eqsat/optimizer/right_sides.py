@@ -187,23 +187,22 @@ def literals_of_bodies(
         yield {}
         return
     indices = reduce(or_, map(sets.of, bound.values()))
-    choices = []
-    for measure in asked:
-        terms = topological([letters[measure.letter]])
-        if measure.function == "divides":
-            # what speaks of an index is divided by them
-            divisions = [t for t in terms if t.op in FLOORS and t.args[1].op == "const"]
-            found = [t.args[1] for t in divisions if _is_linear(t.args[0], indices, sets)]
-        else:
-            # indices are multiplied by them
-            products = [t.args for t in terms if t.op == "mul" and t.args[0].op == "var" and t.args[1].op == "const"]
-            found = [number for index, number in products if is_index(index)]
-        choices.append(dict.fromkeys(found))
-    for chosen in product(*choices):
+    found = [_literals_in(letters[measure.letter], measure.function, indices, sets) for measure in asked]
+    for chosen in product(*found):
         literals = {measure.literal: number for measure, number in zip(asked, chosen, strict=True)}
         # the left side may have said which
         if all(letters.get(name, number) is number for name, number in literals.items()):
             yield literals
+
+
+def _literals_in(body: Expr, function: str, indices: int, sets: VariableSets) -> list[Expr]:
+    """The distinct literals in a body by which something with one of the ``indices`` is divided, or else multiplied."""
+    with_literal = [t for t in topological([body]) if len(t.args) == 2 and t.args[1].op == "const"]
+    if function == "divides":
+        found = [t.args[1] for t in with_literal if t.op in FLOORS and _is_linear(t.args[0], indices, sets)]
+    else:
+        found = [t.args[1] for t in with_literal if t.op == "mul" and t.args[0].op == "var" and is_index(t.args[0])]
+    return [*dict.fromkeys(found)]
 
 
 def _is_linear(term: Expr, indices: int, sets: VariableSets) -> bool:

@@ -128,16 +128,10 @@ def instances(rule: Rule) -> Iterator[Instance]:
         for letter, known in _measures(pattern).items()
     }
     bodies = {letter: _Body.of(letter, levels, measures, _ends(pattern)) for letter, levels in inside.items()}
-    found = {measure.literal for measure in found_in_bodies(pattern)}
-    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | found)
-    near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
-    far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
-    shared = any(name.startswith("gcd") for known in measures.values() for name in known)
-    more = DIVIDED_VALUES if found or shared else ()
-    choices = [[*ENDS, *near]] * len(ends) + [[*LITERAL_VALUES, *more, *far]] * len(literals)
+    choices = _choices(pattern, ends)
     guard = reduce(and_, _defined_measures(pattern, measures, bodies), pattern.when)
-    for values in product(*choices):
-        fixed = dict(zip([*ends, *literals], values, strict=True))
+    for values in product(*choices.values()):
+        fixed = dict(zip(choices, values, strict=True))
         images = {name: const(value) for name, value in fixed.items()}
         try:
             when = _instance(guard, bodies, bounds, images)
@@ -147,6 +141,18 @@ def instances(rule: Rule) -> Iterator[Instance]:
         except ValueError:
             # a divisor that is zero for these literals, or a number that is too long
             continue
+
+
+def _choices(pattern: Pattern, ends: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """The values that are tried of the letters in ``ends`` of ranges, and of those of literals."""
+    found = {measure.literal for measure in found_in_bodies(pattern)}
+    literals = sorted({n for v in variables([pattern.left]) if (n := str(v.value)) in LITERALS} | found)
+    further = mentioned(pattern)
+    near = [n for n in further if n not in ENDS and abs(n) <= MOST_TRIPS][:MOST_FURTHER]
+    far = [n for n in further if n not in LITERAL_VALUES][:MOST_FURTHER]
+    divides = found or any(str(v.value).startswith("gcd_") for v in variables([pattern.right, pattern.when]))
+    values = (*LITERAL_VALUES, *(DIVIDED_VALUES if divides else ()), *far)
+    return dict.fromkeys(ends, (*ENDS, *near)) | dict.fromkeys(literals, values)
 
 
 def check(rule: Rule, until: float = inf) -> Counterexample | None:

@@ -188,8 +188,7 @@ def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
     order = topological([pattern.left, pattern.right, pattern.when])
     if not _BIT_LETTERS.issuperset(str(v.value) for v in letters) or any(t.op in OWN for t in order):
         return None
-    divides = any(t.op in DIVISIONS or (t.op == "mul" and all(a.op != "const" for a in t.args)) for t in order)
-    size = _BITS_DIVIDED if divides else _BITS
+    size = _BITS_DIVIDED if any(map(_takes_long, order)) else _BITS
     narrow = {v: var(str(v.value), -(2 ** (size - 1)), 2 ** (size - 1) - 1) for v in letters}
     left, right, when = substitute([pattern.left, pattern.right, pattern.when], narrow)
     safe, unsafe = divisors([left]) + divisors([when]), divisors([right])
@@ -209,6 +208,11 @@ def _holds_on_bits(pattern: Pattern, until: float) -> int | None:
         # what the end of the time left undecided is no answer
         seconds_until(until)
     return size if answer == z3.unsat else None
+
+
+def _takes_long(term: Expr) -> bool:
+    """Whether an operator on bit-vectors takes z3 long: a division, or a product of two that are no literals."""
+    return term.op in DIVISIONS or (term.op == "mul" and all(a.op != "const" for a in term.args))
 
 
 def _partly_proved(rule: Rule, until: float) -> Proof:
