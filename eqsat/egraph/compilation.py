@@ -189,24 +189,29 @@ def _staged(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     made = {x: query.letters[x] for x in measured if query.letters[x].startswith("(")}
     compared = [c for c in conjuncts if c.compares_terms]
     if not query.cuts and (made or compared):
-        # conjuncts that need nothing made are decided before anything is
-        for conjunct in [c for c in conjuncts if c not in compared]:
-            if not made.keys() & set(_measured_letters([conjunct])):
-                query = query.guarded(conjunct)
-                conjuncts = [c for c in conjuncts if c is not conjunct]
+        # what needs nothing made is decided before anything is
+        decided = [c for c in conjuncts if c not in compared and made.keys().isdisjoint(_measured_letters([c]))]
+        conjuncts = [c for c in conjuncts if c not in decided]
+        for conjunct in decided:
+            query = query.guarded(conjunct)
     stages: list[Stage] = []
     if made or query.cuts:
         stages, query = _made(query, made)
     if compared:
-        actions = []
-        for conjunct in compared:
-            query, comparison = _comparison(query, conjunct)
-            actions.append(comparison)
-        stage, row = _found(query, query.facts, actions, [*query.sorts])
+        stage, query = _asked(query, compared)
         stages.append(stage)
-        query = replace(query, facts=(row,))
     facts, action = _finish(query, pattern, conjuncts, kept)
     return (*stages, Stage(_body(facts), action, taken=_taken(query, facts)))
+
+
+def _asked(query: Query, compared: Iterable[Conjunct]) -> tuple[Stage, Query]:
+    """The stage that asks whether comparisons of terms hold; the query that goes on from there."""
+    actions = []
+    for conjunct in compared:
+        comparison, query = _comparison(query, conjunct)
+        actions.append(comparison)
+    stage, row = _found(query, query.facts, actions, [*query.sorts])
+    return stage, replace(query, facts=(row,))
 
 
 def _made(query: Query, made: Mapping[str, str]) -> tuple[list[Stage], Query]:
@@ -268,11 +273,11 @@ def _body(facts: Iterable[str]) -> str:
     return " ".join(sorted(facts, key=lambda fact: "multiset-" in fact))
 
 
-def _comparison(query: Query, conjunct: Conjunct) -> tuple[Query, str]:
-    """The query with the numbers that a comparison of terms needs, and the comparison, which is by ``<``."""
-    query, left = _build(query, conjunct.left)
-    query, right = _build(query, conjunct.right)
-    return query, f"(Lt {left} {right})"
+def _comparison(query: Query, conjunct: Conjunct) -> tuple[str, Query]:
+    """A comparison of terms, which is by ``<``, and the query with the numbers that it needs."""
+    left, query = _build(query, conjunct.left)
+    right, query = _build(query, conjunct.right)
+    return f"(Lt {left} {right})", query
 
 
 def _found(query: Query, facts: Iterable[str], actions: Iterable[str], columns: Sequence[str]) -> tuple[Stage, str]:
@@ -339,25 +344,25 @@ def _finish(query: Query, pattern: Pattern, conjuncts: Sequence[Conjunct], kept:
     """The guard's facts, and the action."""
     for conjunct in conjuncts:
         if conjunct.compares_terms:
-            query, comparison = _comparison(query, conjunct)
+            comparison, query = _comparison(query, conjunct)
             query = query.fact(f"(= (Yes) {comparison})")
         else:
             query = query.guarded(conjunct)
     right = pattern.right
     if kept.op == "sum":
-        query, terms, added = _flat(query, right, kept.factor)
+        terms, added, query = _flat(query, right, kept.factor)
         total = kept.constant
         if added != "0":
             total, query = query.computed("i64", f"(+ {kept.constant} {added})")
         return query.facts, f"(union e (Sum {_gathered(terms, kept.members)} {total}))"
-    query, text = _build(query, right)
+    text, query = _build(query, right)
     if kept.op:
         text = container_text(kept.op, f"(multiset-insert {kept.members} {text})")
     return query.facts, f"(union {kept.of} {text})"
 
 
-def _flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]:
-    """The terms of the right side as a sum, times the factor, and its constant."""
+def _flat(query: Query, term: Expr, factor: str) -> tuple[list[str], str, Query]:
+    """The terms of the right side as a sum, times the factor, its constant, and the query with their numbers."""
     constant, addends = as_sum(term)
     total, query = query.times(constant, factor)
     terms = []
@@ -367,36 +372,36 @@ def _flat(query: Query, term: Expr, factor: str) -> tuple[Query, list[str], str]
             terms.append(common.terms)
             total, query = query.computed("i64", f"(+ {total} {common.constant})")
             continue
-        query, text = _build(query, addend)
+        text, query = _build(query, addend)
         terms.append(f"(Sc {number} {text})")
-    return query, terms, total
+    return terms, total, query
 
 
-def _build(query: Query, term: Expr) -> tuple[Query, str]:
-    """The right side, or a part of it, as an action."""
+def _build(query: Query, term: Expr) -> tuple[str, Query]:
+    """The right side, or a part of it, as an action, and the query with the numbers that it needs."""
     letter = letter_of(term)
     if letter is not None:
-        return query, query.letters[letter]
+        return query.letters[letter], query
     if is_number(term):
         number, query = query.number(term)
-        return query, f"(Sum (multiset-of) {number})"
+        return f"(Sum (multiset-of) {number})", query
     if term.op == "bool":
-        return query, "(Yes)" if term.value else "(No)"
+        return "(Yes)" if term.value else "(No)", query
     if is_sum(term):
-        query, terms, constant = _flat(query, term, "1")
-        return query, f"(Sum {_gathered(terms)} {constant})"
+        terms, constant, query = _flat(query, term, "1")
+        return f"(Sum {_gathered(terms)} {constant})", query
     texts = []
     for arg in operands_of(term, term.op) if term.op in CONTAINERS else term.args:
-        query, text = _build(query, arg)
+        text, query = _build(query, arg)
         texts.append(text)
     if term.op in CONTAINERS:
-        return query, container_text(term.op, f"(multiset-of {' '.join(texts)})")
+        return container_text(term.op, f"(multiset-of {' '.join(texts)})"), query
     inside = negated(term.op, texts)
     op, operands = inside or (term.op, texts)
     if op not in PLAIN:
         raise query.error(f"{term.op!r} cannot be built")
     text = f"({PLAIN[op].name} {' '.join(operands)})"
-    return query, f"(Not {text})" if inside else text
+    return f"(Not {text})" if inside else text, query
 
 
 def _gathered(terms: Sequence[str], members: str = "") -> str:
