@@ -44,17 +44,6 @@ COMPUTED = frozenset({*SUMS, "mul", *FLOORS, "min", "max", *BITWISE, "shl"})
 FOUND_IN_BODIES = ("divides", "steps")
 
 
-def _halves(together: Expr, apart: Expr) -> tuple[str, str] | None:
-    """The letters of ``reduce(x + y)``, if ``apart`` is ``reduce(x) + reduce(y)``."""
-    if together.op not in REDUCTIONS or len(together.args[0].args) != 2:
-        return None
-    body, *around = together.args
-    x, y = map(letter_of, body.args)
-    if x is None or y is None or apart is not make(body.op, *[make(together.op, a, *around) for a in body.args]):
-        return None
-    return x, y
-
-
 @dataclass(frozen=True)
 class Pattern:
     """A rule's parts as terms over letters; ``beside`` is a term that must be there too, if any need be."""
@@ -124,6 +113,17 @@ class Pattern:
         left side is zero only where the left side divides.
         """
         return _always_evaluated(self.right) - _always_evaluated(self.left)
+
+
+def _halves(together: Expr, apart: Expr) -> tuple[str, str] | None:
+    """The letters of ``reduce(x + y)``, if ``apart`` is ``reduce(x) + reduce(y)``."""
+    if together.op not in REDUCTIONS or len(together.args[0].args) != 2:
+        return None
+    body, *around = together.args
+    x, y = map(letter_of, body.args)
+    if x is None or y is None or apart is not make(body.op, *[make(together.op, a, *around) for a in body.args]):
+        return None
+    return x, y
 
 
 def moved_letter(array: Expr) -> str:

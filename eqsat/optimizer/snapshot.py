@@ -70,28 +70,26 @@ class Snapshot:
 
     def built(self, exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]) -> Built:
         """The e-graph with the answer ``exprs`` in it; leaves of the input and the facts (``known``) may occur."""
-        return _Building(self.parts, exprs, gates, known).built
+        return _Building(self.parts, [*known, *exprs]).with_answer(exprs, gates)
 
 
 class _Building:
-    """One e-graph made of the parts and the answer."""
+    """One e-graph made of the parts and the answer; leaves of ``known`` terms may occur."""
 
-    def __init__(
-        self, parts: Sequence[Part], exprs: tuple[Expr, ...], gates: Sequence[Expr | None], known: Iterable[Expr]
-    ) -> None:
-        self.leaves = named_leaves(topological([*known, *exprs]))
+    def __init__(self, parts: Sequence[Part], known: Iterable[Expr]) -> None:
+        self.leaves = named_leaves(topological(known))
         self.graph = EGraph()
         self.next = 0
         self.sets = VariableSets()
         self.chosen: Choice = {}
         self.narrower: dict[int, Expr] = {}
-        # the classes of each root; the term that was chosen for each class
-        wanted: dict[int, list[int]] = {}
+        # by the place of a root, its classes; the term that was chosen for each class
+        self.wanted: dict[int, list[int]] = {}
         self.term_of: dict[int, Expr] = {}
         # the number of the part of each class
         self.part_of: dict[int, int] = {}
         for number, part in enumerate(parts):
-            self._add(part, wanted, number)
+            self._add(part, number)
         if any(not part.choice for part in parts):
             # e-graphs of rules alone do not say how often their nodes are computed
             bind_indices(self.graph)
@@ -106,18 +104,23 @@ class _Building:
         #: The answer's choice, and the classes of its terms by the part that they are in.
         self.choice: Choice = {}
         self.done: dict[tuple[int, Expr], int] = {}
-        places = range(len(exprs))
-        homes = [self.part_of[wanted[place][0]] if place in wanted else NO_PART for place in places]
-        own = [self._as_chosen(wanted.get(place, []), exprs[place]) for place in places]
-        tops = [self._insert(exprs[place], homes[place]) if own[place] is None else own[place] for place in places]
-        for place in places:
-            self.graph.roots.append(self._root(wanted.get(place, []), cast(int, tops[place]), gates[place]))
+
+    def with_answer(self, exprs: Sequence[Expr], gates: Sequence[Expr | None]) -> Built:
+        """The e-graph once it holds the terms of an answer; its roots are the classes of these."""
+        classes = [self.wanted.get(place, []) for place in range(len(exprs))]
+        # first what the run chose, which other terms are made of
+        tops = [self._as_chosen(of_root, term) for of_root, term in zip(classes, exprs, strict=True)]
+        for place, (of_root, term) in enumerate(zip(classes, exprs, strict=True)):
+            if tops[place] is None:
+                tops[place] = self._insert(term, self.part_of[of_root[0]] if of_root else NO_PART)
+        for of_root, top, gate in zip(classes, tops, gates, strict=True):
+            self.graph.roots.append(self._root(of_root, cast(int, top), gate))
         graph = reachable_part(self.graph)
         narrower = {c: term for c, term in self.narrower.items() if c in graph.classes}
         choice = {c: self.choice[c] for c in reachable(self.choice, graph.roots)}
-        self.built = Built(graph, choice, narrower, self.leaves)
+        return Built(graph, choice, narrower, self.leaves)
 
-    def _add(self, part: Part, wanted: dict[int, list[int]], number: int) -> None:
+    def _add(self, part: Part, number: int) -> None:
         """Copy a part, its classes numbered from where those before end."""
         first, graph = self.next, part.graph
         self.next += max(graph.classes, default=-1) + 1
@@ -132,7 +135,7 @@ class _Building:
         self.graph.weights |= {c + first: weight for c, weight in graph.weights.items()}
         self.narrower |= {c + first: term for c, term in part.narrower.items()}
         for place, c in part.wanted:
-            wanted.setdefault(place, []).append(c + first)
+            self.wanted.setdefault(place, []).append(c + first)
         if part.choice:
             roots = [c for _, c in part.wanted]
             found = terms_of(part.choice, roots, self.leaves, part.narrower.get)

@@ -52,6 +52,11 @@ _INSTANCE_STEPS = 200_000
 #: long; and z3's limit for the proof.
 _BITS, _BITS_DIVIDED = 32, 8
 _BITS_STEPS = 50_000_000
+#: What such a rule may have: letters that stand for any integer, and bounds of terms.
+_BIT_LETTERS = frozenset(TERMS + LITERALS) - {"s"} | {f"{end}_{x}" for end in ("vmin", "vmax") for x in TERMS}
+
+#: Comparisons of guards that terms do not have, and what they are with their sides exchanged.
+_SWAPPED = {"gt": "lt", "ge": "le"}
 
 
 @dataclass(frozen=True)
@@ -235,14 +240,6 @@ def refuse_false(rules: Iterable[Rule]) -> None:
     for rule in rules:
         if rule.check and (counterexample := _checked(rule)):
             raise ValueError(str(counterexample))
-
-
-#: The letters that stand for any integer.
-_PLAIN_LETTERS = frozenset(TERMS + LITERALS) - {"s"}
-_BIT_LETTERS = _PLAIN_LETTERS | {f"{end}_{x}" for end in ("vmin", "vmax") for x in TERMS}
-
-#: Comparisons of guards that terms do not have, and what they are with their sides exchanged.
-_SWAPPED = {"gt": "lt", "ge": "le"}
 
 
 def _ways(rule: Rule) -> list[Rule]:
