@@ -1,4 +1,4 @@
-"""Products over a range in closed form: powers, and what is 1 but for a part of the range.
+"""Products over a range in closed form: powers, shifts, and what is 1 but for a part of the range.
 
 The product of two forms is in :mod:`eqsat.theory.quotients`.
 
@@ -7,7 +7,8 @@ The product of two forms is in :mod:`eqsat.theory.quotients`.
 
 from __future__ import annotations
 
-from eqsat.lang.expr import Expr, const, instantiate
+from eqsat.lang.expr import Expr, const, instantiate, make
+from eqsat.lang.ops import MAX_SHIFT
 from eqsat.lang.traversal import chain_members
 from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, to_expr
 from eqsat.theory.limits import LIMITS
@@ -24,7 +25,7 @@ class ProductOver(Reducer):
             return found
         trips = self.trip_count()
         if trips.terms or trips.constant > LIMITS.exponent:
-            return self._of_bits(body, trips) or self.residual("prod_over", body)
+            return self._of_bits(body, trips) or self._of_twos(body, trips) or self.residual("prod_over", body)
         exponent = trips.constant
         if self.is_free(body) and _has_power(body, exponent):
             return self._power(body, exponent)
@@ -55,6 +56,17 @@ class ProductOver(Reducer):
         if body == number(-1):
             return self.theory.remainder(trips, number(2)).times(-2).shifted(1)
         return None
+
+    def _of_twos(self, body: LinearForm, trips: LinearForm) -> LinearForm | None:
+        """A power of two as often as ``trips`` says, if that can be a shift: ``prod(4, r, 0, n)`` is ``1 << n*2``."""
+        bits = body.constant.bit_length() - 1
+        if body.terms or bits < 1 or body.constant != 1 << bits:
+            return None
+        amount = trips.times(bits)
+        if self.theory.bounds(amount)[1] >= MAX_SHIFT:
+            # a machine integer holds no more than 2**62
+            return None
+        return self.theory.form(make("shl", const(1), self._bounded(amount)))
 
     def _of_selection(self, body: LinearForm) -> LinearForm | None:
         """A product of ``where(c, x, 1)`` where ``c`` bounds the index, or of zeros and ones."""
