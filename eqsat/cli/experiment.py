@@ -252,7 +252,8 @@ def experiment(
     refuse_below(0, repeats, "repeats")
     left_out: list[str] = []
     if isinstance(corpus, str | Path):
-        cases = read_corpus(corpus, left_out.append)
+        if not (cases := read_corpus(corpus, left_out.append)):
+            raise none_left(left_out)
     else:
         names = variables_of(ranges)
         cases = [
@@ -331,9 +332,14 @@ def answers(
 
     To ``lower`` leaves out the cases that C cannot have. Raises ``ValueError`` if no case is left.
     """
-    is_left = False
+    is_left, reasons = False, list[str]()
+
+    def note(reason: str) -> None:
+        reasons.append(reason)
+        leave_out(reason)
+
     for each in cases:
-        with _or_left_out(str(each.id), leave_out):
+        with _or_left_out(str(each.id), note):
             result = optimize(each.exprs, gates=each.gates, constraints=each.constraints, rules=rules, budget=budget)
             found = _answers(each, result, models, extractors)
             # what cannot be lowered is known before the others are compiled with it
@@ -343,7 +349,12 @@ def answers(
             yield from found
         advance()
     if not is_left:
-        raise ValueError("no case is left")
+        raise none_left(reasons)
+
+
+def none_left(reasons: Sequence[str]) -> ValueError:
+    """The error that no case is left; ``reasons`` say why each was left out."""
+    return ValueError(f"no case is left; the first was left out: {reasons[0]}" if reasons else "there is no case")
 
 
 def _answers(case: Case, optimised: Result, models: Mapping[str, CostModel], extractors: Sequence[str]) -> list[Row]:

@@ -288,7 +288,7 @@ def test_an_experiment_takes_one_name():
     assert [(line["model"], line["extract"]) for line in found.summary()] == [("gpu", "tree")]
 
 
-def test_an_experiment_refuses_what_it_does_not_know():
+def test_an_experiment_refuses_what_it_does_not_know(tmp_path):
     with pytest.raises(ValueError, match="unknown cost model 'oops'"):
         eqsat.experiment(["x"], ["oops"], x=(0, 9))
     with pytest.raises(ValueError, match="weighs 'floor_div', which is no operator; did you mean 'floordiv'"):
@@ -301,8 +301,15 @@ def test_an_experiment_refuses_what_it_does_not_know():
         eqsat.experiment(["x"], repeats=-1, x=(0, 9))
     with pytest.raises(ValueError, match="unknown extractor 'best': use some of tree, dag, exact"):
         eqsat.experiment(["x"], extract=["best"], x=(0, 9))
-    with pytest.raises(ValueError, match="no case is left"):
+    with pytest.raises(
+        ValueError, match="no case is left; the first was left out: 0: the divisor 'x' of 'x//x' may be"
+    ):
         eqsat.experiment(["x // x"], x=(0, 9))
+    with pytest.raises(ValueError, match="there is no case"):
+        eqsat.experiment([])
+    (corpus := tmp_path / "bad.jsonl").write_text('{"id": "bad", "vars": {}, "exprs": ["1 +"]}')
+    with pytest.raises(ValueError, match=r"no case is left; the first was left out: .*an operand is missing"):
+        eqsat.experiment(corpus)
 
 
 @pytest.mark.parametrize(("price", "why"), [(None, "prices 'load' at None"), (1.5, "prices 'load' at 1.5")])
