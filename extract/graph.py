@@ -56,7 +56,12 @@ def sum_of(multiples: Iterable[tuple[int, int]], constant: int) -> Node:
     total: dict[int, int] = {}
     for c, k in multiples:
         total[c] = total.get(c, 0) + k
-    pairs = sorted([(c, k) for c, k in total.items() if k])
+    return sum_by(total, constant)
+
+
+def sum_by(terms: Mapping[int, int], constant: int) -> Node:
+    """The node that adds classes, by class its coefficient, and a constant; a literal without."""
+    pairs = sorted([(c, k) for c, k in terms.items() if k])
     if not pairs:
         return "const", constant, ()
     return "sum", (constant, tuple([k for _, k in pairs])), tuple([c for c, _ in pairs])

@@ -254,8 +254,10 @@ def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[
     by_class = {builder.add_class(atom): found for atom, found in parts.items()}
     for c in needed if by_class else ():
         for node in list(builder.graph.classes[c]):
-            constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
-            for a in terms.keys() & by_class.keys() if constant else ():
+            if not _adds_constant(node, by_class):
+                continue
+            constant, terms = sum_terms(node)
+            for a in terms.keys() & by_class.keys():
                 for part, k, of_part in by_class[a]:
                     scale, uneven = divmod(terms[a], k)
                     if not uneven and part != c and part not in terms and scale * of_part == constant:
@@ -264,13 +266,15 @@ def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[
 
 def _one_term_apart(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
     """``x*z - z*2`` as ``x*z - z*3 + z`` where that is there: the two differ by a term times a power of two."""
+    values = [(c, builder.values[c]) for c in needed]
+    forms = [(c, form, frozenset(form.terms)) for c, form in values if isinstance(form, LinearForm)]
+    # they have the same atoms
+    alike = Counter([atoms for _, _, atoms in forms])
     # by a term and the rest of a sum, the coefficients of the term in the sums with that rest
     sums: dict[tuple[Expr, LinearForm], list[tuple[int, int]]] = defaultdict(list)
-    for c in needed:
-        form = builder.values[c]
-        if isinstance(form, LinearForm) and 1 < len(form.terms) <= LIMITS.wide_sum:
-            for atom, k in form.terms.items():
-                sums[atom, form.without(atom)].append((k, c))
+    for c, form, atoms in forms:
+        for atom, k in form.terms.items() if alike[atoms] > 1 and 1 < len(atoms) <= LIMITS.wide_sum else ():
+            sums[atom, form.without(atom)].append((k, c))
     for (atom, _), found in sums.items():
         for (j, less), (k, more) in pairwise(sorted(found)):
             if is_power_of_two(k - j):
@@ -296,14 +300,15 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
     quotients, shifted_by = builder.quotients.of_shifted, cache(builder.quotients.shifted)
     for c in needed if quotients else ():
         for node in list(builder.graph.classes[c]):
-            constant, terms = sum_terms(node) if node[0] == "sum" else (0, {})
-            if constant:
-                for a in quotients.keys() & terms.keys():
-                    by, uneven = divmod(constant, terms[a])
-                    for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
-                        shifted = shifted_by(quotients[a], times) if times else None
-                        if shifted is not None:
-                            yield c, _with_shifted(terms, constant, a, shifted, times)
+            if not _adds_constant(node, quotients):
+                continue
+            constant, terms = sum_terms(node)
+            for a in quotients.keys() & terms.keys():
+                by, uneven = divmod(constant, terms[a])
+                for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
+                    shifted = shifted_by(quotients[a], times) if times else None
+                    if shifted is not None:
+                        yield c, _with_shifted(terms, constant, a, shifted, times)
 
 
 def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -316,7 +321,7 @@ def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tupl
         for node in list(builder.graph.classes[c]):
             if node[0] == "floordiv" and c in quotients and builder.form_of(node[2][0]).constant:
                 constant, terms = 0, {c: 1}
-            elif node[0] == "sum" and sum_payload(node[1])[0]:
+            elif _adds_constant(node, quotients):
                 constant, terms = sum_terms(node)
             else:
                 continue
@@ -325,6 +330,12 @@ def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tupl
                 shifted = builder.quotients.shifted(quotients[a], times)
                 if shifted is not None:
                     yield c, _with_shifted(terms, constant, a, shifted, times)
+
+
+def _adds_constant(node: Node, classes: Mapping[int, object]) -> bool:
+    """Whether a node is a sum of some of ``classes`` and a constant."""
+    op, payload, args = node
+    return op == "sum" and bool(sum_payload(payload)[0]) and not classes.keys().isdisjoint(args)
 
 
 def _with_shifted(terms: Mapping[int, int], constant: int, quotient: int, shifted: int, times: int) -> Node:

@@ -9,7 +9,7 @@ from itertools import chain, permutations, product
 from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
 from eqsat.alternatives.limits import LIMITS
 from eqsat.extract.cost import is_power_of_two
-from eqsat.extract.graph import Node, sum_of, sum_terms
+from eqsat.extract.graph import Node, sum_by, sum_of, sum_terms
 from eqsat.lang.expr import Expr
 from eqsat.theory.forms import LinearForm, literal_divisor, number
 
@@ -81,7 +81,7 @@ def by_sums(classes: CanonicalGraph, needed: Mapping[int, Node], others: Collect
         used = needed[c][2] if c in needed else ()
         for node in list(classes.graph.classes[c]):
             if node[0] == "sum" and len(node[2]) > 2:
-                yield from ((c, sum_of(terms.items(), left)) for left, terms in parts.shorter(c, node, used))
+                yield from ((c, sum_by(terms, left)) for left, terms in parts.shorter(c, node, used))
 
 
 def _of_atoms(classes: CanonicalGraph, atoms: Mapping[Expr, int], some: Iterable[int]) -> dict[int, dict[int, int]]:

@@ -326,7 +326,8 @@ class ModuloTheory(Reruns):
         chooser.search.refresh()
         # not `bracketed`: the graph has gained parts since it bracketed the same sums
         other, cost = chooser.search.bracket(start)
-        if cost < first:
+        # the graph has available values by now: with these it may be the same choice
+        if cost < first and other != best[0]:
             best = min(best, self._reusing(chooser, other, cost, limit), key=lambda end: end[1])
         return best
 
