@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from eqsat.extract.graph import reached
 from eqsat.interop import relations
 from eqsat.interop.hlo import NESTED, UNSIZED, Instruction, Shape, integers
 from eqsat.interop.relations import Convolution, GatherDimensions, Relation, Sizes
 from eqsat.lang.text import split_list
-from eqsat.lang.traversal import reached
 from eqsat.lang.validation import counted
 
 _ELEMENTWISE = """

@@ -402,7 +402,7 @@ def scattered(
     if gather.output_sizes != tuple(updates):
         raise ValueError(f"updates of sizes {list(updates)} are not of sizes {list(gather.output_sizes)}")
     output, rows = _loops(sizes), _loops(indices, "v")
-    for one, other in zip(dimensions["operand_batching_dims"], dimensions["start_indices_batching_dims"], strict=True):
+    for one, other in zip(dimensions.operand_batching_dims, dimensions.start_indices_batching_dims, strict=True):
         rows[other] = output[one]
     every = _related(output, rows)
     return [identity(sizes), every, Relation(_any_value(gather.to_output), _any_value(gather.to_operand))]
