@@ -22,18 +22,18 @@ from eqsat.theory.forms import ZERO, LinearForm, Value, as_term, atom_form, to_e
 
 #: The operators whose bounds are often tighter than those of the sums that they are.
 _NARROWING = DIVISIONS | {"min", "max", "where"}
+#: Of an operator, a dividend and a divisor, what may stand in place of the divisor
+#: (:meth:`eqsat.theory.definedness.AllowedDivisions.divisor`).
+type Divisor = Callable[[str, LinearForm, LinearForm], LinearForm]
 
 
 class CanonicalGraph:
     """Classes by their values, with the nodes that compute them."""
 
-    def __init__(
-        self, theory: Arithmetic, divisor: Callable[[str, LinearForm, LinearForm], LinearForm] | None = None
-    ) -> None:
+    def __init__(self, theory: Arithmetic, allowed_divisor: Divisor | None = None) -> None:
         self.theory, self.late_or_raise = theory, theory.late_or_raise
-        # what nodes divide by in place of a divisor that is not allowed, if not all are
-        # (:meth:`eqsat.theory.definedness.AllowedDivisions.divisor`)
-        self._divisor = divisor
+        # what nodes may divide by, if not all divisions are allowed
+        self._allowed_divisor = allowed_divisor
         #: The class value of any term.
         self.value_of = theory.value
         self.graph = EGraph()
@@ -154,7 +154,8 @@ class CanonicalGraph:
             self._has_suspects |= low <= 0 <= high
             if low <= 0 <= high and self._is_undefined_alone(c, node):
                 return False
-            node = self._safe(node)
+            if self._allowed_divisor is not None:
+                node = self._safe(node, self._allowed_divisor)
         if self.has_node(c, node):
             return True
         nodes = self.graph.classes[c]
@@ -229,14 +230,14 @@ class CanonicalGraph:
         if low < least <= high or low <= most < high:
             bounds[c] = max(low, least), min(high, most)
 
-    def _safe(self, division: Node) -> Node:
+    def _safe(self, division: Node, allowed_divisor: Divisor) -> Node:
         """A division, by what is never zero in place of a divisor that is not allowed."""
         dividend, divisor = map(self.form_of, division[2])
         # what keeps an index from being some number is its reduction, which is not known here
-        if self._divisor is None or not divisor.terms or self._indices_of(division[2][1]):
+        if not divisor.terms or self._indices_of(division[2][1]):
             return division
-        by = self._divisor(division[0], dividend, divisor)
-        return division[0], division[1], (division[2][0], self.add_class(by))
+        by = allowed_divisor(division[0], dividend, divisor)
+        return division if by is divisor else (division[0], None, (division[2][0], self.add_class(by)))
 
     def _indices_of(self, c: int) -> int:
         """The indices that a class speaks of, as bits: it is computed once for each of their values."""

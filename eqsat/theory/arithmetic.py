@@ -200,7 +200,7 @@ class Assumptions(Protocol):
         """Whether no divisor in ``term``, wherever it stands, can be zero."""
 
     def may_be_undefined(self, term: Expr) -> bool:
-        """Whether ``term`` may divide by zero: outside of branches, or in one that may be taken then."""
+        """Whether ``term`` may divide by zero where it is evaluated, by what is known."""
 
     def excludes(self, condition: Expr) -> bool:
         """Whether what is known contradicts ``condition``."""
