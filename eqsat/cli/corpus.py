@@ -15,7 +15,7 @@ import resource
 import signal
 import threading
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -142,41 +142,22 @@ def run(lines: Sequence[str | bytes] | BinaryIO, settings: Settings, jobs: int =
     """
     from multiprocessing.connection import wait
 
-    cases = _Cases(lines, skip)
-    waiting = cases.waiting
-    workers: list[_Worker] = []
+    cases, pool = _Cases(lines, skip), _Pool(settings, jobs)
     done: dict[int, Row] = {}
-    # over these a worker has died: each is tried once more, alone
-    suspects: list[int] = []
     try:
-        while waiting or cases.stream:
-            if (first := next(iter(waiting), -1)) in done:
-                del waiting[first]
+        while cases.waiting or cases.stream:
+            if (first := next(iter(cases.waiting), -1)) in done:
+                del cases.waiting[first]
                 yield done.pop(first)
                 continue
-            if not suspects:
-                _give_out(cases.queue, workers, settings, jobs)
-            elif all(w.number is None for w in workers):
-                workers[0].give((suspects[0], waiting[suspects[0]]))
+            pool.give_out(cases)
             stream = cases.stream if len(cases.queue) < READ_AHEAD * jobs else None
-            ready = wait([*[w.pipe for w in workers if w.number is not None], *([stream.fileno()] if stream else [])])
+            ready = wait([*[w.pipe for w in pool.busy], *([stream.fileno()] if stream else [])])
             if stream and stream.fileno() in ready:
                 cases.read(stream)
-            for worker in [w for w in workers if w.pipe in ready]:
-                taken = cast(int, worker.number)
-                row = worker.take()
-                if not isinstance(row, dict) and taken not in suspects:
-                    suspects.append(taken)
-                    continue
-                if not isinstance(row, dict):
-                    error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
-                    row = _failed(waiting[taken], taken, error)
-                done[taken] = row
-                if taken in suspects:
-                    suspects.remove(taken)
+            done |= pool.take(ready, cases)
     finally:
-        for worker in workers:
-            worker.stop()
+        pool.stop()
 
 
 class _Cases:
@@ -219,14 +200,52 @@ class _Cases:
         self.queue += lines
 
 
-def _give_out(queue: deque[tuple[int, str | bytes]], workers: list[_Worker], settings: Settings, jobs: int) -> None:
-    """Give each idle worker a line; start workers, up to ``jobs``, as long as lines are left."""
-    idle = [w for w in workers if w.number is None]
-    for _ in range(min(jobs - len(workers), len(queue) - len(idle))):
-        workers.append(_Worker(settings))
-        idle.append(workers[-1])
-    for worker in idle[: len(queue)]:
-        worker.give(queue.popleft())
+class _Pool:
+    """Up to ``jobs`` workers. A line over which one has died is tried once more, alone."""
+
+    def __init__(self, settings: Settings, jobs: int) -> None:
+        self.settings, self.jobs = settings, jobs
+        self.workers: list[_Worker] = []
+        #: The numbers of lines over which a worker has died once.
+        self.suspects: list[int] = []
+
+    @property
+    def busy(self) -> list[_Worker]:
+        """The workers that have a line."""
+        return [w for w in self.workers if w.number is not None]
+
+    def give_out(self, cases: _Cases) -> None:
+        """Give each idle worker a line; start workers, up to ``jobs``, as long as lines are left."""
+        if self.suspects:
+            if not self.busy:
+                self.workers[0].give((self.suspects[0], cases.waiting[self.suspects[0]]))
+            return
+        idle = [w for w in self.workers if w.number is None]
+        for _ in range(min(self.jobs - len(self.workers), len(cases.queue) - len(idle))):
+            self.workers.append(_Worker(self.settings))
+            idle.append(self.workers[-1])
+        for worker in idle[: len(cases.queue)]:
+            worker.give(cases.queue.popleft())
+
+    def take(self, ready: Collection[object], cases: _Cases) -> dict[int, Row]:
+        """The rows of the workers whose pipes are ``ready``, by the numbers of their lines."""
+        found: dict[int, Row] = {}
+        for worker in [w for w in self.busy if w.pipe in ready]:
+            number, row = worker.take()
+            if not isinstance(row, dict) and number not in self.suspects:
+                self.suspects.append(number)
+                continue
+            if not isinstance(row, dict):
+                error = f"the worker process died twice (exit code {row}): its memory is bounded by --memory"
+                row = _failed(cases.waiting[number], number, error)
+            found[number] = row
+            if number in self.suspects:
+                self.suspects.remove(number)
+        return found
+
+    def stop(self) -> None:
+        for worker in self.workers:
+            worker.stop()
 
 
 class _Worker:
@@ -256,16 +275,16 @@ class _Worker:
         with suppress(BrokenPipeError):
             self.pipe.send(task)
 
-    def take(self) -> Row | int | None:
-        """The row that the worker has ready, or the exit code if it died over it; then another takes its place."""
-        self.number = None
+    def take(self) -> tuple[int, Row | int | None]:
+        """The number of its line, and the row, or the exit code if it died; then another process takes its place."""
+        number, self.number = cast(int, self.number), None
         try:
-            return cast(Row, self.pipe.recv())
+            return number, cast(Row, self.pipe.recv())
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode
             self.start()
-            return code
+            return number, code
 
     def stop(self) -> None:
         self.process.kill()

@@ -190,24 +190,9 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
     in the same order, unless integers are reduced over the same index; other reductions may nest instead
     (:func:`eqsat.kernels.ranges.in_cheapest_ranges`).
     """
-    reductions: dict[Expr, list[Expr]] = {}
-    for term in topological([part for s in stores for part in s.parts]):
-        if term.op in REDUCTIONS:
-            reductions.setdefault(term.args[1], []).append(term)
-    loops: dict[Expr, list[Expr]] = {}
-    images: dict[Expr, Expr] = {}
-    for index, own in reductions.items():
-        in_order = any(t.op in ("fsum_over", "fprod_over") for t in own)
-        # to linear arithmetic a sum of integers whose body has digits for its index would be a sum of equal steps
-        if not in_order or not all(t.element for t in own):
-            continue
-        if {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
-            continue
-        # names that no variable of a kernel can have
-        digits = _digits(index, _steps(index, [t.args[0] for t in own]), f"$r{index_level(index)}", set())
-        if len(digits) > 1:
-            loops[index] = [digit for digit, _ in digits]
-            images[index] = _from_digits(digits)
+    if not (digits := _digits_of_indices(stores)):
+        return [*stores], {}
+    images = {index: _from_digits(own) for index, own in digits.items()}
     theory = LinearArithmetic()
 
     def apart(term: Expr, args: tuple[Expr, ...]) -> Expr | None:
@@ -219,11 +204,32 @@ def in_digits(stores: Sequence[Store]) -> tuple[list[Store], dict[Expr, list[Exp
             return make("fwhere", theory.condition(args[0]), *args[1:])
         return images.get(term)
 
-    if not loops:
-        return [*stores], {}
     found = [equal_store(s, [s.parts[0], *rebuild(s.parts[1:], apart)], s.over) for s in stores]
-    # a normal form may not fit 64 bits where the given term does
-    return ([*stores], {}) if misfits([part for s in found for part in s.parts]) else (found, loops)
+    if misfits([part for s in found for part in s.parts]):
+        # a normal form may not fit 64 bits where the given term does
+        return [*stores], {}
+    return found, {index: [digit for digit, _ in own] for index, own in digits.items()}
+
+
+def _digits_of_indices(stores: Sequence[Store]) -> dict[Expr, list[tuple[Expr, int]]]:
+    """The digits, with their weights, of the indices of reductions that :func:`in_digits` takes apart."""
+    reductions: dict[Expr, list[Expr]] = {}
+    for term in topological([part for s in stores for part in s.parts]):
+        if term.op in REDUCTIONS:
+            reductions.setdefault(term.args[1], []).append(term)
+    found: dict[Expr, list[tuple[Expr, int]]] = {}
+    for index, own in reductions.items():
+        in_order = any(t.op in ("fsum_over", "fprod_over") for t in own)
+        # to linear arithmetic a sum of integers whose body has digits for its index would be a sum of equal steps
+        if not in_order or not all(t.element for t in own):
+            continue
+        if {t.args[2:] for t in own} != {(const(0), const(extent(index)))}:
+            continue
+        # names that no variable of a kernel can have
+        digits = _digits(index, _steps(index, [t.args[0] for t in own]), f"$r{index_level(index)}", set())
+        if len(digits) > 1:
+            found[index] = digits
+    return found
 
 
 def _from_digits(digits: Sequence[tuple[Expr, int]]) -> Expr:

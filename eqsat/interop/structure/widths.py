@@ -77,23 +77,35 @@ def _known(text: str) -> Expr | None:
 
 def _computed_operand(tree: Tree) -> tuple[Tree, int]:
     """An operation as an operand: of the width of its type, or else of the widest of its own operands."""
-    value = tree.value
-    typed = _TYPE.match(tree.args[-1].text) if tree.args else None
-    if tree.op == "CONST" or (tree.op == ".cast" and typed):
-        value = value_of(tree.args[0])
-    elif tree.op == "VCONST" and tree.args[0].args:
-        value = _any_of(tree.op, [_known(a.text) for a in tree.args[0].args])
-    elif tree.op == "DEFINE_VAR" and len(tree.args) == 4:
-        name, *ends = [a.text for a in tree.args[:3]]
-        value = None if None in map(_known, ends) else _between(name, *ends)
-    elif tree.op in ("RANGE", "SPECIAL") and typed:
-        end = value_of(tree.args[0])
-        value = any_var(tree.op, 0, end.vmax - 1) if end is not None and end.vmax > 0 else None
-    if typed:
+    value = _stated(tree)
+    if typed := _type_of(tree):
         return replace(tree, value=value), int(typed[1])
     parts = [operand_of(a) for a in _with_width(tree)] if tree.op in (*BINARY, ".bind", "WHERE") else []
     value = _combined(tree.op, [part.value for part, _ in parts]) if value is None else value
     return replace(tree, value=value), max([32, *[width for _, width in parts]])
+
+
+def _type_of(tree: Tree) -> re.Match[str] | None:
+    """The type with a width that is the last operand of an operation, if it has one."""
+    return _TYPE.match(tree.args[-1].text) if tree.args else None
+
+
+def _stated(tree: Tree) -> Expr | None:
+    """A term with the bounds of what an operation is said to be: a literal, a cast, a variable or a loop."""
+    match tree:
+        case Tree("CONST", (number, *_)):
+            return value_of(number)
+        case Tree("VCONST", (Tree(_, (*numbers,)), *_)) if numbers:
+            return _any_of(tree.op, [_known(number.text) for number in numbers])
+        case Tree("DEFINE_VAR", (name, low, high, _)):
+            ends = [low.text, high.text]
+            return None if None in map(_known, ends) else _between(name.text, *ends)
+        case Tree(".cast", (given, *_)) if _type_of(tree):
+            return value_of(given)
+        case Tree("RANGE" | "SPECIAL", (given, *_)) if _type_of(tree):
+            end = value_of(given)
+            return any_var(tree.op, 0, end.vmax - 1) if end is not None and end.vmax > 0 else None
+    return tree.value
 
 
 def value_of(tree: Tree) -> Expr | None:
