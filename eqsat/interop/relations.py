@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
+from typing import NamedTuple
 
 from eqsat.interop.maps import IndexingMap, RuntimeVariable, within
 from eqsat.interop.views import row_major
@@ -24,8 +25,13 @@ from eqsat.lang.validation import counted
 from eqsat.theory.forms import LinearForm, atom_form, combination, number, to_expr
 
 Sizes = Sequence[int]
-#: A dimension of a tensor: its index, a sum over loop variables, and its size.
-Dimension = tuple[LinearForm, int]
+
+
+class Dimension(NamedTuple):
+    """A dimension of a tensor: its index, a sum over loop variables, and its size."""
+
+    place: LinearForm
+    size: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def expanded(sizes: Sizes, output: Sizes) -> Relation:
     if len(sizes) != len(output) or any(size not in (1, wide) for size, wide in zip(sizes, output, strict=True)):
         raise ValueError(f"only dimensions of size 1 expand: {list(sizes)} does not become {list(output)}")
     loops = _loops(output)
-    return _related(loops, [(number(0), 1) if n == 1 else loop for n, loop in zip(sizes, loops, strict=True)])
+    return _related(loops, [Dimension(number(0), 1) if n == 1 else loop for n, loop in zip(sizes, loops, strict=True)])
 
 
 def transposed(sizes: Sizes, dimensions: Sizes) -> Relation:
@@ -101,7 +107,7 @@ def sliced(sizes: Sizes, starts: Sizes, limits: Sizes, strides: Sizes | None = N
             raise ValueError(f"[{start}:{limit}:{stride}] is no slice of a dimension of size {size}")
     loops = _loops([-((start - limit) // stride) for start, limit, stride in zip(starts, limits, strides, strict=True)])
     parts = zip(loops, starts, strides, sizes, strict=True)
-    return _related(loops, [(i.times(stride).shifted(start), size) for (i, _), start, stride, size in parts])
+    return _related(loops, [Dimension(i.times(stride).shifted(start), size) for (i, _), start, stride, size in parts])
 
 
 def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None) -> Relation:
@@ -112,7 +118,7 @@ def padded(sizes: Sizes, low: Sizes, high: Sizes, interior: Sizes | None = None)
         raise ValueError(f"padding between elements cannot be negative: {list(interior)}")
     loops = _loops(sizes)
     parts = zip(loops, [between + 1 for between in interior], low, high, strict=True)
-    output = [(i.times(step).shifted(a), (n - 1) * step + 1 + a + b) for (i, n), step, a, b in parts]
+    output = [Dimension(i.times(step).shifted(a), (n - 1) * step + 1 + a + b) for (i, n), step, a, b in parts]
     return _related(output, loops)
 
 
@@ -126,7 +132,7 @@ def concatenated(sizes: Sequence[Sizes], dimension: int) -> list[Relation]:
     found = []
     for own, start in zip(sizes, starts, strict=False):
         loops = _loops(own)
-        placed = loops[dimension][0].shifted(start), starts[-1]
+        placed = Dimension(loops[dimension].place.shifted(start), starts[-1])
         found.append(_related([*loops[:dimension], placed, *loops[dimension + 1 :]], loops))
     return found
 
@@ -161,7 +167,8 @@ def windowed(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes) -> R
     _check_ranks(sizes, window, strides, dilations)
     loops = _loops([_places(*of) for of in zip(sizes, window, strides, dilations, strict=True)])
     parts = zip(loops, _inside(window, "w"), strides, dilations, sizes, strict=True)
-    return _related(loops, [(i.times(stride).plus(w, apart), size) for (i, _), w, stride, apart, size in parts])
+    operand = [Dimension(i.times(stride).plus(w, apart), size) for (i, _), w, stride, apart, size in parts]
+    return _related(loops, operand)
 
 
 def selected_and_scattered(sizes: Sizes, source: Sizes, window: Sizes, strides: Sizes, low: Sizes) -> list[Relation]:
@@ -174,7 +181,7 @@ def selected_and_scattered(sizes: Sizes, source: Sizes, window: Sizes, strides: 
 
     def in_window(letter: str) -> list[Dimension]:
         parts = zip(at, _inside(window, letter), strides, low, sizes, strict=True)
-        return [(i.times(stride).plus(w).shifted(-before), size) for (i, _), w, stride, before, size in parts]
+        return [Dimension(i.times(stride).plus(w).shifted(-before), size) for (i, _), w, stride, before, size in parts]
 
     output = in_window("w")
     return [_related(output, operand) for operand in (in_window("v"), at)]
@@ -243,7 +250,7 @@ def convolved(lhs: Sizes, rhs: Sizes, of: Convolution) -> list[Relation]:
     inside = _loops([kernel[d] for d in of.spatial], "w")
     for (d, stride, dilation, back), x, w in zip(windows, at, inside, strict=True):
         output[d] = [x]
-        image[d] = [(x[0].times(stride).plus(w[0], dilation), given[d])]
+        image[d] = [Dimension(x.place.times(stride).plus(w.place, dilation), given[d])]
         weights[d] = [_backwards(*w) if back else w]
     *operands, made = [
         [part for letter in letters for part in parts[letter]]
@@ -294,7 +301,7 @@ def dynamically_sliced(sizes: Sizes, slice_sizes: Sizes, offsets: Sequence[objec
     """A slice at offsets that are read from rank-0 tensors; all of it is inside the operand."""
     loops = _loops(slice_sizes)
     runtime = _offsets(sizes, slice_sizes, [(o, ()) for o in offsets])
-    operand = [(i.plus(atom_form(r.variable)), n) for (i, _), r, n in zip(loops, runtime, sizes, strict=True)]
+    operand = [Dimension(i.plus(atom_form(r.variable)), n) for (i, _), r, n in zip(loops, runtime, sizes, strict=True)]
     return _related(loops, operand, runtime)
 
 
@@ -302,7 +309,7 @@ def dynamically_updated(sizes: Sizes, update: Sizes, offsets: Sequence[object]) 
     """The relation to the update. As in XLA, it may lead outside of the update: there the element is the old one."""
     loops = _loops(update)
     runtime = _offsets(sizes, update, [(o, ()) for o in offsets])
-    output = [(i.plus(atom_form(r.variable)), n) for (i, _), r, n in zip(loops, runtime, sizes, strict=True)]
+    output = [Dimension(i.plus(atom_form(r.variable)), n) for (i, _), r, n in zip(loops, runtime, sizes, strict=True)]
     return _related(output, loops, runtime, everywhere=True)
 
 
@@ -362,7 +369,7 @@ def gathered(
     batch = [d for d in range(len(rows) + len(kept)) if d not in dimensions.offset_dims]
     placed = dict(zip([*dimensions.offset_dims, *batch], [*(slice_sizes[d] for d in kept), *rows], strict=True))
     loops = _loops([placed[d] for d in range(len(placed))])
-    at, vector = [loops[d][0] for d in batch], dimensions.index_vector_dim
+    at, vector = [loops[d].place for d in batch], dimensions.index_vector_dim
 
     def element(entry: LinearForm) -> list[LinearForm]:
         return [*at[:vector], entry, *at[vector:]][: len(indices)]
@@ -371,7 +378,7 @@ def gathered(
     runtime = _offsets([sizes[d] for d in starts], [slice_sizes[d] for d in starts], reads)
     operand = [number(0)] * len(sizes)
     for dimension, output_dimension in zip(kept, dimensions.offset_dims, strict=True):
-        operand[dimension], _ = loops[output_dimension]
+        operand[dimension] = loops[output_dimension].place
     batching = zip(dimensions.operand_batching_dims, dimensions.start_indices_batching_dims, strict=True)
     for dimension, of_indices in batching:
         row = of_indices - (of_indices > vector)
@@ -381,8 +388,9 @@ def gathered(
     for dimension, offset in zip(starts, runtime, strict=True):
         operand[dimension] = operand[dimension].plus(atom_form(offset.variable))
     [(entry, _)] = _loops([len(starts)], "v")
-    rows_read = list(zip(element(entry), indices, strict=True))
-    return [_related(loops, list(zip(operand, sizes, strict=True)), runtime), _related(loops, rows_read)]
+    read = [Dimension(*of) for of in zip(operand, sizes, strict=True)]
+    rows_read = [Dimension(*of) for of in zip(element(entry), indices, strict=True)]
+    return [_related(loops, read, runtime), _related(loops, rows_read)]
 
 
 def scattered(
@@ -417,7 +425,7 @@ def _any_value(given: IndexingMap) -> IndexingMap:
 
 
 def _loops(sizes: Sizes, prefix: str = "i") -> list[Dimension]:
-    return [(atom_form(v), size) for v, size in zip(_dims(sizes, prefix), sizes, strict=True)]
+    return [Dimension(atom_form(v), size) for v, size in zip(_dims(sizes, prefix), sizes, strict=True)]
 
 
 def _dims(sizes: Sizes, prefix: str = "d") -> tuple[Expr, ...]:
@@ -432,7 +440,7 @@ def _inside(window: Sizes, prefix: str) -> list[LinearForm]:
 
 
 def _backwards(index: LinearForm, size: int) -> Dimension:
-    return index.times(-1).shifted(size - 1), size
+    return Dimension(index.times(-1).shifted(size - 1), size)
 
 
 def _sizes(dimensions: Sequence[Dimension]) -> list[int]:
@@ -462,11 +470,11 @@ def _solved(
             constraints += within(dim - to_expr(index), 0, 0)
             continue
         loop = min(loops, key=lambda v: abs(loops[v]))
-        step = loops[loop]
-        rest = atom_form(dim).plus(index.plus(atom_form(loop), -step), -1)
-        steps = to_expr(rest.times(1 if step > 0 else -1))
-        image[loop] = steps // abs(step) if abs(step) > 1 else steps
-        constraints += within(steps % abs(step), 0, 0) if abs(step) > 1 else []
+        step = abs(loops[loop])
+        rest = atom_form(dim).plus(index.plus(atom_form(loop), -loops[loop]), -1)
+        steps = to_expr(rest if loops[loop] > 0 else rest.times(-1))
+        image[loop] = steps // step if step > 1 else steps
+        constraints += within(steps % step, 0, 0) if step > 1 else []
         constraints += [] if everywhere else within(image[loop], loop.vmin, loop.vmax)
     results = substitute([to_expr(index) for index, _ in target], image)
     if not everywhere:
