@@ -309,7 +309,8 @@ class IndexingMap(Displayed):
         """The same map on the same domain, both simpler; takes the options of :func:`eqsat.optimize`.
 
         Where the domain is empty the results are 0. Each result is as cheap as it can be alone, unless ``extract``
-        says otherwise, and affine if it can be: the price of a node is :class:`Affine`'s.
+        says otherwise, and affine if it can be: the price of a node is that of
+        :class:`eqsat.interop.affine.Affine`.
 
         Source: XLA's indexing maps.
 
