@@ -129,6 +129,7 @@ class Nest:
     ValueError
         If two axes have one variable, or the numbers of roots and gates differ.
 
+    >>> from eqsat import var
     >>> i, j = Axis(var("i", 0, 3)), Axis(var("j", 0, 7))
     >>> nest = Nest((i, j), (i.variable*8 + j.variable,))
     >>> merged = cheapest(nest)
@@ -177,6 +178,7 @@ class Nest:
         ValueError
             If a variable is no axis, does not start at 0, or its extent is no multiple of the size.
 
+        >>> from eqsat import var
         >>> r = var("r", 0, 11)
         >>> Nest((Axis(r),), (r % 4,)).split({r: 4}).roots
         (Expr('(r_o*4 + r_i)%4'),)
@@ -407,6 +409,7 @@ def cheapest(
     ValueError
         If there are less than 0 seconds, or the gain is less than 0.
 
+    >>> from eqsat import var
     >>> r = var("r", 0, 1023)
     >>> [str(a.variable) for a in cheapest(Nest((Axis(r),), (r // 32 * 40, r % 32 * 50))).axes]
     ['r_o', 'r_i']
