@@ -9,7 +9,7 @@ minima and junctions by the set of points at which a term meets the target, comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import gcd
@@ -119,17 +119,8 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
     for base in _bases(root, answer, most, grown)[: effort.bases + 1]:
         for _ in range(MOST_ROUNDS):
             pools = Pools(root, answer, base, names, points, grown, cost if growth is None else most, effort)
-            wrong = None
-            for term in reduced(pools.candidates(), by_forms):
-                price = cost_of([term], model)
-                if price >= cost:
-                    continue
-                check = check_equal([root], [term], prove=True, seconds=5)
-                if check.counterexample:
-                    wrong = check.counterexample
-                    break
-                if check.kind in ("exhaustive", "proved"):
-                    best, cost = term, price
+            candidates = reduced(pools.candidates(), by_forms)
+            best, cost, wrong = _cheapest_equal(root, candidates, best, cost, model)
             # what is free may be added to any term
             if base is None and growth is None and not pools.has_free_operators:
                 complete = max(complete, pools.complete)
@@ -139,6 +130,25 @@ def search(root: Expr, answer: Expr, model: CostModel, effort: Effort = FULL) ->
             points = {name: np.append(wrong.get(name, values[0]), values[:-1]) for name, values in points.items()}
     # the last step looks at all terms that cost up to 1 more than those that were grown
     return Found(best, cost, cost <= complete + 2)
+
+
+def _cheapest_equal(
+    root: Expr, candidates: Iterable[Expr], best: Expr, cost: int, model: CostModel
+) -> tuple[Expr, int, dict[str, int] | None]:
+    """The cheapest of ``best``, which has that ``cost``, and the candidates that equal ``root``; and its cost.
+
+    Also a point at which a candidate has another value, if one has: those behind it are not looked at then.
+    """
+    for term in candidates:
+        price = cost_of([term], model)
+        if price >= cost:
+            continue
+        check = check_equal([root], [term], prove=True, seconds=5)
+        if check.counterexample:
+            return best, cost, check.counterexample
+        if check.kind in ("exhaustive", "proved"):
+            best, cost = term, price
+    return best, cost, None
 
 
 def _first_points(root: Expr, names: Sequence[Expr]) -> dict[str, Values]:
