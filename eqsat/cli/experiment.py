@@ -20,7 +20,7 @@ from io import StringIO
 from itertools import batched, product
 from pathlib import Path
 from statistics import StatisticsError, correlation, geometric_mean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,6 +89,14 @@ COLUMNS = (
     *("case", "model", "extract", "cost", "cost_before", "gap"),
     *("milliseconds", "extraction_milliseconds", "nanoseconds"),
 )
+
+
+class _Picture(NamedTuple):
+    """How many panels a picture has side by side, what draws into them, and how wide each is in inches."""
+
+    panels: int
+    draw: Callable[[Any], None]
+    width: float = 3.2
 
 
 @dataclass(frozen=True)
@@ -180,19 +188,18 @@ class Experiment(Displayed):
             raise ModuleNotFoundError("plots need matplotlib: pip install 'eqsat[plots]'") from None
         found = [row for row in self.rows if row.extract != INPUT]
         models = [*dict.fromkeys(row.model for row in found)]
-        # by the name of a picture its panels, how wide one is in inches, and what draws into them
-        drawn: dict[str, tuple[int, float, Callable[[Any], None]]] = {}
+        pictures: dict[str, _Picture] = {}
         if self.is_measured:
-            drawn["prediction"] = len(models), 3.2, lambda panels: _predictions(panels, self.rows, models)
-        drawn["extraction"] = 2, 3.2, lambda panels: _efforts(panels, self.rows)
-        drawn["profile"] = 1, 6.4, lambda panels: _profiles(panels, found)
+            pictures["prediction"] = _Picture(len(models), lambda panels: _predictions(panels, self.rows, models))
+        pictures["extraction"] = _Picture(2, lambda panels: _efforts(panels, self.rows))
+        pictures["profile"] = _Picture(1, lambda panels: _profiles(panels, found), width=6.4)
         if len(models) > 1:
-            drawn["pareto"] = len(models) - 1, 3.2, lambda panels: _fronts(panels, found, models)
-        paths = {name: Path(directory, f"{name}.png") for name in drawn}
+            pictures["pareto"] = _Picture(len(models) - 1, lambda panels: _fronts(panels, found, models))
+        paths = {name: Path(directory, f"{name}.png") for name in pictures}
         Path(directory).mkdir(parents=True, exist_ok=True)
-        for name, (count, width, draw) in drawn.items():
-            figure = Figure(figsize=(width * count, 3.2), layout="constrained")
-            draw(figure.subplots(1, count, squeeze=False, sharey=name == "prediction")[0])
+        for name, picture in pictures.items():
+            figure = Figure(figsize=(picture.width * picture.panels, 3.2), layout="constrained")
+            picture.draw(figure.subplots(1, picture.panels, squeeze=False, sharey=name == "prediction")[0])
             figure.savefig(paths[name], dpi=90)
         return [*paths.values()]
 
