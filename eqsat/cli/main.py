@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -197,16 +197,7 @@ def optimize(
     # reads the files of rules: the expressions may have operators that these define
     optimizing = settings.optimizing_roots
     names = _names(ranges, variables, buffers)
-    if "-" in expressions and len(expressions) > 1:
-        raise click.UsageError("- reads all expressions from standard input: give it alone")
-    texts = files.lines_of(files.standard_input().read()) if expressions == ("-",) else expressions
-    if len(gates) not in (0, len(texts)):
-        raise click.UsageError(
-            f"{counted(len(gates), '--gate')} for {counted(len(texts), 'expression')}: give one for each, - for none"
-        )
-    roots = [parse(text, names, _REMEDY) for text in texts]
-    known = [parse(text, names, _REMEDY) for text in constraints]
-    masks = [None if text == "-" else parse(text, names, _REMEDY) for text in gates]
+    roots, known, masks = _terms(expressions, constraints, gates, names)
     if loops is not None:
         optimizing["cost"] = LoopAware(_trip_counts(loops, names), optimizing["cost"])
     result = optimise(roots, constraints=known, gates=masks, pareto=pareto, **optimizing)
@@ -220,16 +211,27 @@ def optimize(
         refuse_long_costs(found)
         files.say(json.dumps(found | ({"trace": result.trace.record()} if stats else {})))
         return
-    files.say(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
-    # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
-    for answer in result.pareto:
-        if answer.exprs != result.exprs:
-            files.say(f"# cost {digits(answer.cost)}, {answer.size} {pareto}\n{_listing(answer.exprs, names)}")
-    if derivation:
-        files.say(f"\n{derivation}")
+    _say(result, names, as_c, pareto, derivation)
     files.remark(_remark(result, check, pareto))
     if stats:
         click.echo(indent(str(result.trace), "# "), err=True)
+
+
+def _terms(
+    expressions: Sequence[str], constraints: Iterable[str], gates: Sequence[str], names: Mapping[str, Expr]
+) -> tuple[list[Expr], list[Expr], list[Expr | None]]:
+    """The roots, the constraints, and the gate of each root, if there are any."""
+    if "-" in expressions and len(expressions) > 1:
+        raise click.UsageError("- reads all expressions from standard input: give it alone")
+    texts = files.lines_of(files.standard_input().read()) if expressions == ("-",) else expressions
+    if len(gates) not in (0, len(texts)):
+        raise click.UsageError(
+            f"{counted(len(gates), '--gate')} for {counted(len(texts), 'expression')}: give one for each, - for none"
+        )
+    roots = [parse(text, names, _REMEDY) for text in texts]
+    known = [parse(text, names, _REMEDY) for text in constraints]
+    masks = [None if text == "-" else parse(text, names, _REMEDY) for text in gates]
+    return roots, known, masks
 
 
 def _names(ranges: Iterable[str], variables: Iterable[str], buffers: Iterable[str]) -> dict[str, Expr]:
@@ -282,6 +284,17 @@ def _trip_counts(loops: str, names: dict[str, Expr]) -> dict[str, int]:
     if unbounded := [name for name in chosen if not is_finite(extent(names[name]))]:
         raise click.UsageError(f"--loops names {unbounded[0]!r}, which has no end: give its --var two bounds")
     return {name: extent(names[name]) for name in chosen}
+
+
+def _say(result: Result, names: Iterable[str], as_c: bool, size: str | None, derivation: Explanation | None) -> None:
+    """Print the answers, and how they were derived if that is asked for."""
+    files.say(_in_c(result.exprs) if as_c else _listing(result.exprs, names))
+    # the first may differ from the answer of tree extraction, which did not choose by the cost of all roots together
+    for answer in result.pareto:
+        if answer.exprs != result.exprs:
+            files.say(f"# cost {digits(answer.cost)}, {answer.size} {size}\n{_listing(answer.exprs, names)}")
+    if derivation:
+        files.say(f"\n{derivation}")
 
 
 def _in_c(exprs: Sequence[Expr]) -> str:
