@@ -472,15 +472,26 @@ def is_power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def shifts_and_sums(factor: int) -> int:
-    """How many shifts and sums multiply by a positive literal: one for each digit, but no shift for the lowest one.
+def signed_digits(factor: int) -> int:
+    """The places at which a positive literal has a digit 1 or -1, as bits, if it has as few as possible.
 
-    The digits are 1 and -1, no two of them side by side, which takes the fewest (Reitwiesner, Binary Arithmetic, 1960).
+    No two of these are side by side then (Reitwiesner, Binary Arithmetic, 1960).
+
+    >>> bin(signed_digits(7)), bin(signed_digits(11))
+    ('0b1001', '0b10101')
+    """
+    return (factor ^ (3 * factor)) >> 1
+
+
+def shifts_and_sums(factor: int) -> int:
+    """How many shifts and sums multiply by a positive literal: one for each of its signed digits that is not 0.
+
+    Each takes both but the first, which is not added, and the lowest one of an odd literal, which is not shifted.
 
     >>> shifts_and_sums(9), shifts_and_sums(7), shifts_and_sums(6), shifts_and_sums(11)
     (2, 2, 3, 4)
     """
-    digits = (factor ^ (3 * factor)) >> 1
+    digits = signed_digits(factor)
     return 2 * digits.bit_count() - 1 - (digits & 1)
 
 

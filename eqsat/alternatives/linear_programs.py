@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
-from eqsat.extract.cost import COST_MODELS
+from eqsat.extract.cost import COST_MODELS, signed_digits
 from eqsat.extract.graph import Node, sum_payload
 from eqsat.extract.select import ProductPrices
 
@@ -68,8 +68,8 @@ class LinearPrograms(dict[Coefficients, Program]):
             return Program(0)
         direct = Program(self.prices[by], (_unit(coefficients, place, 1),), by)
         shift = by & -by
-        # of the digits -1, 0 and 1 the fewest that are not 0, each but the first of them added
-        digits = (by ^ 3 * by).bit_count()
+        # each but the first of them is added
+        digits = signed_digits(by).bit_count()
         if digits == 1 or (digits - 1) * self.prices.addition >= direct.price:
             return direct
         if shift > 1:
