@@ -242,25 +242,13 @@ def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[
             c = parent[c]
         return c
 
-    waiting = list(pairs)
+    equal: Iterable[Sequence[int]] = pairs
     while True:
-        for x, y in waiting:
+        for x, y in equal:
             low, high = sorted((find(x), find(y)))
             parent[high] = low
-        waiting = []
-        owner: dict[Node, int] = {}
-        classes: dict[int, list[Node]] = {}
-        for c, nodes in graph.classes.items():
-            home = find(c)
-            own = classes.setdefault(home, [])
-            for node in nodes:
-                canonical = _with_operands(node, tuple([find(a) for a in node[2]]))
-                other = owner.setdefault(canonical, home)
-                if other != home:
-                    waiting.append((other, home))
-                elif canonical not in own and home not in canonical[2]:
-                    own.append(canonical)
-        if not waiting:
+        classes, equal = _rebuilt(graph, find)
+        if not equal:
             break
     bounds: dict[int, Bounds] = {}
     weights: dict[int, int] = {}
@@ -274,6 +262,24 @@ def united(graph: EGraph, pairs: Iterable[Sequence[int]]) -> tuple[EGraph, dict[
             weights[home] = min(weight, weights.get(home, weight))
     places = {c: find(c) for c in graph.classes}
     return EGraph(classes, bounds, [places[c] for c in graph.roots], weights), places
+
+
+def _rebuilt(graph: EGraph, find: Callable[[int], int]) -> tuple[dict[int, list[Node]], list[tuple[int, int]]]:
+    """The nodes of each class over the classes that ``find`` says these are, and pairs that have one node both."""
+    owner: dict[Node, int] = {}
+    classes: dict[int, list[Node]] = {}
+    equal: list[tuple[int, int]] = []
+    for c, nodes in graph.classes.items():
+        home = find(c)
+        own = classes.setdefault(home, [])
+        for node in nodes:
+            canonical = _with_operands(node, tuple([find(a) for a in node[2]]))
+            other = owner.setdefault(canonical, home)
+            if other != home:
+                equal.append((other, home))
+            elif canonical not in own and home not in canonical[2]:
+                own.append(canonical)
+    return classes, equal
 
 
 def _with_operands(node: Node, operands: tuple[int, ...]) -> Node:
