@@ -94,18 +94,10 @@ class CongruentRemainders:
         ``dividends`` are the remainders, each by its class and its dividend.
         """
         classes = self.classes
-        values = classes.values
-        wanted: dict[LinearForm, list[int]] = {dividend.residues(n): [] for _, dividend in dividends}
-        # a congruent sum has every atom of the residues, so also the first
-        atoms = {next(iter(left.terms), None) for left in wanted}
-        for c in there:
-            value = values[c]
-            if isinstance(value, LinearForm) and value.addends() > 1 and not atoms.isdisjoint(value.terms):
-                found = wanted.get(value.residues(n))
-                if found is not None:
-                    found.append(c)
+        congruent = self._congruent({dividend.residues(n) for _, dividend in dividends}, n, there)
         for c, dividend in dividends:
-            others = [other for other in wanted[dividend.residues(n)] if other != c and values[other] != dividend]
+            same = congruent[dividend.residues(n)]
+            others = [other for other in same if other != c and classes.values[other] != dividend]
             if dividend.addends() == 1:
                 # a term alone needs no addition
                 others = [other for other in others if len(classes.form_of(other).terms) > 1]
@@ -117,6 +109,19 @@ class CongruentRemainders:
                 shifted = classes.add_class(classes.form_of(other).shifted(shifts[other]), expand=False)
                 classes.add_node(shifted, ("sum", (shifts[other], (1,)), (other,)))
                 classes.add_node(c, ("mod", None, (shifted, divisor)))
+
+    def _congruent(self, residues: Collection[LinearForm], n: int, there: list[int]) -> dict[LinearForm, list[int]]:
+        """By residues modulo ``n``, the sums among some classes that have these."""
+        found: dict[LinearForm, list[int]] = {left: [] for left in residues}
+        # such a sum has every atom of the residues, so also the first
+        atoms = {next(iter(left.terms), None) for left in residues}
+        for c in there:
+            value = self.classes.values[c]
+            if isinstance(value, LinearForm) and value.addends() > 1 and not atoms.isdisjoint(value.terms):
+                same = found.get(value.residues(n))
+                if same is not None:
+                    same.append(c)
+        return found
 
 
 def wider_remainders(classes: CanonicalGraph, form: LinearForm) -> Iterator[tuple[LinearForm, int]]:
