@@ -9,7 +9,7 @@ A short sum of products by literals is also bracketed by itself (:mod:`eqsat.alt
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -25,7 +25,8 @@ from eqsat.extract.cost import width
 from eqsat.extract.graph import Node, reached, sum_of, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
-from eqsat.lang.ops import DIVISIONS
+from eqsat.lang.ops import DIVISIONS, linear_bounds
+from eqsat.lang.traversal import reached
 from eqsat.theory.forms import LinearForm, combination, number
 
 #: A sum without a constant: its classes with their coefficients, in order.
@@ -133,14 +134,13 @@ def hoisted_sums(classes: Classes, choice: Choice) -> Choice | None:
     while pending:
         c, node = pending.pop()
         constant, terms = sum_terms(node)
+        # those that run as often as the sum does, or else one that runs most often
         often = [a for a in terms if weights.get(a, 1) == weights.get(c, 1)]
         often = often or [max(terms, key=lambda a: (weights.get(a, 1), a))]
         inner = {a: k for a, k in terms.items() if a not in often}
-        forms = [classes.values[a] for a in inner]
-        if not inner or len(inner) + bool(constant) < 2 or not all(isinstance(form, LinearForm) for form in forms):
+        part = _class_of_sum(classes, inner, constant) if len(inner) + bool(constant) > 1 else None
+        if part is None:
             continue
-        total = combination(zip(cast(list[LinearForm], forms), inner.values(), strict=True), constant)
-        part = classes.add_class(total, False)
         if weights.get(part, 1) >= weights.get(c, 1) or part in terms:
             continue
         # what is added may itself be computed from the sum of all, or from that part of it
@@ -153,6 +153,15 @@ def hoisted_sums(classes: Classes, choice: Choice) -> Choice | None:
     return {**choice, **found} if found else None
 
 
+def _class_of_sum(classes: Classes, terms: Mapping[int, int], constant: int) -> int | None:
+    """The class of a sum of classes; ``None`` if there are none, or one is a condition."""
+    forms = [classes.values[a] for a in terms]
+    if not forms or not all(isinstance(form, LinearForm) for form in forms):
+        return None
+    total = combination(zip(cast(list[LinearForm], forms), terms.values(), strict=True), constant)
+    return classes.add_class(total, False)
+
+
 def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple[dict[int, int], int]]:
     """Each sum as a body times a factor: the common one, unless the products with it are there anyway."""
     parts = [_primitive(terms) for terms in sums]
@@ -161,9 +170,9 @@ def _bodies(sums: Sequence[dict[int, int]], prices: ProductPrices) -> list[tuple
     scales: dict[Key, set[int]] = {}
     for body, scale in parts:
         scales.setdefault(_key(body), set()).add(abs(scale))
-    products = Counter(
-        (c, abs(k)) for terms in {_key(terms): terms for terms in sums}.values() for c, k in terms.items()
-    )
+    # in how many different sums each product is
+    different = {_key(terms): terms for terms in sums}
+    products = Counter((c, abs(k)) for terms in different.values() for c, k in terms.items())
     found = []
     for terms, (body, scale) in zip(sums, parts, strict=True):
         if abs(scale) > 1 and len(body) > 1 and len(scales[_key(body)]) == 1:
@@ -522,18 +531,19 @@ class _Pairing:
         right = self._programmed(classes, tuple(k * sign for k in program.parts[1]))
         if left is None or right is None:
             return None
-        result = self.classes.add_class(self._form(left).plus(self._form(right), sign), False)
-        one, other, whole = (self.classes.graph.bounds[c] for c in (left, right, result))
-        if sum(map(bool, coefficients)) == 1:
-            # bounds of terms say so too
-            ends = whole
-        elif sign > 0:
-            ends = one[0] + other[0], one[1] + other[1]
-        else:
-            ends = one[0] - other[1], one[1] - other[0]
-        if (self.keeps_sign and ends[0] < 0 <= whole[0]) or width((one, other, ends)) > width((whole,)):
+        if self._is_worse_known(left, right, sign, is_product=sum(map(bool, coefficients)) == 1):
             return None
         return self.plus(left, right, sign)
+
+    def _is_worse_known(self, left: int, right: int, sign: int, is_product: bool) -> bool:
+        """Whether the bounds of two parts hide the sign of their sum, if it is needed, or that it has few bits."""
+        result = self.classes.add_class(self._form(left).plus(self._form(right), sign), False)
+        one, other, whole = (self.classes.graph.bounds[c] for c in (left, right, result))
+        ends = linear_bounds(0, [(one, 1), (other, sign)])
+        if is_product:
+            # bounds of terms say so too
+            ends = whole
+        return (self.keeps_sign and ends[0] < 0 <= whole[0]) or width((one, other, ends)) > width((whole,))
 
     def scaled(self, c: int, by: int) -> int:
         """The class of a product by a literal, chosen as the cheapest program found."""
