@@ -161,14 +161,9 @@ class Quotients(Arithmetic):
         # 4. floors compose
         if (composed := self._composed(x, number(n))) is not None:
             return composed
-        # 5. terms that a factor f of n does not divide drop out if they stay in one bucket of f: (6*i + r)//4 is 3*i//2
-        # for an r below 2; so does what remains of each term once its nearest multiple of f is taken away
-        divisors = [f for f in common_divisors(x, n) if 1 < f < n]
-        for apart in (x.partition, partial(x.split, balanced=True)):
-            for f in divisors:
-                multiples, rest = apart(f)
-                if (bucket := self.quotient_by_bounds(rest, f)) is not None:
-                    return self.quotient_by(multiples.shifted(bucket), n // f)
+        # 5. terms drop out that stay in one bucket of a factor of n
+        if (smaller := self._by_smaller_divisor(x, n)) is not None:
+            return smaller
         if len(x.terms) > 1:
             # 6. so do terms that never carry into the floor of the largest
             largest = self._without_small_terms(x, n)
@@ -180,6 +175,20 @@ class Quotients(Arithmetic):
             # 8. what is left over is always the same: (i*i + i + 1)//2 is (i*i + i)//2
             found = self.quotient_by(x.shifted(-left), n)
         return self._uninterpreted("floordiv", x, number(n)) if found is None else found
+
+    def _by_smaller_divisor(self, x: LinearForm, n: int) -> LinearForm | None:
+        """``x // n`` without the terms that a factor ``f`` of ``n`` does not divide, if they stay in one bucket of it.
+
+        ``(6*i + r)//4`` is ``3*i//2`` for an ``r`` below 2. So does what remains of each term once its nearest multiple
+        of ``f`` is taken away.
+        """
+        divisors = [f for f in common_divisors(x, n) if 1 < f < n]
+        for apart in (x.partition, partial(x.split, balanced=True)):
+            for f in divisors:
+                multiples, rest = apart(f)
+                if (bucket := self.quotient_by_bounds(rest, f)) is not None:
+                    return self.quotient_by(multiples.shifted(bucket), n // f)
+        return None
 
     def _pinned(self, x: LinearForm, n: int) -> LinearForm | None:
         """``x // n`` is ``e`` where facts say that ``e*n <= x < e*n + n``."""
@@ -502,6 +511,7 @@ class Quotients(Arithmetic):
             # in atoms literal divisors are positive
             return self.truncated(x, divisor.times(-1)).times(-1)
         for sign in (1, -1):
+            # tdiv(tdiv(A, b), d) is tdiv(A, b*d)
             nested = x.times(sign).single()
             if nested is not None and nested.op == "tdiv":
                 inner, below = map(self.inner, nested.args)

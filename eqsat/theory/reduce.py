@@ -10,7 +10,7 @@ Closed forms also hold for an empty range (``high <= low``), where the reduction
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from math import gcd
 from operator import or_
@@ -99,26 +99,33 @@ def _in_order(theory: Arithmetic, body: Expr, over: Range) -> Expr:
     order = topological([body])
     if over.index not in order:
         return body
-    extent, low = literal(over.extent), literal(over.low)
-    if extent is not None and extent > 0 and low is not None:
-        # a term with the index of an inner reduction is another permutation for each of its values
-        within = _indices_within(theory, order)
-        # the values of all partial chains of a long chain would take time quadratic in its length
-        parts = long_partial_chains(order, LIMITS.wide_chain)
-        candidates = [term for term in order if not term.is_bool and term not in parts]
-        one = [term for term in candidates if not theory.variables.of(term) & within]
-        least = {term: _least_permuted(theory, term, over, low, extent) for term in one}
-        found = {term: first for term, first in least.items() if first is not None}
-        if len({theory.form(term).shifted(-first) for term, first in found.items()}) == 1:
-            other = any_var("#permuted", low, low + extent - 1)
-            (moved,) = replaced([body], {term: other + (first - low) for term, first in found.items()})
-            if over.index not in topological([moved]):
-                return replaced([moved], {other: over.index})[0]
+    if (plain := _without_permutation(theory, body, over, order)) is not None:
+        return plain
     # only with loads or inner reductions: other bodies have a closed form, or are summed in their own order
     if any(term.op == "load" or term.op in REDUCTIONS for term in order) and runs_backward(body, over.index):
         image = over.high.plus(over.low).shifted(-1).plus(atom_form(over.index), -1)
         return replaced([body], {over.index: to_expr(image)})[0]
     return body
+
+
+def _without_permutation(theory: Arithmetic, body: Expr, over: Range, order: Sequence[Expr]) -> Expr | None:
+    """A body with the index in place of a term that permutes a range between literals; ``None`` if it has none."""
+    extent, low = literal(over.extent), literal(over.low)
+    if extent is None or extent <= 0 or low is None:
+        return None
+    # a term with the index of an inner reduction is another permutation for each of its values
+    within = _indices_within(theory, order)
+    # the values of all partial chains of a long chain would take time quadratic in its length
+    parts = long_partial_chains(order, LIMITS.wide_chain)
+    candidates = [term for term in order if not term.is_bool and term not in parts]
+    one = [term for term in candidates if not theory.variables.of(term) & within]
+    least = {term: _least_permuted(theory, term, over, low, extent) for term in one}
+    found = {term: first for term, first in least.items() if first is not None}
+    if len({theory.form(term).shifted(-first) for term, first in found.items()}) != 1:
+        return None
+    other = any_var("#permuted", low, low + extent - 1)
+    (moved,) = replaced([body], {term: other + (first - low) for term, first in found.items()})
+    return None if over.index in topological([moved]) else replaced([moved], {other: over.index})[0]
 
 
 def _least_permuted(theory: Arithmetic, term: Expr, over: Range, low: int, extent: int) -> int | None:
