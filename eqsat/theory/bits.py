@@ -213,12 +213,15 @@ def digits_of(theory: Arithmetic, x: LinearForm, start: int, end: int | None) ->
     return quotient if end is None else theory.remainder(quotient, number(1 << (end - start)))
 
 
-def _split(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, one: int, other: int) -> LinearForm:
-    """A bit operator of the digits in which both operands may have ones; elsewhere it is a sum, or zero."""
+def _split(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm, of_x: int, of_y: int) -> LinearForm:
+    """A bit operator of the digits in which both operands may have ones; elsewhere it is a sum, or zero.
+
+    ``of_x`` and ``of_y`` are the bits that the operands may have.
+    """
     separate = ZERO if op == "bitand" else x.plus(y)
-    if not (both := one & other):
+    if not (both := of_x & of_y):
         return separate
-    start = _lowest(one) if not y.terms and op == "bitxor" else _lowest(both)
+    start = _lowest(of_x) if not y.terms and op == "bitxor" else _lowest(both)
     end = both.bit_length() if both > 0 else None
     digits = digits_of(theory, x, start, end), digits_of(theory, y, start, end)
     joined = _joined(theory, op, digits, None if end is None else (1 << (end - start)) - 1)

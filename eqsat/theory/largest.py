@@ -119,15 +119,15 @@ class ExtremeOver(Reducer):
         value = to_expr(theory.form(instantiate(value, index, to_expr(place))))
         if not self.is_free(value):
             return None
+        length = high.plus(low, -1)
         if all(steps):
             # the next window begins before this one ends, or the one before it does
-            is_whole = steps[0] == steps[1] and theory.is_never_negative(high.plus(low, -1).shifted(-abs(steps[0])))
+            is_whole = steps[0] == steps[1] and theory.is_never_negative(length.shifted(-abs(steps[0])))
         else:
             # an empty window decides nothing, or there is none
-            lengths = [self._at(high.plus(low, -1), at).shifted(-1) for at in (first, last)]
-            is_whole = is_decided_by_some(theory, self.op, theory.form(value)) or all(
-                map(theory.is_never_negative, lengths)
-            )
+            lengths = [self._at(length, at).shifted(-1) for at in (first, last)]
+            decides_nothing = is_decided_by_some(theory, self.op, theory.form(value))
+            is_whole = decides_nothing or all(map(theory.is_never_negative, lengths))
         return theory.form(over.reduction(self.op, value)) if is_whole else None
 
     def _operands(self, body: LinearForm) -> list[LinearForm]:
