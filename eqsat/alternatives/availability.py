@@ -55,7 +55,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
         _rounded_down(builder, forms),
         _merged(builder, conditions),
         _windows(builder, conditions, values),
-        ((c, node) for c, condition in conditions for node in builder.conditions.by_needed(condition, needed)),
+        _by_needed(builder, conditions, needed),
     )
     junctions = [condition for _, condition in conditions if condition.op in ("and", "or")]
     readable = [(c, condition) for c, condition in conditions if worth_reading(condition)]
@@ -245,6 +245,7 @@ def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
 
 def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
     """``x*8 + y - 512`` as ``(x - 64)*8 + y`` where ``x - 64`` is there."""
+    # by atom, the classes of a multiple and a constant, with both of these
     parts: dict[LinearForm, list[tuple[int, int, int]]] = defaultdict(list)
     for c in needed:
         value = builder.values[c]
@@ -261,7 +262,7 @@ def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[
                 for part, k, of_part in by_class[a]:
                     scale, uneven = divmod(terms[a], k)
                     if not uneven and part != c and part not in terms and scale * of_part == constant:
-                        yield c, sum_of([(part if b == a else b, scale if b == a else j) for b, j in terms.items()], 0)
+                        yield c, sum_of([(part, scale), *[(b, j) for b, j in terms.items() if b != a]], 0)
 
 
 def _one_term_apart(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
@@ -355,6 +356,14 @@ def _by_bounds(builder: Builder) -> Iterator[tuple[int, Node]]:
     for condition, bounds in builder.theory.by_bounds.items():
         if condition in builder.classes and bounds is not condition and bounds.args:
             yield builder.add_class(condition), (bounds.op, None, builder.operands(bounds))
+
+
+def _by_needed(
+    builder: Builder, conditions: Iterable[tuple[int, Expr]], needed: Collection[int]
+) -> Iterator[tuple[int, Node]]:
+    """Comparisons with terms moved across so that a side is needed anyway."""
+    for c, condition in conditions:
+        yield from ((c, node) for node in builder.conditions.by_needed(condition, needed))
 
 
 def _windows(

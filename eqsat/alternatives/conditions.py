@@ -136,7 +136,7 @@ class ConditionNodes(KindNodes):
         return self.node("lt", form, limit) if below else self.node("le", limit, form)
 
     def instead(self, term: Expr, members: Sequence[Expr], some: Sequence[Expr], node: Node) -> Iterator[Node]:
-        """The node of a junction of which another node says what some members say together."""
+        """A junction with another node in place of some of its members: it says what these say together."""
         if len(some) == len(members):
             yield node
             return
