@@ -147,23 +147,25 @@ def compiled(rule: Rule, thoroughly: bool = False) -> tuple[Compiled, ...]:
     for left, matched in zip(lefts, _ways_to_match(lefts, thoroughly), strict=True):
         pattern = left.pattern
         needs = shapes_of(pattern)
-        if pattern.binds_index:
-            if pattern.reduces_extremes and not thoroughly:
-                # code takes all operands at once
-                continue
+        if not pattern.binds_index:
+            ways = [*_all_stages(left, matched)]
+            if not ways:
+                raise ValueError(
+                    f"rule {rule.name!r}: no match tells what the letters of the numbers in {to_text(pattern.left)!r} "
+                    "are: write one letter for each number, and say in the guard how they are related"
+                )
+            found += [Compiled(rule.name, stages, needs, _is_broad(pattern.left)) for stages in ways]
+        elif thoroughly or not pattern.reduces_extremes:
+            # of a shipped rule about extremes code takes all operands at once
             queries = _reduction_queries(left, matched)
             found += [Compiled(rule.name, (stage,), needs, False, query) for stage, query in queries]
-            continue
-        ways = [*_all_stages(left, matched)]
-        if not ways:
-            raise ValueError(
-                f"rule {rule.name!r}: no match tells what the letters of the numbers in {to_text(pattern.left)!r} are: "
-                "write one letter for each number, and say in the guard how they are related"
-            )
-        members = operands_of(pattern.left, pattern.left.op) if pattern.left.op in CONTAINERS else ()
-        broad = bool(members) and all(letter_of(member) or is_literal_letter(member) for member in members)
-        found += [Compiled(rule.name, stages, needs, broad) for stages in ways]
     return tuple(found)
+
+
+def _is_broad(left: Expr) -> bool:
+    """Whether a left side has nothing but letters under one operator."""
+    members = operands_of(left, left.op) if left.op in CONTAINERS else ()
+    return bool(members) and all(letter_of(member) or is_literal_letter(member) for member in members)
 
 
 def _ways_to_match(lefts: Sequence[LeftSide], thoroughly: bool) -> list[list[tuple[Query, Kept]]]:

@@ -338,13 +338,7 @@ class _Parser:
     def operator(self, token: str) -> bool:
         """Take a token after an operand; return whether an operand is wanted next."""
         if token in _CLOSE:
-            self.finish()
-            if not self.pending or self.pending[-1].name != _OPEN[_CLOSE.index(token)]:
-                raise self.fail(f"unexpected {token!r}")
-            self.pending.pop()
-            if self.pending and _is_call(self.pending[-1]):
-                name, _, height = self.pending.pop()
-                self.call(name, height)
+            self.close(token)
             return False
         if token == ",":
             self.finish()
@@ -364,18 +358,29 @@ class _Parser:
         if token not in _INFIX:
             raise self.fail(self.no_operator(token))
         name, precedence = _INFIX[token]
-        if precedence == _COMPARE:
-            self.reduce(_COMPARE + 1)
-            if self.pending and self.pending[-1].precedence == _COMPARE:
-                middle = self.values[-1]
-                self.reduce(_COMPARE)
-                self.pending.append(_Pending("and", _COMPARE, len(self.values) - 1))
-                self.values.append(middle)
-        else:
-            # powers associate to the right
-            self.reduce(precedence + (name == "pow"))
+        # comparisons are chained, powers associate to the right
+        self.reduce(precedence + (precedence == _COMPARE or name == "pow"))
+        if precedence == _COMPARE and self.pending and self.pending[-1].precedence == _COMPARE:
+            self.chain()
         self.pending.append(_Pending(name, precedence, len(self.values) - 1))
         return True
+
+    def close(self, token: str) -> None:
+        """Take a closing bracket, and make the call that it ends."""
+        self.finish()
+        if not self.pending or self.pending[-1].name != _OPEN[_CLOSE.index(token)]:
+            raise self.fail(f"unexpected {token!r}")
+        self.pending.pop()
+        if self.pending and _is_call(self.pending[-1]):
+            name, _, height = self.pending.pop()
+            self.call(name, height)
+
+    def chain(self) -> None:
+        """Apply a comparison, and let what it compares last be compared next too: ``a < b < c``."""
+        middle = self.values[-1]
+        self.reduce(_COMPARE)
+        self.pending.append(_Pending("and", _COMPARE, len(self.values) - 1))
+        self.values.append(middle)
 
     def no_operator(self, token: str) -> str:
         """What is wrong where ``token`` stands behind an operand, and is no operator."""

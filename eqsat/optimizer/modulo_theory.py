@@ -213,14 +213,21 @@ class ModuloTheory(Reruns):
         # gates that say the same are one
         normal = dict(zip(gates, cast(list[Expr], found[len(ungated) :]), strict=True))
         known = [None if gate is None else normal[gate] for gate in self.gates]
-        under: dict[Expr | None, Iterator[Value]] = {None: iter([_plainly(value, base, base) for value in found])}
-        for condition in dict.fromkeys(normal.values()):
-            theory = base.assuming_bounded(condition)
-            facts = self.facts if theory is base else (*self.facts, condition)
-            members = [root for root, of in zip(self.roots, known, strict=True) if of is condition]
-            values = self._normal_forms(theory, facts, members)
-            under[condition] = iter(values if theory is None else [_plainly(value, theory, base) for value in values])
-        return [next(under[condition]) for condition in known]
+        values: dict[int, Value] = {}
+        for condition in dict.fromkeys(known):
+            places = [place for place, of_root in enumerate(known) if of_root is condition]
+            if condition is None:
+                of_places = [_plainly(value, base, base) for value in found[: len(ungated)]]
+            else:
+                of_places = self._values_under(condition, base, [self.roots[place] for place in places])
+            values.update(zip(places, of_places, strict=True))
+        return [values[place] for place in range(len(self.roots))]
+
+    def _values_under(self, gate: Expr, base: LinearArithmetic, roots: Sequence[Expr]) -> list[Value]:
+        """The normal forms of roots with a gate, which is a normal form itself."""
+        theory = base.assuming_bounded(gate)
+        values = self._normal_forms(theory, self.facts if theory is base else (*self.facts, gate), roots)
+        return values if theory is None else [_plainly(value, theory, base) for value in values]
 
     def _normal_forms(
         self, theory: LinearArithmetic | None, facts: Sequence[Expr], roots: Sequence[Expr], order: Sequence[Expr] = ()

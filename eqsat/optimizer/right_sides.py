@@ -448,7 +448,7 @@ def _container_of(part: Expr) -> str:
 def members_within(
     graph: EGraph, c: int, kind: str, is_open: Callable[[int], bool], above: tuple[int, ...] = ()
 ) -> Iterator[int]:
-    """The members of a container in a class, and of those in it that are ``open``: a node has two of them.
+    """The members of a container in a class: a node has two, which are read in turn if they are open.
 
     A class has itself as a member if another one is neutral, so those ``above`` are not looked into again.
     """
