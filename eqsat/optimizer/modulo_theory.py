@@ -1,10 +1,12 @@
 """The default: rules and linear arithmetic work on one e-graph, and a cost model chooses from it.
 
-:meth:`ModuloTheory.run` has a statement for each step: normalise, insert, saturate, extract.
+:meth:`ModuloTheory.run` has a statement for each step: normalise, insert, saturate, extract, improve. The methods of
+these follow it, and then what they call, in the same order.
 
 The theory (:mod:`eqsat.theory.linear`) normalises the roots; :mod:`eqsat.alternatives.builder` makes the e-graph of
 their normal forms and of the input; :mod:`eqsat.optimizer.saturation` lets the rules match in egglog and the theory
-normalise what they find; :mod:`eqsat.alternatives.choosing` extracts.
+normalise what they find; :mod:`eqsat.alternatives.choosing` extracts; :mod:`eqsat.optimizer.reruns` answers the input
+again in other words.
 """
 
 from __future__ import annotations
@@ -85,10 +87,10 @@ class ModuloTheory(Reruns):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
 
     def run(self, limit: float = inf) -> Result:
-        """Normalise, insert, saturate, extract: the answer of the theory, for the engine ``"egraph"`` with the rules.
+        """The answer of the theory, for the engine ``"egraph"`` with the rules.
 
-        A run within another has a ``limit``: an answer that costs more is not improved further, and no flat index is
-        looked for.
+        A run within another has a ``limit``: an answer that costs more is not improved further, and the input is not
+        answered again in other words.
         """
         if not self.with_rules and limit == inf:
             self.spent.skip(WITHOUT_RULES)
@@ -139,7 +141,7 @@ class ModuloTheory(Reruns):
             builder = Builder(base, self.leaves, self.allowed, self.spent.alternatives)
             # a rule of the caller's may match any term of the input, and a model may price a term lower than the sum of
             # variables that it equals
-            all_terms = (self.has_own_rules and self.with_rules) or any(
+            all_terms = self.runs_own_rules or any(
                 tree_size(conjecture.before) < tree_size(conjecture.after) for conjecture in self.conjectures
             )
             # the input adds nothing to sums of variables; one comparison of a minimum or a selection is several
@@ -149,7 +151,7 @@ class ModuloTheory(Reruns):
                 builder.input.add(written, all_terms)
             # in an order that depends on the values alone
             builder.add_roots(sorted(dict.fromkeys(values), key=value_order))
-            if self.has_own_rules and self.with_rules:
+            if self.runs_own_rules:
                 self._add_asserted(builder, roots, values)
             builder.grow()
         return builder
@@ -187,7 +189,7 @@ class ModuloTheory(Reruns):
                 return chooser.search.best[0]
 
     def _improve(self, found: _Found, base: LinearArithmetic, builder: Builder, limit: float) -> None:
-        """Try exact extraction if that is asked for, a flat index, gates as facts and not, the answer as an input."""
+        """Try exact extraction if that is asked for, the input in other words, the answer as input, and no gates."""
         if self.extract == "exact":
             proved = self._exactly(builder.graph, found.choice)
             self.bound = proved.bound

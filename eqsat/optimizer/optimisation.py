@@ -94,6 +94,11 @@ class Optimisation(ABC):
         """Whether a rule is the caller's own."""
         return self.rules is not DEFAULT and not all(map(is_shipped, self.rules))
 
+    @property
+    def runs_own_rules(self) -> bool:
+        """Whether rules of the caller's own run in an e-graph."""
+        return self.with_rules and self.has_own_rules
+
     @cached_property
     def used(self) -> tuple[Rule, ...]:
         """The rules that are applied.

@@ -37,12 +37,12 @@ _WITH_LITERALS = COMPARISONS | FLOORS | {"add", "sub", "min", "max"}
 
 @dataclass
 class Reruns(Optimisation):
-    """A run that may answer its input again; each method returns ``terms``, the answer so far, or a cheaper one."""
+    """A run that may answer its input again: each way returns the answer so far, its ``terms``, or a cheaper one."""
 
     @cached_property
     def is_guarded(self) -> bool:
         """Whether a rule of the caller's own has a guard."""
-        return self.with_rules and self.has_own_rules and any(r.when and not is_shipped(r) for r in self.used)
+        return self.runs_own_rules and any(r.when and not is_shipped(r) for r in self.used)
 
     @abstractmethod
     def run(self, limit: float = inf) -> Result:
