@@ -285,24 +285,17 @@ class Tables:
     def _read(self, places: Sequence[int]) -> None:
         """Compile the rules at these places, and let egglog read them, after the encoding if it does not have that."""
         rules = [self._rules[place] for place in places]
-        compiled_ways = [way for rule in rules for way in compiled(rule, rule in self._thorough)]
         lines: list[str] = []
         ways: list[tuple[Compiled, tuple[str, ...]]] = []
         rulesets = {**self._rulesets}
-        for way in compiled_ways:
+        for way in [way for rule in rules for way in compiled(rule, rule in self._thorough)]:
             names = []
             for stage in way.stages:
                 # only the last stage counts as a match of the rule; other ways may share those before it
                 is_match = stage is way.stages[-1]
                 if is_match or stage not in rulesets:
-                    name = rulesets[stage] = f"r{next(self._numbers)}"
-                    label = f"{way.name}@{name}" if is_match else name
-                    if stage.is_search:
-                        self._searches.add(label)
-                    lines.append(
-                        f"{stage.tables} (ruleset {name})"
-                        f' (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
-                    )
+                    rulesets[stage] = f"r{next(self._numbers)}"
+                    lines.append(self._ruleset(stage, rulesets[stage], way.name if is_match else ""))
                 names.append(rulesets[stage])
             if self._joins is not None:
                 self._joins.read(names, [stage.taken for stage in way.stages])
@@ -319,6 +312,13 @@ class Tables:
         self.queries += [way.query for way, _ in ways if way.query is not None]
         known = set(places)
         self._unread = [place for place in self._unread if place not in known]
+
+    def _ruleset(self, stage: Stage, name: str, rule: str) -> str:
+        """The text of a stage as a ruleset with a name; where it counts as a match of a rule, that is named too."""
+        label = f"{rule}@{name}" if rule else name
+        if stage.is_search:
+            self._searches.add(label)
+        return f'{stage.tables} (ruleset {name}) (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
 
     def begin(self, filtered: bool = False, once: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked.

@@ -227,15 +227,7 @@ class _Run:
         """Add to the canonical e-graph what rules made in egglog."""
         with self.builder.adding("rules"):
             rows = self.tables.rows()
-            home: dict[Any, int] = {}
-            for c, name in self.tables.named:
-                if (other := home.setdefault(name, c)) != c:
-                    self.additions.equate(other, c)
-            for name, decided in (("Yes", TRUE), ("No", FALSE)):
-                # a literal that is no term of the input has no class yet
-                for row in rows.get(name, ()):
-                    if row.output in home and self.values[home[row.output]] is not decided:
-                        self.additions.equate(home[row.output], self.builder.add_class(decided))
+            home = self._home(rows)
             nodes, sums = self.reader.nodes(rows)
             self._add_rows(nodes, home)
             for output, constant, written in sums:
@@ -249,6 +241,19 @@ class _Run:
                 (self.reindexing if match.has_own_loops else self.matched).append(match)
             self.additions.rewrite()
             self.derived.combined_sums()
+
+    def _home(self, rows: Mapping[str, Any]) -> dict[Any, int]:
+        """The classes by egglog's names. Those that egglog has made one are equal, also to what it has decided."""
+        home: dict[Any, int] = {}
+        for c, name in self.tables.named:
+            if (other := home.setdefault(name, c)) != c:
+                self.additions.equate(other, c)
+        for name, decided in (("Yes", TRUE), ("No", FALSE)):
+            # a literal that is no term of the input has no class yet
+            for row in rows.get(name, ()):
+                if row.output in home and self.values[home[row.output]] is not decided:
+                    self.additions.equate(home[row.output], self.builder.add_class(decided))
+        return home
 
     def _add_rows(self, rows: Sequence[Row], home: dict[Any, int]) -> None:
         """Add the nodes whose operands are known, until the time is up.
