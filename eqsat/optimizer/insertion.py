@@ -176,6 +176,9 @@ class Insertion:
             # rules have made the first class without bounds
             return False
         numbers = (value.constant, low, high, *value.terms.values())
+        if max(map(abs, numbers)) <= self._largest:
+            return True
+        # an infinite number is larger than all, and is held as a large one
         return max(map(abs, filter(is_finite, numbers))) <= self._largest
 
     def _insert_values(self, c: int, value: LinearForm, low: int, high: int) -> None:

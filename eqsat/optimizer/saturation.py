@@ -342,12 +342,13 @@ class _Run:
 
 def _over_classes(row: Row, home: Mapping[Any, int]) -> Row:
     """A row with the classes of its operands, which are in order where their order does not matter."""
-    operands = [home[a] for a in row.operands]
-    if row.op == "sum":
-        constant, coefficients = row.payload
+    output, op, payload, names = row
+    operands = [home[a] for a in names]
+    if op == "sum":
+        constant, coefficients = payload
         pairs = sorted(zip(operands, coefficients, strict=True))
-        return Row(row.output, "sum", (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
-    return Row(row.output, row.op, (), tuple(sorted(operands) if row.op in CONTAINERS else operands))
+        return Row(output, op, (constant, tuple([k for _, k in pairs])), tuple([a for a, _ in pairs]))
+    return Row(output, op, (), tuple(sorted(operands) if op in CONTAINERS else operands))
 
 
 class _Rules(tuple[Rule, ...]):
