@@ -39,8 +39,18 @@ _INFIX = {OPS[n].symbol: (n, OPS[n].precedence) for n in OPS if OPS[n].symbol an
 _INFIX |= {">": ("gt", 4), ">=": ("ge", 4), "**": ("pow", 12), "/": ("fdiv", 10)}
 _PREFIX = {"not": ("not", 3), "-": ("neg", 11), "+": ("plus", 11), "~": ("invert", 11)}
 #: Operators of C and of mathematics, of MLIR, and what to write in their place.
-_OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b", "≤": "<=", "≥": ">=", "≠": "!="}
-_OF_MLIR = {"mod": "%", "floordiv": "//", "xor": "^"}
+_OF_C = {"&&": "and", "||": "or", "!": "not", "?": "a if c else b", "≤": "<=", "≥": ">=", "≠": "!=", "<>": "!="}
+_OF_MLIR = {"mod": "%", "div": "//", "floordiv": "//", "ceildiv": "ceildiv(x, y)", "xor": "^"}
+#: Functions of Halide, TVM, SymPy and Inductor, and what to write in their place.
+_OF_OTHERS = {
+    **dict.fromkeys(["select", "if_then_else"], "where"),
+    **dict.fromkeys(["Min", "minimum"], "min"),
+    **dict.fromkeys(["Max", "maximum"], "max"),
+    **dict.fromkeys(["floor", "floordiv", "FloorDiv"], "x//y"),
+    **dict.fromkeys(["mod", "Mod", "floormod"], "x%y"),
+    **{"ceil": "ceildiv(x, y)", "truncdiv": "tdiv", "truncmod": "tmod", "pow": "x**2"},
+    **{"ModularIndexing": "x//y%z", "clamp": "min(max(x, y), z)"},
+}
 #: What is read as other operators, or as a load: how its term is built from operands that are numbers.
 _DERIVED: dict[str, Callable[..., Expr]] = {
     "abs": abs,
@@ -307,7 +317,8 @@ class _Parser:
         if following == "(":
             if not is_function:
                 known = shortened(", ".join([*_REDUCTIONS, *_CALLS]), 240)
-                raise self.fail(f"unknown function {token!r} (known: {known})")
+                ours = _OF_OTHERS.get(token)
+                raise self.fail(f"unknown function {token!r}{f': write {ours}' if ours else f' (known: {known})'}")
             self.pending.append(_Pending(token, 0, len(self.values)))
             # its bracket comes next and belongs to the call
             return True
