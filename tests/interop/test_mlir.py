@@ -219,6 +219,26 @@ def test_what_is_there_already_is_not_computed_again(lines, type_, same):
     assert f"return {same} : {type_}" in found
 
 
+@pytest.mark.parametrize(("index", "symbols"), [("s0 * 32 + s1", "%b, %t"), ("s0 + s1 * 32", "%t, %b")])
+def test_what_a_map_has_computed_is_used_whatever_the_order_of_its_operands(index, symbols):
+    found = rewrite(f"""
+        gpu.func @f(%a: memref<4096xf32>) kernel {{
+          %t = gpu.thread_id x upper_bound 32
+          %b = gpu.block_id x upper_bound 128
+          %flat = affine.apply affine_map<()[s0, s1] -> ({index})>()[{symbols}]
+          %c32 = arith.constant 32 : index
+          %q = arith.divui %flat, %c32 : index
+          %r = arith.remui %flat, %c32 : index
+          %m = arith.muli %q, %c32 : index
+          %again = arith.addi %m, %r : index
+          %v = memref.load %a[%again] : memref<4096xf32>
+          memref.store %v, %a[%flat] : memref<4096xf32>
+          gpu.return
+        }}""")
+    assert "memref.load %a[%flat]" in found
+    assert "arith.muli" not in found
+
+
 def test_a_negated_condition_swaps_the_branches_of_a_selection():
     lines = "%a = arith.xori %l, %true : i1\n%r = arith.select %a, %c8, %i : i32"
     head = "func.func @f(%l: i1, %i: i32) -> i32 {"

@@ -14,14 +14,17 @@ from eqsat.interop.mlir.terms import NotReadError, Terms, is_assumption, own_ter
 from eqsat.interop.mlir.text import Block, Module, Statement, Value
 from eqsat.lang.costs import prices
 from eqsat.lang.errors import ContradictionError
-from eqsat.lang.expr import Expr
-from eqsat.lang.ops import Bounds
+from eqsat.lang.expr import Expr, make
+from eqsat.lang.ops import OPS, Bounds
 from eqsat.lang.properties import facts_on
 from eqsat.lang.text import numbered
 from eqsat.lang.traversal import variables
 
 #: The cheapest terms found that equal some where facts hold, by a cost model and an extractor.
 type Optimize = Callable[[Sequence[Expr], Sequence[Expr], CostModel, str], tuple[Expr, ...]]
+
+#: Operators that take their operands in either order.
+_COMMUTE = frozenset(name for name, op in OPS.items() if op.commutes)
 
 
 def _resolved(values: Iterable[Value]) -> list[Value]:
@@ -100,8 +103,11 @@ class Program:
 
     def available(self, term: Expr, type_: str, place: Statement, besides: Iterable[Value] = ()) -> Value | None:
         """A value that is a term of a type and visible at ``place``, not one of ``besides``."""
+        # an answer has its operands in an order of its own
+        orders = [term, make(term.op, *reversed(term.args))] if term.op in _COMMUTE else [term]
         for block in place.block.enclosing():
-            for value in self.by_term.get(block, {}).get((term, type_), ()):
+            of_block = self.by_term.get(block, {})
+            for value in [value for order in orders for value in of_block.get((order, type_), ())]:
                 stands = value.same_as is None and value not in self.removed and value not in besides
                 if stands and value.statement.number < place.number:
                     return value
