@@ -18,7 +18,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.linear_programs import LinearPrograms, programs_by
 from eqsat.alternatives.partial_sums import hoisted_sums, share_junctions, share_sums
 from eqsat.alternatives.providers import provides
-from eqsat.extract.graph import EGraph, Flat, Node, added, flattened, sum_of
+from eqsat.extract.graph import EGraph, Flat, Node, added, flattened, sum_by
 from eqsat.extract.select import (
     Choice,
     Priced,
@@ -262,9 +262,12 @@ def _collected(builder: Builder, priced: Priced, programs: LinearPrograms, choic
         if not shared.isdisjoint(flats[0].terms):
             flats.append(flattened(choice, c, uses))
         for flat in flats:
-            cost = sum([priced.price(a, choice[a]) for a in flat.parts])
-            if len(flat.terms) > 1 and (saved := cost - _price_of(flat, programs)) > most:
-                changed[c], most = sum_of(flat.terms.items(), flat.constant), saved
+            if len(flat.terms) > 1:
+                cost = sum([priced.price(a, choice[a]) for a in flat.parts])
+                additions = (len(flat.terms) - (not flat.constant)) * programs.prices.addition
+                # a program has as many additions
+                if cost - additions > most and (saved := cost - _price_of(flat, programs)) > most:
+                    changed[c], most = sum_by(flat.terms, flat.constant), saved
     found = {c: node for c, node in changed.items() if builder.add_node(c, node)}
     return needed(choice | found, roots) if found else None
 
@@ -277,4 +280,4 @@ def _has_part(choice: Choice, operands: Sequence[int], uses: Mapping[int, int]) 
 def _price_of(flat: Flat, programs: LinearPrograms) -> int:
     products = sum([programs.prices[abs(k)] for k in flat.terms.values()])
     by_terms = products + (len(flat.terms) - (not flat.constant)) * programs.prices.addition
-    return min(by_terms, programs.price(sum_of(flat.terms.items(), flat.constant)) or by_terms)
+    return min(by_terms, programs.price(sum_by(flat.terms, flat.constant)) or by_terms)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations, product
 
 from eqsat.alternatives.canonical import CanonicalGraph, shift_to_non_negative
@@ -124,16 +124,18 @@ class _Parts:
         is_wide = len(args) > LIMITS.wide_sum
         # what is affine stays so
         having = self._affine_having if c in self._affine else self._having
-        shared = Counter([part for a in args for part in having.get(a, ())])
-        most = LIMITS.parts_of_wide if is_wide else LIMITS.parts
+        shared = _counted(args, having)
         # the terms that are shared vanish, the part and its other terms appear
         able = {part for part, count in shared.items() if 2 * count > len(self._terms[part]) + 1}
         able.difference_update(used, [c])
-        having = {} if is_wide else self._digits_having
-        digits = Counter([digit for a in args for digit in having.get(a, ()) if digit != c])
-        ranked = [part for part, _ in shared.most_common(most) if part != c] if able or digits else []
+        digits = {} if is_wide else _counted(args, self._digits_having)
+        digits.pop(c, None)
+        if not able and not digits:
+            return
+        most = LIMITS.parts_of_wide if is_wide else LIMITS.parts
+        ranked = [part for part in _most_frequent(shared, most) if part != c]
         yield from self._with_multiples(total, [part for part in ranked if part in able])
-        for digit, _ in digits.most_common(LIMITS.parts):
+        for digit in _most_frequent(digits, LIMITS.parts):
             others = [part for part in ranked if part != digit]
             for as_long in self._with_multiples(total, [digit], by=0):
                 yield from self._with_multiples(as_long, others)
@@ -148,7 +150,7 @@ class _Parts:
         constant, terms = total
         for part in among:
             of_part = self._terms[part]
-            shared = of_part.keys() & terms.keys()
+            shared = [a for a in of_part if a in terms]
             besides = len(of_part) - len(shared) + (part not in terms)
             if len(shared) < besides - 1 + by:
                 continue
@@ -162,6 +164,20 @@ class _Parts:
                     left[part] = left.get(part, 0) + scale
                     rest = constant - scale * self.classes.form_of(part).constant
                     yield rest, {a: k for a, k in left.items() if k}
+
+
+def _counted(args: Iterable[int], having: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """How many of ``args`` each sum has, of those that are ``having`` some."""
+    found: dict[int, int] = {}
+    for a in args:
+        for part in having.get(a, ()):
+            found[part] = found.get(part, 0) + 1
+    return found
+
+
+def _most_frequent(counts: Mapping[int, int], most: int) -> list[int]:
+    """The sums that are counted most often, the first of those with one count."""
+    return sorted(counts, key=counts.__getitem__, reverse=True)[:most]
 
 
 def _remainders_of(classes: CanonicalGraph, sums: Iterable[int]) -> Iterator[int]:
