@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import NamedTuple
 
 from eqsat.alternatives.availability import add_available
@@ -77,28 +78,33 @@ class Improver:
             self.best = found
         return found
 
-    def bracket(self, choice: Choice) -> End:
+    def bracket(self, choice: Choice, cost: float = inf) -> End:
         """The choice bracketed so that sums and junctions share parts, and improved.
 
-        Sharing counts each operation once: where loops repeat some, it may cost more.
+        Sharing counts each operation once: where loops repeat some, it may cost more. A choice that a search has found
+        has a ``cost``: if the brackets are all there and it costs no less with them, it is not searched from again.
         """
         starts = [choice]
         if (hoisted := self.hoist(choice)) is not None:
             starts.append(hoisted)
-        return min([self._shared(start) for start in starts], key=_cost_of)
+        return min([self._shared(start, cost) for start in starts], key=_cost_of)
 
-    def _shared(self, choice: Choice) -> End:
+    def _shared(self, choice: Choice, cost: float) -> End:
+        size = len(self.graph)
         shared = self.share(choice)
         self.refresh()
+        start = needed(shared, self.graph.roots)
+        total = sum([self.priced.price(c, node) for c, node in start.items()])
+        if total >= cost and len(self.graph) == size:
+            return End(start, total)
         # the brackets are the latest alternatives
-        rest = completed(self.priced, needed(shared, self.graph.roots), latest=True)
-        return self.improved(rest, thorough=True)
+        return self.improved(completed(self.priced, start, latest=True), thorough=True)
 
-    def bracketed(self, choice: Choice) -> End:
+    def bracketed(self, choice: Choice, cost: float = inf) -> End:
         """As :meth:`bracket`, once for all choices of the same sums and junctions."""
         parts = frozenset([(c, node) for c, node in choice.items() if node[0] in BRACKETED])
         if parts not in self._bracketed:
-            self._bracketed[parts] = self.bracket(choice)
+            self._bracketed[parts] = self.bracket(choice, cost)
         return self._bracketed[parts]
 
 
@@ -215,7 +221,7 @@ class Chooser:
             # what costs the same may share more
             if end.cost <= cost and end.choice not in seen:
                 seen.append(end.choice)
-                ends += [end, self.search.bracketed(end.choice)]
+                ends += [end, self.search.bracketed(*end)]
         return min(ends, key=_cost_of)
 
     def _settled(self, start: Choice, cost: int) -> End:
