@@ -28,6 +28,9 @@ def normal_selection(theory: Arithmetic, term: Expr) -> LinearForm:
     x, y = _branch(theory, yes, condition), _branch(theory, no, theory.negate(condition))
     if x is None or y is None:
         return theory.forms[no if x is None else yes]
+    is_known_better = (x, y) != (theory.forms[yes], theory.forms[no])
+    if is_known_better and (extreme := _as_extreme(theory, condition, x, y)) is not None:
+        return extreme
     return selection_of(theory, condition, x, y)
 
 
@@ -46,7 +49,11 @@ def selection_of(theory: Arithmetic, condition: Expr, x: LinearForm, y: LinearFo
         return x
     common = LinearForm({a: c for a, c in x.terms.items() if y.terms.get(a) == c}, 0)
     x, y = x.plus(common, -1), y.plus(common, -1)
-    read = wrapped(theory, condition, common, x, y) or _two_periods(theory, condition, x, y)
+    read = (
+        wrapped(theory, condition, common, x, y)
+        or _off_its_end(theory, condition, common, x, y)
+        or _two_periods(theory, condition, x, y)
+    )
     if read is not None:
         return common.plus(read)
     literal = _literal_outside(x, y)
@@ -139,6 +146,28 @@ def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearFo
     low, high = theory.outermost().bounds(gap)
     if period and -period <= low and high < period:
         return y.plus(theory.quotient_by(gap.shifted(period), period), step)
+    return None
+
+
+def _off_its_end(
+    theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearForm, y: LinearForm
+) -> LinearForm | None:
+    """The form of ``where(condition, x, y)``, if it moves ``common``, to which it is added, off an end of its range.
+
+    ``A + where(A < 1, 1, 0)`` is ``max(A, 1)`` for an ``A`` from 0 on.
+    """
+    if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
+        return None
+    # the first branch is where this is never negative
+    gap = theory.inner(condition.args[1]).plus(theory.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
+    low, high = theory.bounds(gap)
+    # what is 0 in one branch and positive in the other, and by how much the first branch is more
+    for is_end, rest, above, step in (
+        (high == 0, y, gap.times(-1), x.constant - y.constant),
+        (low == -1, x, gap.shifted(1), y.constant - x.constant),
+    ):
+        if is_end and above.terms and all(common.terms.get(a) == step * k for a, k in above.terms.items()):
+            return rest.plus(theory.extreme("max", [above, number(1)]).plus(above, -1), step)
     return None
 
 

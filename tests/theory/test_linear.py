@@ -332,6 +332,23 @@ STEPS = [
     ("where(x < 8, x%8, x)", "x", {"x": (0, 99)}, {"x": (-1, 99)}),
     ("where(x < 8, 5, x//8)", "where(x < 8, 5, 1)", {"x": (0, 15)}, {"x": (0, 16)}),
     ("where(x == 3, x, 3)", "3", {"x": (0, 9)}, None),
+    # a step by 1 at an end of a range is an extreme
+    ("where(x < 3, x + y + 1, x + y)", "max(x, 3) + y", {"x": (2, 9), "y": (0, 9)}, {"x": (1, 9), "y": (0, 9)}),
+    ("where(x < 9, x*3, x*3 - 3)", "min(x, 8)*3", {"x": (0, 9)}, {"x": (0, 10)}),
+    ("where(x < 3, x*2 + 2, x*2)", "max(x, 3)*2", {"x": (2, 9)}, {"x": (1, 9)}),
+    # so is what a branch is found to be
+    (
+        "where(2 <= x, where(x < 3, x - 2, x - 3), y)",
+        "where(2 <= x, max(x - 3, 0), y)",
+        {"x": (0, 9), "y": (0, 9)},
+        None,
+    ),
+    (
+        "where(1 <= x, where(x < 3, x - 2, x - 3), y)",
+        "where(1 <= x, x - where(x < 3, 2, 3), y)",
+        {"x": (0, 9), "y": (0, 9)},
+        None,
+    ),
     # so a selection has the bounds that its condition leaves its branches
     ("(where(x < 6, x, 0) + y*6 + 18)//30", "(y + 3)//5", {"x": (0, 7), "y": (0, 6)}, {"x": (-1, 7), "y": (0, 6)}),
     ("(where(2 <= x and x < 8, x - 2, 0) + y*6)//30", "y//5", {"x": (0, 9), "y": (0, 9)}, None),
