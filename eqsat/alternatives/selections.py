@@ -92,6 +92,10 @@ class SelectionNodes(KindNodes):
         self._step_from_one(classes, choice)
         for c in classes:
             form = self.classes.values[c]
+            op, _, args = choice[c]
+            if op == "mul" and choice[args[1]][0] == "const" and choice[args[0]][0] == "min":
+                # for an ``x`` from 0 on ``min(x, 1)*6`` is ``where(x < 1, 0, 6)``
+                self._enter_literals(c, args[:1], {args[0]: cast(int, choice[args[1]][1])}, 0)
             if not isinstance(form, LinearForm) or not form.constant:
                 continue
             if len(form.terms) > 1:

@@ -23,6 +23,7 @@ RANGES = {
     "v": (7, 20),
     "b": (0, 15),
     "u": (0, 1),
+    "p": (0, 7),
     "n": (7, 20),
     "m": (1, 99),
     "k": (5, 8),
@@ -38,6 +39,8 @@ SELECTED = [
     ("v//7", "where(v < 14, 1, 2)"),
     ("v%7", "v - where(v < 14, 7, 14)"),
     ("x//7*5 + 3", "where(x < 7, 3, 8)"),
+    # a multiple of a minimum that is a selection too
+    ("(-p)%6 + p%6", "where(p <= where(p < 6, 0, 6), 0, 6)"),
     ("x//7*y", "where(x < 7, 0, y)"),
     ("(1 - x//7)*y", "where(x < 7, y, 0)"),
     ("x//7*5 + x%7*3", "x*3 - where(x < 7, 0, 16)"),
