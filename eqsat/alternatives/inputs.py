@@ -37,6 +37,7 @@ from eqsat.theory.forms import (
     common_divisors,
     literal,
     number,
+    read,
     to_expr,
     value_order,
 )
@@ -126,10 +127,27 @@ class InputNodes(KindNodes):
             value = self.classes.value_of(term)
             if self._is_worth_adding(term, value):
                 self._originals[value].append(term)
+                if op == "where" and (extreme := self._as_extreme(term)) is not None:
+                    self._originals[value].append(extreme)
                 if all_terms and op == "mul":
                     self._add_without_literals(term)
                 if self.theory.is_canonical:
                     self._add_equal(term, value)
+
+    def _as_extreme(self, selection: Expr) -> Expr | None:
+        """A selection of the lesser or greater of the two terms that it compares as what it is.
+
+        The normal form of an extreme may show its operands no more: that of ``min(min(x, 12)%3, y)`` does not.
+        """
+        condition, yes, no = selection.args
+        while condition.op == "not":
+            condition, yes, no = condition.args[0], no, yes
+        if condition.op not in ("lt", "le") or condition.args[0].is_bool:
+            return None
+        compared, branches = [[*map(self.classes.value_of, terms)] for terms in (condition.args, (yes, no))]
+        if compared not in (branches, branches[::-1]):
+            return None
+        return make("min" if compared == branches else "max", yes, no)
 
     def _add_without_literals(self, product: Expr) -> None:
         """Add what a product is a multiple of: sums have multiples of it."""
@@ -377,6 +395,8 @@ class HiddenLaws:
             for residue in dict.fromkeys([dividend.split(abs(n), balanced)[1] for balanced in (False, True)]):
                 if residue.terms and residue != dividend:
                     yield term, make("mod", to_expr(residue), term.args[1])
+            if n > 0:
+                yield from self._out_of_remainder(term, n)
         elif n < 0:
             # -x // -n is x // n
             opposite = make("floordiv", to_expr(dividend.times(-1)), const(-n))
@@ -387,6 +407,21 @@ class HiddenLaws:
             yield from self._composed(term, dividend, n)
             yield from self._divided_first(term, dividend, n)
             yield from self._without_multiples(term, dividend, n)
+
+    def _out_of_remainder(self, term: Expr, n: int) -> Iterator[tuple[Expr, Expr]]:
+        """``(x//b*f + y) % n`` is ``x//b % (n//f) * f + y`` for a ``y`` in ``[0, f)``.
+
+        Of ``(x + 16)//10`` and ``(x + 16)//40`` the normal forms have other dividends, of which no rule tells that the
+        second one is a quotient of the first one.
+        """
+        written = read(term.args[0])
+        for f in dict.fromkeys([gcd(k, n) for atom, k in written.terms.items() if atom.op == "floordiv"]):
+            multiples, rest = written.partition(f)
+            low, high = self.theory.bounds(self.theory.form(to_expr(rest)))
+            if 1 < f < n and low >= 0 and high < f:
+                digit = make("mod", to_expr(multiples), const(n // f))
+                yield digit, digit
+                yield term, make("add", make("mul", digit, const(f)), to_expr(rest))
 
     def _powers(self, product: Expr, parts: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
         """``x*x*x*x*y`` is ``(x*x)*(x*x)*y``, with what that is made of."""

@@ -45,12 +45,18 @@ LAWS = [
     # a factor of the divisor divides first
     ("(x%7*5 + 2)//15", "x%7//3"),
     ("(x%6*2 + 1)//8", "x%6//4"),
+    # multiples of a factor of the divisor leave a remainder beside less than that factor
+    ("((x + 16)//10*10 + y%10)%40", "(x + 16)//10%4*10 + y%10"),
+    ("((x*32 + z)//10*10 + 9 - y%10)%40", "(x*32 + z)//10%4*10 + 9 - y%10"),
+    ("(x*5//7*15 + y%5)%20", "x*5//7*3%4*5 + y%5"),
     # what is rounded down is subtracted: a mask of the same dividend
     ("(x + y*16)//24 - (x + y*16)//24//4*4", "(x + y*16)//24%4"),
     # near misses: each is as it was
     ("(x*7 + y*4)//8", "(x*7 + y*4)//8"),
     ("(x*7 + y)%20//7", "(x*7 + y)%20//7"),
     ("(x*3 + y + z*5)//-12", "(x*-3 - y - z*5)//12"),
+    ("((x + 16)//10*10 + y%11)%40", "((x + 16)//10*10 + y%11)%40"),
+    ("((x + 16)//10*10 + y%10 - 1)%40", "((x + 16)//10*10 + y%10 - 1)%40"),
 ]
 
 
@@ -80,6 +86,9 @@ def test_every_respelling_is_equal_to_its_term():
             total % 12 // d,
             total % -12 // d,
             total % (n * 2) // n,
+            (total // 5 * 4 + y % 4) % (d * 4),
+            (total // 5 * 4 - y % 4 + 3) % (d * 4),
+            (total // 5 * 4 + y % 5) % (d * 4),
             total % (n + 3),
             total // (n + 3),
             # z//d is z
@@ -98,6 +107,25 @@ def test_every_respelling_is_equal_to_its_term():
                 assert (check.kind, check.equal) == ("exhaustive", True), f"{before} is not {after}"
                 count += 1
     assert count > len(terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("where(z < min(x, 12)%3, z, min(x, 12)%3)", "min(z, min(x, 12)%3)"),
+        ("where(z <= min(x, 12)%3, min(x, 12)%3, z)", "max(z, min(x, 12)%3)"),
+        ("where(not z < min(x, 12)%3, z, min(x, 12)%3)", "max(z, min(x, 12)%3)"),
+        # near misses: of what is compared a branch has something else
+        ("where(z < min(x, 12)%3, z, min(x, 13)%3)", "where(z < min(x, 12)%3, z, min(x, 13)%3)"),
+        ("where(z < min(x, 12)%3, x, min(x, 12)%3)", "where(z < min(x, 12)%3, x, min(x, 12)%3)"),
+    ],
+)
+def test_a_selection_of_the_lesser_term_is_an_extreme(text, wanted):
+    bounds = {"x": (0, 63), "z": (0, 5)}
+    result = optimize(read(text, bounds))
+    assert result.cost <= cost_of([read(wanted, bounds)], Latency())
+    check = result.check()
+    assert (check.kind, check.equal) == ("exhaustive", True)
 
 
 #: A sum with values in [0, 147], whose remainder by 7 has a normal form without its first term.
