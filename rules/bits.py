@@ -46,6 +46,7 @@ BITS = [
     Rule("bitand-rest",        "x - (x & c)",           "x & (-1 - c)",         why="the bits outside of the mask", modulo_theory=True),
     Rule("bitand-upper-digits", "(x//d & c)*d",         "x & (c*d)",            "d & (d - 1) == 0",           "a multiple of a power of two has no lower digits", modulo_theory=True),
     Rule("bitxor-rest",        "x ^ (x & c)",           "x & (-1 - c)",         why="the bits outside of the mask", modulo_theory=True),
+    Rule("bitxor-upper-rest",  "x ^ x % d",            "x & -d",               "d & (d - 1) == 0",           "the bits above the remainder", modulo_theory=True),
     Rule("bitand-of-lower-digits", "(x & c) % d",       "x & (c % d)",          "d & (d - 1) == 0", "the lower digits of the mask", modulo_theory=True),
     Rule("bitand-drops-upper-digits", "(x % d) & c",    "x & c",                "0 <= c and c < d and d & (d - 1) == 0", "the mask has no upper digits", modulo_theory=True),
 ]

@@ -874,6 +874,7 @@ FIRING = [
     Firing("bitand-rest", "x - (x & 5)", "x & -6", {"x": (-9, 99)}),
     Firing("bitand-upper-digits", "(x//16 & 5)*16", "x & 80", {"x": (-9, 99)}),
     Firing("bitxor-rest", "x ^ (x & 5)", "x & -6", {"x": (-9, 99)}),
+    Firing("bitxor-upper-rest", "x ^ x%4", "x & -4", {"x": (-9, 99)}),
     Firing("bitand-of-lower-digits", "(x & 21) % 8", "x & 5", {"x": (-9, 99)}),
     Firing("bitand-drops-upper-digits", "(x%16) & 5", "x & 5", {"x": (-9, 99)}),
 ]
