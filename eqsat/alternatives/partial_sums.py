@@ -26,7 +26,6 @@ from eqsat.extract.graph import Node, reached, sum_of, sum_terms
 from eqsat.extract.select import Choice, ProductPrices, reachable, reaches
 from eqsat.lang.expr import Expr, make
 from eqsat.lang.ops import DIVISIONS, linear_bounds
-from eqsat.lang.traversal import reached
 from eqsat.theory.forms import LinearForm, combination, number
 
 #: A sum without a constant: its classes with their coefficients, in order.

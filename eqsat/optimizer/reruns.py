@@ -215,11 +215,16 @@ def _shifted(term: Expr) -> _Shifted | None:
         return None
     left, right = term.args
     sign = -1 if term.op == "sub" else 1
-    if left.op == "var" and right.op == "const":
+    if left.op == "var" and _is_of_literals(right):
         return _Shifted(term, left, 1, sign * right.vmin)
-    if left.op == "const" and right.op == "var":
+    if _is_of_literals(left) and right.op == "var":
         return _Shifted(term, right, sign, left.vmin)
     return None
+
+
+def _is_of_literals(term: Expr) -> bool:
+    """Whether a term is a literal, or as ``2*8`` an operation on literals."""
+    return term.op != "var" and all(arg.op == "const" for arg in term.args) and term.vmin == term.vmax
 
 
 def _has_literals(terms: Iterable[Expr]) -> bool:
