@@ -115,7 +115,8 @@ class Comparisons(Arithmetic):
             return form.divided(content)
         floors = [atom for atom, k in form.terms.items() if abs(k) == 1 and literal_divisor(atom)]
         if floors:
-            atom = min(floors, key=self.simplicity.__getitem__)
+            # of two values a selection costs less than the quotient of many that would be left
+            atom = min(floors, key=lambda atom: (self._has_two_values(atom), self.simplicity[atom]))
             n, inner, rest = literal_divisor(atom), self.inner(atom.args[0]), form.without(atom)
             return inner.plus(rest, n) if form.terms[atom] == 1 else rest.times(n).shifted(n - 1).plus(inner, -1)
         single = next(iter(form.terms))
@@ -128,6 +129,10 @@ class Comparisons(Arithmetic):
                     return multiples.shifted(bucket)
         by_factor = self.by_factor(form)
         return self._unit_coefficients(form) if by_factor is None else by_factor[0]
+
+    def _has_two_values(self, quotient: Expr) -> bool:
+        low, high = self.range(quotient)
+        return high - low < 2
 
     def _clear_truncated(self, dividend: LinearForm, n: int, form: LinearForm) -> LinearForm:
         """``tdiv(A, n) >= k`` is ``A >= n*k``, or for ``k`` up to 0 ``A > n*(k - 1)``; ``<=`` is its mirror image."""

@@ -327,6 +327,19 @@ def test_an_answer_is_read_again_if_it_costs_less_than_its_first_normal_form(tex
     assert {done.run for done in result.trace.rounds} == {*range(1, runs + 1)}
 
 
+@pytest.mark.parametrize("literal", ["5", "(2 + 3)", "10//2"])
+def test_an_operation_on_literals_shifts_a_variable_as_a_literal_does(literal: str):
+    result = sound(optimize(f"(i - {literal})//14*5 + (i - {literal})//3%5", i=(5, 60)))
+    assert result.cost == 20
+
+
+def test_of_two_quotients_in_a_comparison_that_of_many_values_is_cleared():
+    for low, high in ("xy", "yx"):
+        ranges = {low: (0, 7), high: (0, 1000)}
+        assert sound(optimize(f"where({low}//6 < {high}//6, 5, 9)", **ranges)).cost == 4
+        assert sound(optimize(f"where({high}//6 < {low}//6, 5, 9)", **ranges)).cost == 4
+
+
 @every_way
 def test_under_a_gate_that_never_holds_anything_is_right(options):
     sound(optimize(["x % 8", "y % 8"], gates=["x < y and y < x", None], **XY, **options))

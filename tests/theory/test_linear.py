@@ -332,6 +332,9 @@ STEPS = [
     ("where(x < 8, x%8, x)", "x", {"x": (0, 99)}, {"x": (-1, 99)}),
     ("where(x < 8, 5, x//8)", "where(x < 8, 5, 1)", {"x": (0, 15)}, {"x": (0, 16)}),
     ("where(x == 3, x, 3)", "3", {"x": (0, 9)}, None),
+    # of two quotients in a comparison that of two values stays
+    ("x//6 < y//6", "x//6*6 + 6 <= y", {"x": (0, 7), "y": (0, 99)}, None),
+    ("y//6 < x//6", "y < x//6*6", {"x": (0, 7), "y": (0, 99)}, None),
     # a step by 1 at an end of a range is an extreme
     ("where(x < 3, x + y + 1, x + y)", "max(x, 3) + y", {"x": (2, 9), "y": (0, 9)}, {"x": (1, 9), "y": (0, 9)}),
     ("where(x < 9, x*3, x*3 - 3)", "min(x, 8)*3", {"x": (0, 9)}, {"x": (0, 10)}),
