@@ -18,8 +18,7 @@ def of_products(classes: CanonicalGraph) -> Iterator[tuple[int, Node]]:
     """Sums of products by literals that are there, which cost nothing more; ``x*36`` as ``x*9*4`` beside ``x*9``."""
     forms = [(c, form) for c, form in enumerate(classes.values) if isinstance(form, LinearForm)]
     # by an atom and a literal, the class of their product
-    alone = [(c, form) for c, form in forms if len(form.terms) == 1 and not form.constant]
-    products = {(atom, k): c for c, form in alone for atom, k in form.terms.items() if k > 1}
+    products = {found: c for c, form in forms if (found := form.multiple()) is not None and found[1] > 1}
     yield from _shifted_products(classes, products)
     for c, form in forms if products else ():
         if len(form.terms) > 1 and not products.keys().isdisjoint([(a, abs(k)) for a, k in form.terms.items()]):

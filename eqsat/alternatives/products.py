@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
 
 from eqsat.alternatives.canonical import KindNodes
 from eqsat.alternatives.providers import provides
@@ -115,29 +114,28 @@ class ProductNodes(KindNodes):
 
     def by_maximum(self, form: LinearForm) -> Iterator[Node]:
         """``max(-x, 0)*y`` for ``-(min(x, 0)*y)``."""
-        if len(form.terms) != 1 or form.constant:
+        if (multiple := form.multiple()) is None:
             return
-        ((atom, coefficient),) = form.terms.items()
+        atom, coefficient = multiple
         for factor in dict.fromkeys(factors(atom)) if atom.op == "mul" and coefficient < 0 else ():
             if factor.op == "min":
                 rest = without_factor(atom, factor).times(-coefficient)
                 yield self.node("mul", atom_form(factor).times(-1), rest)
 
     @cached_property
-    def _multiples(self) -> list[LinearForm]:
+    def _multiples(self) -> list[tuple[Expr, int]]:
         """The multiples of a single atom that variables are known to equal."""
-        return [form for form in self.theory.solved.values() if len(form.terms) == 1 and not form.constant]
+        return [multiple for form in self.theory.solved.values() if (multiple := form.multiple()) is not None]
 
     @cached_property
     def _steps(self) -> dict[Expr, int]:
         """Atoms of which a multiple is a variable, with that multiple: 4 for ``n//4`` where ``n`` is ``n//4*4``."""
-        return dict(chain(*[form.terms.items() for form in self._multiples]))
+        return dict(self._multiples)
 
     @cached_property
     def _products(self) -> list[Expr]:
         """Products that are variables: ``n//m*m`` where that is known to be ``n``."""
-        products = [form.single() for form in self._multiples]
-        return [product for product in products if product is not None and product.op == "mul"]
+        return [atom for atom, k in self._multiples if k == 1 and atom.op == "mul"]
 
     def _product_with(self, factor: Expr, rest: LinearForm) -> Node:
         """``rest*factor``, by the variable that is a multiple of ``factor`` if there is one."""
@@ -155,7 +153,7 @@ class ProductNodes(KindNodes):
                 if atom is factor or not step or coefficient % step:
                     continue
                 part, times = LinearForm({atom: step}, 0), coefficient // step
-                if len(form.terms) == 1 and not form.constant:
+                if form.multiple() is not None:
                     yield self._product_with(factor, without_factor(atom, factor).times(coefficient))
                 if part != form:
                     yield self.sum_node([(part, times)], form.plus(part, -times))

@@ -306,8 +306,7 @@ class QuotientNodes(KindNodes):
 
 def shifted_literal(form: LinearForm) -> tuple[int, LinearForm] | None:
     """The literal and the amount of a positive literal that is shifted to the left: 1 and ``y`` of ``1 << y``."""
-    if len(form.terms) == 1 and not form.constant:
-        ((atom, k),) = form.terms.items()
-        if atom.op == "shl" and atom.args[0].op == "const" and k * atom.args[0].vmin > 0:
-            return k * atom.args[0].vmin, read(atom.args[1])
+    atom, k = form.multiple() or (None, 0)
+    if atom is not None and atom.op == "shl" and atom.args[0].op == "const" and k * atom.args[0].vmin > 0:
+        return k * atom.args[0].vmin, read(atom.args[1])
     return None

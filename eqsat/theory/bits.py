@@ -148,10 +148,10 @@ def bitwise(theory: Arithmetic, op: str, x: LinearForm, y: LinearForm) -> Linear
 
 def differing(theory: Arithmetic, form: LinearForm) -> LinearForm:
     """A form that is zero iff ``form`` is: ``x - y`` for a multiple of ``x ^ y``."""
-    atoms = [] if form.constant or len(form.terms) != 1 else [*form.terms]
-    if not atoms or atoms[0].op != "bitxor":
+    atom, _ = form.multiple() or (None, 0)
+    if atom is None or atom.op != "bitxor":
         return form
-    x, y = map(theory.inner, atoms[0].args)
+    x, y = map(theory.inner, atom.args)
     return x.plus(y, -1)
 
 

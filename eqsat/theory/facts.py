@@ -345,17 +345,16 @@ class Facts(Arithmetic):
         form = _without_content(form)
         self.nonzero.add(form)
         self.nonzero.add(form.times(-1))
-        if len(form.terms) == 1 and not form.constant:
-            # a product is not zero iff no factor is
-            (atom,) = form.terms
-            for factor in factors(atom) if atom.op == "mul" else ():
-                self._assume_nonzero(self.inner(factor))
+        atom, _ = form.multiple() or (None, 0)
+        # a product is not zero iff no factor is
+        for factor in factors(atom) if atom is not None and atom.op == "mul" else ():
+            self._assume_nonzero(self.inner(factor))
 
     def is_nonzero(self, form: LinearForm) -> bool:
         low, high = self.bounds(form)
         if low > 0 or high < 0 or _without_content(form) in self.nonzero:
             return True
-        monomial = next(iter(form.terms)) if len(form.terms) == 1 and not form.constant else None
+        monomial, _ = form.multiple() or (None, 0)
         if monomial is not None and monomial.op == "mul":
             return all(self.is_nonzero(self.inner(a)) for a in factors(monomial))
         content = form.content()

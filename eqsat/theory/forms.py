@@ -148,6 +148,13 @@ class LinearForm:
         ((atom, coefficient),) = self.terms.items()
         return atom if coefficient == 1 else None
 
+    def multiple(self) -> tuple[Expr, int] | None:
+        """The atom and its coefficient, if the form is a multiple of just one atom."""
+        if self.constant or len(self.terms) != 1:
+            return None
+        (found,) = self.terms.items()
+        return found
+
     def addends(self) -> int:
         """The number of terms, the constant among them."""
         return len(self.terms) + bool(self.constant)

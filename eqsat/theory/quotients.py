@@ -358,9 +358,8 @@ class Quotients(Arithmetic):
         composed = self._composed(x, divisor) if positive else None
         if composed is not None:
             return composed
-        if len(divisor.terms) == 1 and not divisor.constant:
-            ((monomial, scale),) = divisor.terms.items()
-            return self._monomial_quotient(x, monomial, scale)
+        if (monomial := divisor.multiple()) is not None:
+            return self._monomial_quotient(x, *monomial)
         if (stepwise := self._quotient_by_parts(x, divisor)) is not None:
             return stepwise
         # k*divisor + r with r in [0, divisor) is k
