@@ -223,15 +223,15 @@ def _in_two_steps(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> 
 
 def _as_quotient(theory: Arithmetic, form: LinearForm) -> tuple[LinearForm, int] | None:
     """The dividend and the literal divisor of what is one quotient, or its opposite, and a constant."""
-    atom, k = next(iter(form.terms.items()), (None, 0))
-    if atom is None or len(form.terms) > 1 or abs(k) > 1 or not (n := literal_divisor(atom)):
+    atom, k = form.direction().multiple() or (None, 0)
+    if atom is None or abs(k) > 1 or not (n := literal_divisor(atom)):
         return None
     dividend = theory.inner(atom.args[0])
     return dividend.times(k).shifted(form.constant * n + (lacking(dividend, n) if k < 0 else 0)), n
 
 
 def _shifted(builder: Builder) -> Iterator[tuple[int, Node]]:
-    """Sums that differ in their constants alone, from the one with the least."""
+    """Sums that differ in their constants alone, from the one whose constant is nearest to zero."""
     directions: dict[LinearForm, dict[int, int]] = defaultdict(dict)
     for c, form in enumerate(builder.values):
         if isinstance(form, LinearForm) and form.constant and form.terms:

@@ -261,7 +261,7 @@ class ConditionNodes(KindNodes):
             return
         n = max(map(abs, form.terms.values()))
         above, below = form.partition(n)
-        has_two_sides = len({k > 0 for k in above.terms.values()}) == 2
+        has_two_sides = _has_two_sides(above)
         has_remainder = len(form.terms) == 2 and next(iter(above.terms)).op == "floordiv"
         if n == 1 or not below.terms or not (has_two_sides or has_remainder):
             return
@@ -291,8 +291,7 @@ class ConditionNodes(KindNodes):
         n = max(map(abs, form.terms.values()))
         # -1 and 0 need no addition: they make the comparison of the two sides strict or not
         period = max(-form.constant, form.constant + 1)
-        has_two_sides = len({k > 0 for k in form.terms.values()}) == 2
-        if has_two_sides and 1 < period <= n and is_power_of_two(period):
+        if _has_two_sides(form) and 1 < period <= n and is_power_of_two(period):
             yield from self._divided(*form.partition(period), period)
         if len(form.terms) == 2 and not is_power_of_two(n):
             yield from self._at_last(*form.partition(n), n)
@@ -356,9 +355,8 @@ class ConditionNodes(KindNodes):
     def _shifts_of_extremes(self, above: LinearForm, below: LinearForm, limit: int) -> Iterator[int]:
         """What to add to both sides of ``above == below + limit``: then an operand of an extreme has no literal."""
         for side, there in ((above, 0), (below, limit)):
-            atoms = {a: k for a, k in side.terms.items() if a.op == "min"}
-            if len(atoms) == len(side.terms) == 1:
-                ((atom, k),) = atoms.items()
+            atom, k = side.multiple() or (None, 0)
+            if atom is not None and atom.op == "min":
                 yield from [-k * gap.constant - there for gap in self.theory.gaps(atom) if gap.terms and gap.constant]
 
     def _with_extremes(self, below: LinearForm, above: LinearForm, limit: int, is_least: bool) -> Iterator[Node]:
@@ -380,7 +378,7 @@ class ConditionNodes(KindNodes):
         for factor in dict.fromkeys([part for atom in form.terms if atom.op == "mul" for part in factors(atom)]):
             product = LinearForm({a: k for a, k in form.terms.items() if factor in factors(a)}, 0)
             others = form.direction().plus(product, -1)
-            if not all(side.terms for side in _by_sign(product)) or len({k > 0 for k in others.terms.values()}) != 1:
+            if not _has_two_sides(product) or not others.terms or _has_two_sides(others):
                 continue
             if others.sign() > 0:
                 yield self._compared(op, others, product.times(-1), limit)
@@ -453,6 +451,11 @@ def _on_two_sides(total: LinearForm) -> Iterator[tuple[LinearForm, LinearForm, L
                 yield less_part, rest, less_part
             if len(rest.terms) > 1:
                 yield (less_rest, part, less_rest) if k > 0 else (less_part, rest, rest)
+
+
+def _has_two_sides(form: LinearForm) -> bool:
+    """Whether a form adds some terms and subtracts others."""
+    return len({k > 0 for k in form.terms.values()}) == 2
 
 
 def _by_sign(form: LinearForm) -> tuple[LinearForm, LinearForm]:
