@@ -48,7 +48,7 @@ _OF_OTHERS = {
     **dict.fromkeys(["Max", "maximum"], "max"),
     **dict.fromkeys(["floor", "floordiv", "FloorDiv"], "x//y"),
     **dict.fromkeys(["mod", "Mod", "floormod"], "x%y"),
-    **{"ceil": "ceildiv(x, y)", "truncdiv": "tdiv", "truncmod": "tmod", "pow": "x**2"},
+    **{"ceil": "ceildiv(x, y)", "truncdiv": "tdiv(x, y)", "truncmod": "tmod(x, y)", "pow": "x**2"},
     **{"ModularIndexing": "x//y%z", "clamp": "min(max(x, y), z)"},
 }
 #: What is read as other operators, or as a load: how its term is built from operands that are numbers.
