@@ -233,8 +233,9 @@ class Chooser:
         end = self.search.improved(start, thorough=True)
         while end.cost < cost:
             cost = end.cost
-            again = self.search.improved(completed(self.search.priced, end.choice, alone=True), thorough=True)
-            end = min(end, again, key=_cost_of)
+            again = self.search.improved(completed(self.search.priced, end.choice, alone=True))
+            if again.cost < cost:
+                end = self.search.improved(completed(self.search.priced, again.choice, alone=True), thorough=True)
         return end
 
 
