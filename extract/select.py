@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain
 from math import inf
-from operator import add, mul
+from operator import add
 from typing import cast
 
 from eqsat.extract.cost import CostModel, LoopAware, refuse_other
@@ -211,22 +211,19 @@ class _Pricer:
     def price(self, c: int, node: Node) -> int:
         op, value, args = node
         # a class without a finite term has no level, and is never chosen
-        runs = [self.runs.get(a, 1) for a in args] if self.runs else ()
+        runs = [self.runs.get(a, 1) for a in args] if self.runs else [1] * len(args)
         if op != "sum" or not isinstance(value, tuple):
-            return max(runs, default=1) * self.price_of(op, [self.bounds[a] for a in args], self.bounds[c])
+            return max(runs) * self.price_of(op, [self.bounds[a] for a in args], self.bounds[c])
         constant, coefficients = value
         of_products = self.of_products
-        products = [of_products[abs(k)] for k in coefficients]
-        if runs:
-            cost = sum(runs) * of_products.addition + sum(map(mul, runs, products))
-        else:
-            cost = len(products) * of_products.addition + sum(products)
+        cost = sum(runs) * of_products.addition
+        cost += sum([r * of_products[abs(k)] for r, k in zip(runs, coefficients, strict=True)])
         if constant:
             return cost
         first = min(coefficients)
         # if all terms are subtracted, the first has a sign
         sign = of_products[first] - of_products[-first] if max(coefficients) < 0 else 0
-        return cost + min(runs, default=1) * (sign - of_products.addition)
+        return cost + min(runs) * (sign - of_products.addition)
 
 
 def _levels(graph: EGraph, model: LoopAware) -> dict[int, int]:
