@@ -5,8 +5,8 @@ these follow it, and then what they call, in the same order.
 
 The theory (:mod:`eqsat.theory.linear`) normalises the roots; :mod:`eqsat.alternatives.builder` makes the e-graph of
 their normal forms and of the input; :mod:`eqsat.optimizer.saturation` lets the rules match in egglog and the theory
-normalise what they find; :mod:`eqsat.alternatives.choosing` extracts; :mod:`eqsat.optimizer.reruns` answers the input
-again in other words.
+normalise what they find; :mod:`eqsat.alternatives.choosing` extracts; :mod:`eqsat.optimizer.change_of_variables`
+has the input in other variables, and :mod:`eqsat.optimizer.inside` its parts with what holds there.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from eqsat.alternatives.inputs import compares_selection
 from eqsat.alternatives.limits import LIMITS as ALTERNATIVES
 from eqsat.alternatives.providers import provides
 from eqsat.egraph.trace import NOTHING_LEFT, WITHOUT_RULES
-from eqsat.extract.cost import LoopAware, is_shipped_model
+from eqsat.extract.cost import LoopAware, is_power_of_two, is_shipped_model
 from eqsat.extract.select import Choice, Priced, ProductPrices, improved, tree
 from eqsat.lang.costs import cost_of, reduced
-from eqsat.lang.errors import TooWideError
-from eqsat.lang.expr import FALSE, Expr
-from eqsat.lang.ops import COMPARISONS, DIVISIONS, REDUCTIONS, SUMS
+from eqsat.lang.errors import ContradictionError, TooWideError, UnsoundUnionError
+from eqsat.lang.expr import FALSE, TRUE, Expr, substitute
+from eqsat.lang.ops import COMPARISONS, DIVISIONS, FLOORS, REDUCTIONS, SUMS
 from eqsat.lang.traversal import long_partial_chains, topological, tree_size
+from eqsat.optimizer.change_of_variables import Change, flat_index, has_literals, shifted_variables
+from eqsat.optimizer.inside import Place, places, with_parts
 from eqsat.optimizer.limits import LIMITS
-from eqsat.optimizer.optimisation import Contexts
+from eqsat.optimizer.optimisation import Contexts, Optimisation
 from eqsat.optimizer.pareto import SIZES, Answer, blends, frontier, operations
-from eqsat.optimizer.reruns import Reruns
+from eqsat.optimizer.relevant import is_shipped
 from eqsat.optimizer.result import Result
 from eqsat.optimizer.saturation import run_rules
 from eqsat.optimizer.snapshot import Part, Snapshot
@@ -83,8 +85,13 @@ class _Found:
 
 
 @dataclass
-class ModuloTheory(Reruns):
+class ModuloTheory(Optimisation):
     """A run in which rules and linear integer arithmetic work on one e-graph."""
+
+    @cached_property
+    def is_guarded(self) -> bool:
+        """Whether a rule of the caller's own has a guard."""
+        return self.runs_own_rules and any(r.when and not is_shipped(r) for r in self.used)
 
     def run(self, limit: float = inf) -> Result:
         """The answer of the theory, for the engine ``"egraph"`` with the rules.
@@ -197,10 +204,10 @@ class ModuloTheory(Reruns):
             self._take_if_cheaper(found, builder, proved.choice, found.values)
         if limit == inf:
             self.spent.enter("flat index")
-            self._take_through(found, base, self.through_flat_index(found.terms, base))
-            self._take_through(found, base, self.through_shifted_variables(found.terms))
-            found.terms = self.under_gates(found.terms, found.contexts, base)
-            found.terms = self.under_conditions(found.terms)
+            self._try_flat_index(found, base)
+            self._try_shifted_variables(found, base)
+            found.terms = self._under_gates(found.terms, found.contexts, base)
+            found.terms = self._under_conditions(found.terms)
         self.spent.enter("again")
         self._read_again(found, base, len(builder.graph))
         if limit == inf:
@@ -347,17 +354,100 @@ class ModuloTheory(Reruns):
                 choice, cost = chooser.reusing(choice, cost, self._has_time)
         return choice, cost
 
-    def _take_through(self, found: _Found, base: LinearArithmetic, terms: list[Expr]) -> None:
-        """Take an answer that was found with other variables; what these stood for shares nothing yet with other roots.
+    @provides("flat index", otherwise=lambda self, found, base: None)
+    def _try_flat_index(self, found: _Found, base: LinearArithmetic) -> None:
+        """Take the answer with one variable for the sum that the input divides in several ways, if that costs less."""
+        if len(self.order) > LIMITS.flat_terms or self.has_uninterpreted or self.suspected or self.extract == "tree":
+            return
+        divisions = sum([term.op in FLOORS for term in topological(found.terms)])
+        if divisions >= ALTERNATIVES.flat_ways:
+            change = flat_index(self.order, self.terms, base)
+            self._try_variables(found, base, change, cost_of(found.terms, self.model))
 
-        Its normal forms are those that are known.
-        """
+    @provides("shifted variables", otherwise=lambda self, found, base: None)
+    def _try_shifted_variables(self, found: _Found, base: LinearArithmetic) -> None:
+        """Take the answer with a variable for each ``x + 5`` that stands in place of ``x``, if that costs less."""
+        if not self.suspected and self.extract != "tree" and has_literals(found.terms):
+            self._try_variables(found, base, shifted_variables(self.order, self.roots, self.terms))
+
+    def _try_variables(self, found: _Found, base: LinearArithmetic, change: Change | None, limit: float = inf) -> None:
+        """Take the answer to the input in other variables, if that costs less."""
+        if change is None or not self._has_time():
+            return
+        roots, facts = [tuple(substitute(given, change.images)) for given in (self.roots, self.facts)]
+        gates = tuple(None if gate is None else gate.substitute(change.images) for gate in self.gates)
+        inner = replace(self, roots=roots, facts=facts, gates=gates, pareto=None, conjectures=[])
+        terms = self._cheapest(found.terms, substitute(inner.run(limit).exprs, change.back))
         if terms == found.terms:
             return
         found.terms = terms
         if self._has_time():
+            # what the variables stand for shares nothing yet with other roots
             builder = self._insert(base, topological(terms), terms, found.values)
             self._take_if_cheaper(found, builder, self._extract(builder, inf, {}), found.values)
+
+    def _under_gates(self, terms: list[Expr], contexts: Contexts, base: LinearArithmetic) -> list[Expr]:
+        """The answer with the gated roots optimised again, their gate as a fact.
+
+        The e-graph of all roots knows only what holds for all. With the gate as a fact, guards of the caller's rules
+        may hold that do not otherwise, and a dividend may lie in two periods of its divisor alone.
+        """
+        theories = {gate: theory for gate, theory in zip(self.gates, contexts, strict=True) if theory is not None}
+        for gate, theory in theories.items():
+            if gate is None or not self._has_time():
+                continue
+            members = [place for place, other in enumerate(self.gates) if other is gate]
+            roots = [terms[place] for place in members]
+            if not self.is_guarded and not (self.with_rules and _lies_in_two_periods(roots, theory, base)):
+                continue
+            under = replace(self, facts=(*self.facts, gate), gates=(None,) * len(self.gates), conjectures=[])
+            try:
+                answers = under._alone(members)
+            except ContradictionError:
+                # the gate never holds
+                continue
+            terms = self._cheapest(terms, [answers.get(place, term) for place, term in enumerate(terms)])
+        return terms
+
+    def _under_conditions(self, terms: list[Expr]) -> list[Expr]:
+        """The answer with branches and bodies optimised again, what holds there as a fact.
+
+        Classes are equal everywhere, so that guards of the caller's rules read in a branch what holds outside of it
+        too. Branches within branches are those of the inner run. The input is tried too, since the answer may have
+        taken apart what a rule matches.
+        """
+        if not self.is_guarded:
+            return terms
+        known: dict[tuple[Expr, Expr], Expr] = {}
+        written = with_parts(terms, self._parts(terms, known))
+        terms = self._cheapest(terms, written)
+        written = with_parts(self.roots, self._parts(self.roots, known))
+        if written != [*self.roots] and self._has_time():
+            # a limit: what holds in branches and bodies has been used
+            inner = replace(self, roots=tuple(written), pareto=None, conjectures=[]).run(cost_of(terms, self.model))
+            terms = self._cheapest(terms, [*inner.exprs])
+        return terms
+
+    def _parts(self, terms: Iterable[Expr], known: dict[tuple[Expr, Expr], Expr]) -> Iterator[tuple[Place, Expr]]:
+        """Branches and bodies of ``terms`` as they are optimised under what holds there.
+
+        ``known`` has the answers so far, by the part and the fact.
+        """
+        for place in places(terms, self.leaves):
+            key = (place.part, place.fact)
+            if key not in known and self._has_time():
+                facts = self.facts if place.fact is TRUE else (*self.facts, place.fact)
+                inner = replace(self, roots=(place.part,), gates=(None,), facts=facts, pareto=None, conjectures=[])
+                try:
+                    part = inner.run()
+                except (ValueError, UnsoundUnionError):
+                    # the fact never holds, or what divides is never zero by a condition further outside
+                    continue
+                known[key] = part.expr
+                if part.stop != "saturated":
+                    self.stop = part.stop
+            if key in known:
+                yield place, known[key]
 
     @provides("answer read again", otherwise=lambda self, found, base, nodes: None)
     def _read_again(self, found: _Found, base: LinearArithmetic, nodes: int) -> None:
@@ -514,6 +604,18 @@ class ModuloTheory(Reruns):
             exprs = self._within_64_bits(self._defined([written[c] for c in wanted], contexts), self.roots)
             if not self._escaping(exprs):
                 yield tuple(self._bracketed(exprs, model) if isinstance(model, LoopAware) else exprs)
+
+
+def _lies_in_two_periods(roots: Sequence[Expr], theory: LinearArithmetic, base: LinearArithmetic) -> bool:
+    """Whether a dividend spans two periods of its divisor by what ``theory`` knows, and more by what ``base`` does."""
+    for part in topological(roots):
+        if part.op in FLOORS and part.args[1].op == "const" and not is_power_of_two(part.args[1].vmin):
+            n = part.args[1].vmin
+            low, high = theory.bounds(theory.form(part.args[0]))
+            least, most = base.bounds(base.form(part.args[0]))
+            if high // n - low // n == 1 < most // n - least // n:
+                return True
+    return False
 
 
 def _is_plain(value: Value) -> bool:
