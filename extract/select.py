@@ -655,14 +655,20 @@ class _Search:
                 break
             if node is current:
                 continue
-            taken = price
-            if new := {a for a in node[2] if a not in needed}:
-                # what has no finite term is not chosen
+            # what is not needed yet is paid with all below it; what has no finite term is not chosen
+            taken, new = price, {a for a in node[2] if a not in needed}
+            if new:
                 if not new <= paid.keys():
                     continue
-                taken += sum([paid[a] for a in new])
-                if taken <= least:
-                    taken = self._with_all_below(new, taken, least)
+                waiting = list(new)
+                for a in waiting:
+                    taken += paid[a]
+                    if taken > least:
+                        break
+                    for b in choice[a][2]:
+                        if b not in needed and b not in new:
+                            new.add(b)
+                            waiting.append(b)
             # the operands of `node` may not need `c` itself
             is_better = taken < least or (taken == least and place < first)
             if is_better and (fits is None or fits(node)) and not reaches(choice, node[2], c):
@@ -677,23 +683,6 @@ class _Search:
         self._choose(c, node, price)
         self.total += taken - free
         return True
-
-    def _with_all_below(self, new: set[int], taken: int, least: float) -> int:
-        """``taken`` and the cost of all below the classes ``new`` that is not needed yet either; it joins these.
-
-        Above ``least`` it is not counted further.
-        """
-        choice, paid, needed = self.choice, self.paid, self.needed
-        waiting = list(new)
-        for a in waiting:
-            for b in choice[a][2]:
-                if b not in needed and b not in new:
-                    new.add(b)
-                    waiting.append(b)
-                    taken += paid[b]
-                    if taken > least:
-                        return taken
-        return taken
 
     def abandon(self) -> bool:
         """Try to give up every class with several users that all have alternatives; return whether the total fell."""
