@@ -169,6 +169,8 @@ def optimize(  # type: ignore[misc]  # a range that is named as an option is ref
         _refuse_leaves(run)
         # normalise, insert, saturate, extract
         result = run.run()
+        # what the result does not keep is freed before the collector looks at it
+        del run
     return result if hidden is given else with_divisions(result, given, hidden, extract == "tree")
 
 
