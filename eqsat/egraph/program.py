@@ -1,5 +1,7 @@
 """The encoding: which sorts and tables the e-graph has, and the rules that build it from rows and keep its index.
 
+Egglog reads what belongs to one constructor, or one kind of rows, once it is needed: that is most of the text.
+
 A class is an ``E``. A sum is ``(Sum terms constant)``, its terms a multiset of ``(Sc coefficient class)``; a product,
 conjunction, disjunction, minimum, maximum or bit operator is a constructor over a multiset of classes. So
 commutativity and associativity hold by representation. Rules match the sums that are ``open``: of the ways to write
@@ -30,6 +32,11 @@ class RowTable(NamedTuple):
     name: str
     number: int
     width: int
+
+    @property
+    def ruleset(self) -> str:
+        """The ruleset that builds nodes of these rows."""
+        return f"build{self.number}"
 
 
 class Kind:
@@ -120,6 +127,7 @@ _KEPT = [
     ("index", "index-members", "(= n (midx m a))", "(in m a)"),
     # a term found by a primitive is looked up by a rule of its own: in one rule every pair would be tried
     ("fill", "lone", "(= s (Sum m 0)) (= 1 (multiset-length m))", "(lone s (multiset-pick m))"),
+    ("ones", "value-Sum", "(= e (Sum m k)) (= v (lit e)) (< 0 (multiset-length m))", "(subsume (Sum m k))"),
     ("ones", "one-term", "(lone s t) (= t (Sc 1 a))", "(union s a)"),
     (
         "ones",
@@ -159,8 +167,8 @@ _KEPT = [
         "(piece m x s y k)",
     ),
 ]
-#: Rules that read tables which egglog does not see change. They run after the rules that fill these tables, once for
-#: each row of their query.
+#: How the names of rules begin that read tables which egglog does not see change. They run after the rules that fill
+#: these tables, once for each row of their query.
 _UNTRACKED = ("fill", "piece")
 
 
@@ -172,48 +180,60 @@ def negated[T](op: str, operands: Sequence[T]) -> tuple[str, Sequence[T]] | None
 
 
 def program() -> str:
-    """The egglog text of the encoding."""
+    """The egglog text of the encoding, but for what belongs to one constructor or kind of rows."""
     lines = [_SORTS]
-    for constructor, arity in PLAIN.values():
-        lines.append(f"(constructor {constructor} ({' '.join(['E'] * arity)}) E)")
-    for constructor in CONTAINERS.values():
-        lines.append(f"(constructor {constructor} (ME) E)")
-        lines.append(
-            f'(rule ((= s ({constructor} m))) ((unstable-multiset-fill-index m (unstable-fn "midx")))'
-            f' :ruleset fill :unsafe-seminaive :name "fill-{constructor}")'
-        )
-        lines.append(
-            f"(rule ((in m a) (= s ({constructor} m)) (= 1 (multiset-length m))) ((union s a))"
-            f' :ruleset ones :name "one-{constructor}")'
-        )
-    # a class that is known to be one value, or a node over its own class, needs no other node
-    rows = [(name, [f"x{i}" for i in range(arity)], "") for name, arity in PLAIN.values()]
-    rows += [(name, ["m"], "") for name in CONTAINERS.values()]
-    rows.append(("Sum", ["m", "k"], "(< 0 (multiset-length m))"))
-    for name, operands, guard in rows:
-        row = f"({name} {' '.join(operands)})"
-        lines.append(f'(rule ((= e {row}) (= v (lit e)) {guard}) ((subsume {row})) :ruleset ones :name "value-{name}")')
-    for name, arity in PLAIN.values():
-        for i in range(arity):
-            row = f"({name} {' '.join('e' if i == j else f'x{j}' for j in range(arity))})"
-            lines.append(f'(rule ((= e {row})) ((subsume {row})) :ruleset ones :name "own-{name}{i}")')
-    # a condition that is known decides selections and junctions: else rules scale the other branch without end
-    for known, other, branch, junction in (("(Yes)", "(No)", "x", "And"), ("(No)", "(Yes)", "y", "Or")):
-        shorter = f"({junction} (multiset-remove m {known}))"
-        decided = [
-            (f"(Where {known} x y)", "", branch),
-            (f"(Not {known})", "", other),
-            (f"({junction} m)", f"(in m {other})", other),
-            (f"({junction} m)", f"(in m {known}) (< 1 (multiset-length m))", shorter),
-        ]
-        for place, (row, query, value) in enumerate(decided):
-            actions = f"(union e {value}) (subsume {row})"
-            lines.append(f'(rule ((= e {row}) {query}) ({actions}) :ruleset ones :name "known-{junction}{place}")')
-    lines += _insertion()
+    for table, width in {table: width for table, _, width in ROWS.values()}.items():
+        lines.append(f"(relation {table} ({' '.join(['i64'] * (width + 1))}))")
     for ruleset, name, query, actions in _KEPT:
-        mark = " :unsafe-seminaive" if name in _UNTRACKED else ""
-        lines.append(f'(rule ({query}) ({actions}) :ruleset {ruleset}{mark} :name "{name}")')
+        lines.append(_rule(ruleset, name, query, actions))
     return "\n".join(lines)
+
+
+def constructors_in(text: str) -> list[str]:
+    """The constructors that a text names, but for that of sums."""
+    return [name for name in (*CONTAINERS.values(), *[name for name, _ in PLAIN.values()]) if f"({name} " in text]
+
+
+def constructor_text(name: str) -> str:
+    """A constructor, and the rules that keep the index of its members, and leave out nodes that nothing needs."""
+    arity = dict(PLAIN.values()).get(name)
+    operands = ["m"] if arity is None else [f"x{i}" for i in range(arity)]
+    row = f"({name} {' '.join(operands)})"
+    lines = [f"(constructor {name} ({'ME' if arity is None else ' '.join(['E'] * arity)}) E)"]
+    if arity is None:
+        filled = '(unstable-multiset-fill-index m (unstable-fn "midx"))'
+        lines.append(_rule("fill", f"fill-{name}", f"(= s {row})", filled))
+        lines.append(_rule("ones", f"one-{name}", f"(in m a) (= s {row}) (= 1 (multiset-length m))", "(union s a)"))
+    # a class that is known to be one value, or a node over its own class, needs no other node
+    lines.append(_rule("ones", f"value-{name}", f"(= e {row}) (= v (lit e))", f"(subsume {row})"))
+    for own in [] if arity is None else operands:
+        node = f"({name} {' '.join(['e' if x == own else x for x in operands])})"
+        lines.append(_rule("ones", f"own-{name}-{own}", f"(= e {node})", f"(subsume {node})"))
+    for place, (node, query, value) in enumerate(_decided(name)):
+        lines.append(
+            _rule("ones", f"known-{name}{place}", f"(= e {node}) {query}", f"(union e {value}) (subsume {node})")
+        )
+    return "\n".join(lines)
+
+
+def _rule(ruleset: str, name: str, query: str, actions: str) -> str:
+    mark = " :unsafe-seminaive" if name.startswith(_UNTRACKED) else ""
+    return f'(rule ({query}) ({actions}) :ruleset {ruleset}{mark} :name "{name}")'
+
+
+def _decided(name: str) -> Iterator[tuple[str, str, str]]:
+    """The nodes of a constructor that a known condition decides: each with a query, and with what it is.
+
+    Else rules scale the other branch of a selection without end.
+    """
+    for known, other, branch, junction in (("(Yes)", "(No)", "x", "And"), ("(No)", "(Yes)", "y", "Or")):
+        if name == "Where":
+            yield f"(Where {known} x y)", "", branch
+        elif name == "Not":
+            yield f"(Not {known})", "", other
+        elif name == junction:
+            yield f"({name} m)", f"(in m {other})", other
+            yield f"({name} m)", f"(in m {known}) (< 1 (multiset-length m))", f"({name} (multiset-remove m {known}))"
 
 
 def container_text(op: str, members: str) -> str:
@@ -275,8 +295,12 @@ def _is(node: str) -> str:
     return f"(let e (A i)) (union e {node})"
 
 
+#: By kind of row, its columns, and what is done with one.
+_BUILT = {kind: (columns, actions) for kind, columns, actions in _built()}
+
+
 def _tables() -> Iterator[tuple[str, RowTable]]:
-    for number, (kind, columns, _) in enumerate(_built()):
+    for number, (kind, (columns, _)) in enumerate(_BUILT.items()):
         width = len(columns.split())
         width = next(most for most in _WIDTHS if most >= width)
         yield kind, RowTable(f"rows{width}", number, width)
@@ -294,14 +318,12 @@ def _add_constructor(op: Op) -> None:
     CONSTRUCTORS[op.name] = (f"Own-{op.name}",)
     width = next(most for most in _WIDTHS if most > arity)
     ROWS[op.name] = RowTable(f"rows{width}", len(ROWS), width)
+    _, columns, actions = _node(op.name, arity, f"(Own-{op.name} {{}})")
+    _BUILT[op.name] = columns, actions
 
 
-def _insertion() -> Iterator[str]:
-    """The tables that rows are read into, and for each kind of rows a ruleset that builds nodes of them."""
-    for table, width in {table: width for table, _, width in ROWS.values()}.items():
-        yield f"(relation {table} ({' '.join(['i64'] * (width + 1))}))"
-    for kind, columns, actions in _built():
-        table, number, width = ROWS[kind]
-        row = " ".join([columns, *["0"] * (width - len(columns.split()))])
-        yield f"(ruleset build{number})"
-        yield f'(rule (({table} {number} {row})) ({actions}) :ruleset build{number} :name "{kind}")'
+def building_text(kind: str) -> str:
+    """The ruleset that builds nodes of the rows of a kind."""
+    (columns, actions), rows = _BUILT[kind], ROWS[kind]
+    row = " ".join([str(rows.number), columns, *["0"] * (rows.width - len(columns.split()))])
+    return f'(ruleset {rows.ruleset}) (rule (({rows.name} {row})) ({actions}) :ruleset {rows.ruleset} :name "{kind}")'

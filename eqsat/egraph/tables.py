@@ -30,6 +30,9 @@ from eqsat.egraph.program import (
     PLAIN,
     ROWS,
     Kind,
+    building_text,
+    constructor_text,
+    constructors_in,
     container_text,
     of_length,
     program,
@@ -87,6 +90,9 @@ class Tables:
         self._able_then: dict[tuple[frozenset[Shape], bool], tuple[tuple[str, ...], ...]] = {}
         self._numbers = count()
         self._rulesets: dict[Stage, str] = {}
+        # the constructors and the kinds of rows that egglog has read
+        self._constructors: set[str] = set()
+        self._built: set[str] = set()
         # the names of rules that only remember what they have found: the e-graph is as before
         self._searches: set[str] = set()
         #: The rules about reductions whose matches are rows of tables.
@@ -103,7 +109,9 @@ class Tables:
         self.is_cut = False
         self._matchable: dict[tuple[frozenset[str], bool], bool] = {}
         self._program: WarmProgram | None = None
+        # the rows that egglog has not read, by tables, and their kinds
         self._rows: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        self._kinds: set[str] = set()
         self._texts: list[str] = []
         # what lets no rule match a node any longer
         self._retiring: list[str] = []
@@ -140,6 +148,7 @@ class Tables:
 
     def _add_row(self, kind: str, *row: int) -> None:
         table, number, width = ROWS[kind]
+        self._kinds.add(kind)
         self._rows[table].append((number, *row, *_ZEROS[len(row) : width]))
 
     def note_node(self, c: int, op: str, operands: Sequence[int]) -> None:
@@ -278,9 +287,10 @@ class Tables:
         return any(needs <= found for needs, _ in needed_by(self._rules[place], self._is_own(place)))
 
     def read_all(self) -> None:
-        """Let egglog read all rules, if it has read any."""
+        """Let egglog read all rules, and all kinds of rows, if it has read any."""
         if self._program is not None and not self.is_left:
             self._read(self._unread)
+            self._read_kinds({*ROWS} - self._built)
 
     def _read(self, places: Sequence[int]) -> None:
         """Compile the rules at these places, and let egglog read them, after the encoding if it does not have that."""
@@ -300,12 +310,7 @@ class Tables:
             if self._joins is not None:
                 self._joins.read(names, [stage.taken for stage in way.stages])
             ways.append((way, tuple(names)))
-        if self._program is None:
-            self._program = WarmProgram("\n".join([program(), *lines]), MOST_SCRIPTS)
-            self._run, egraph = self._program.run, self._program.egraph
-            self._egraph, self.integer, self.members = egraph, egraph.value_to_i64, egraph.value_to_multiset
-        else:
-            self._program.extend("\n".join(lines))
+        self._extend("\n".join(lines))
         self._ways += ways
         self._able_then.clear()
         self._rulesets = rulesets
@@ -319,6 +324,24 @@ class Tables:
         if stage.is_search:
             self._searches.add(label)
         return f'{stage.tables} (ruleset {name}) (rule ({stage.body}) ({stage.head}) :ruleset {name} :name "{label}")'
+
+    def _read_kinds(self, kinds: Collection[str], constructors: Iterable[str] = ()) -> None:
+        """Let egglog read how nodes are built of the rows of these kinds, and these constructors."""
+        self._extend("\n".join(map(building_text, sorted(kinds))), constructors)
+        self._built.update(kinds)
+
+    def _extend(self, rules: str, constructors: Iterable[str] = ()) -> None:
+        """Let egglog read rules, after what it has not read of the encoding, these constructors, and those in rules."""
+        named = dict.fromkeys([*constructors_in(rules), *constructors])
+        new = [name for name in named if name not in self._constructors]
+        text = "\n".join([*map(constructor_text, new), rules])
+        if self._program is None:
+            self._program = WarmProgram(f"{program()}\n{text}", MOST_SCRIPTS)
+            self._run, egraph = self._program.run, self._program.egraph
+            self._egraph, self.integer, self.members = egraph, egraph.value_to_i64, egraph.value_to_multiset
+        else:
+            self._program.extend(text)
+        self._constructors.update(new)
 
     def begin(self, filtered: bool = False, once: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         """Be ready for rows, and count matches anew; ``filtered`` says that :meth:`may_match` will be asked.
@@ -355,13 +378,17 @@ class Tables:
     def insert(self) -> None:
         """Read the rows that were added, and build their nodes."""
         self._start()
+        unread, retired = self._kinds - self._built, constructors_in(" ".join(self._retiring))
+        if unread or not self._constructors.issuperset(retired):
+            with self._reading():
+                self._read_kinds(unread, retired)
         self._given, self._is_empty = None, False
         self._note_rows()
         script = [f'(input {table} "{self._written(table, rows)}")' for table, rows in self._rows.items()]
         # a rule takes time wherever its table has rows, whether there are any of its kind or not
-        kinds = sorted({row[0] for rows in self._rows.values() for row in rows})
-        build = self._together([f"build{kind}" for kind in kinds])
+        build = self._together(sorted([ROWS[kind].ruleset for kind in self._kinds]))
         self._rows.clear()
+        self._kinds.clear()
         self._run(f"{' '.join(script)} {' '.join(self._texts)} (run-schedule {build} {_INDEX})")
         self._texts.clear()
         if self._retiring:
@@ -461,11 +488,13 @@ class Tables:
     def clear(self) -> None:
         """Empty every table."""
         self._rows.clear()
+        self._kinds.clear()
         self._texts.clear()
         self._retiring.clear()
         if self._program is not None and not self._is_empty:
             self._program.clear()
         self._is_empty = True
+        self.shapes = Shapes()
 
 
 #: The sessions that are open, and those of the process that this one was forked from.
