@@ -149,7 +149,7 @@ def test_an_operator_may_have_the_name_of_what_egglog_is_told(name):
 def test_an_operator_may_be_made_after_egglog_was_entered():
     x, y = var("x", 0, 39), var("y", 0, 19)
     assert optimize(where(x < 5, where(y < 3, x, 2), 2) // 4).trace.rounds
-    late = operator("late", 1, lambda x: x ^ 3)
+    late = operator("late", 1, lambda x: x & 7, bounds=lambda x: (0, 7))
     result = optimize(where(late(x) < 5, where(late(y) < 3, late(x), 2), 2) // 4)
     assert result.trace.rounds
     assert result.cost < result.cost_before
