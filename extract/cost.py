@@ -15,10 +15,8 @@ a model file, JSON: ``{"format", "machine", "picoseconds": {figure: {kind: numbe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import accumulate
 from operator import index, mul
@@ -626,6 +624,8 @@ class Calibrated:
         OSError
             If it cannot be read.
         """
+        import json
+
         if figure not in FIGURES:
             raise ValueError(f"there is no figure {figure!r}: use one of {', '.join(FIGURES)}")
         try:
@@ -701,6 +701,8 @@ def cost_model(name: CostModel | str) -> CostModel:
             raise ValueError(f"{path}: {found!r} is no cost model: give it a method price(op, operands, result)")
         return cast(CostModel, model)
     if name not in COST_MODELS:
+        from difflib import get_close_matches
+
         likely = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, COST_MODELS, 1))
         raise ValueError(
             f"unknown cost model {name!r}: use {', '.join(COST_MODELS)}, a model file, FILE.json, or a model of your "

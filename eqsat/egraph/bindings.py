@@ -11,12 +11,11 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from threading import Lock, Thread
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 _NAME = "egglog.bindings"
 _lock = Lock()
@@ -54,18 +53,18 @@ def _alone() -> ModuleType:
         return import_module(_NAME)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.meta_path.insert(0, _Given(module))
+    sys.meta_path.insert(0, cast(Any, _Given(module)))
     return module
 
 
-class _Given(MetaPathFinder, Loader):
-    """Imports a module that is loaded already."""
+class _Given:
+    """Imports a module that is loaded already; it needs no base of ``importlib.abc``, which takes long to import."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        return spec_from_loader(fullname, self) if fullname == _NAME else None
+        return spec_from_loader(fullname, cast(Any, self)) if fullname == _NAME else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self._module

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 import time
 import weakref
 from collections import Counter, defaultdict
@@ -40,7 +39,11 @@ from eqsat.egraph.program import (
 from eqsat.egraph.rule import Rule, has_reduction
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
 from eqsat.egraph.variants import needed_by, written_for
+from eqsat.lang.ops import Lazy
 from eqsat.lang.traversal import topological
+
+# many answers need no files
+tempfile = Lazy("tempfile")
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 1_000_000
@@ -202,7 +205,7 @@ class Tables:
         try:
             if (file := self._files.get(table)) is None:
                 # to open a file anew each time takes far longer
-                file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+                file = tempfile.TemporaryFile(buffering=0)
                 self._files[table] = self._open_files.enter_context(file)
             file.seek(0)
             while left:
@@ -210,8 +213,10 @@ class Tables:
             file.truncate()
             file.seek(0)
         except OSError as error:
+            from tempfile import tempdir
+
             remedy = f"{error.strerror}: make room, or set TMPDIR to another directory"
-            raise OSError(error.errno, remedy, tempfile.tempdir or "temporary files") from None
+            raise OSError(error.errno, remedy, tempdir or "temporary files") from None
         return f"{DESCRIPTORS}/{file.fileno()}"
 
     @property

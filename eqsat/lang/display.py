@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS
+from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer, Lazy
 from eqsat.lang.slots import FORMULA, Displayed
 from eqsat.lang.text import Pieces, listed, pieces, to_text
 from eqsat.lang.traversal import Buffer, tree_size
+
+html = Lazy("html")
 
 __all__ = ["Displayed", "formula", "html_table", "to_latex"]
 
@@ -132,13 +133,13 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[Any]], caption: str 
     >>> html_table(["n"], [[3]])
     '<table><thead><tr><th>n</th></tr></thead><tbody><tr><td style="text-align:right">3</td></tr></tbody></table>'
     """
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f"<table>{above}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, str):
-        return f'<td style="text-align:left"><code>{escape(value)}</code></td>' if value else "<td></td>"
+        return f'<td style="text-align:left"><code>{html.escape(value)}</code></td>' if value else "<td></td>"
     return f'<td style="text-align:right">{"" if value is None else value}</td>'

@@ -1,7 +1,6 @@
 """Checks of arguments. Each error says in one line what was given and what to give instead."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from numbers import Real
 from operator import index
 from typing import SupportsIndex, cast
@@ -73,9 +72,16 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The nearest known name; none if none is near."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name, [*known], 1)
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, or nothing if none is near."""
-    return "".join(f"; did you mean {near!r}?" for near in get_close_matches(str(name), [*known], 1))
+    return "".join(f"; did you mean {near!r}?" for near in near_names(str(name), known))
 
 
 def integer_of(given: object, what: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from difflib import get_close_matches
 from inspect import signature
 from typing import TypeGuard, cast, overload
 
@@ -16,7 +15,7 @@ from eqsat.lang.expr import Expr, as_expr, brief, refuse_array, var
 from eqsat.lang.ops import telling_of_imports
 from eqsat.lang.text import term_in
 from eqsat.lang.traversal import names_of, variables
-from eqsat.lang.validation import origin_of, shown
+from eqsat.lang.validation import near_names, origin_of, shown
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.optimisation import Optimisation, collection_paused
 from eqsat.optimizer.pareto import SIZES
@@ -226,7 +225,7 @@ def _variable(name: str, bounds: tuple[int | None, int | None] | range) -> Expr:
         return var(name, bounds.start, bounds.stop - 1)
     if not _is_range(bounds):
         meant = [f"budget=Budget({name}={bounds!r})"] if name in signature(Budget).parameters else []
-        meant += [repr(option) for option in get_close_matches(name, OPTIONS, 1)]
+        meant += [repr(option) for option in near_names(name, OPTIONS)]
         near = "".join(f"; did you mean the option {option}?" for option in meant[:1])
         raise TypeError(
             f"{name}={shown(bounds)} is neither an option nor the range of a variable: a range is (low, high), both "
