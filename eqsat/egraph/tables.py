@@ -39,11 +39,7 @@ from eqsat.egraph.program import (
 from eqsat.egraph.rule import Rule, has_reduction
 from eqsat.egraph.shapes import FALSE, LITERAL, TRUE, Shape, Shapes
 from eqsat.egraph.variants import needed_by, written_for
-from eqsat.lang.ops import Lazy
 from eqsat.lang.traversal import topological
-
-# many answers need no files
-tempfile = Lazy("tempfile")
 
 #: The characters of script after which a session is worn out: a new one is smaller and faster.
 MOST_SCRIPTS = 1_000_000
@@ -199,13 +195,15 @@ class Tables:
 
     def _written(self, table: str, rows: Iterable[tuple[int, ...]]) -> str:
         """The path of a file with these rows."""
+        import tempfile
+
         if not self._files and not os.path.isdir(DESCRIPTORS):
             raise OSError(errno.ENOENT, "open files have no names there: mount /proc", DESCRIPTORS)
         left = memoryview("\n".join(["\t".join(map(str, row)) for row in rows]).encode())
         try:
             if (file := self._files.get(table)) is None:
                 # to open a file anew each time takes far longer
-                file = tempfile.TemporaryFile(buffering=0)
+                file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
                 self._files[table] = self._open_files.enter_context(file)
             file.seek(0)
             while left:
@@ -213,10 +211,8 @@ class Tables:
             file.truncate()
             file.seek(0)
         except OSError as error:
-            from tempfile import tempdir
-
             remedy = f"{error.strerror}: make room, or set TMPDIR to another directory"
-            raise OSError(error.errno, remedy, tempdir or "temporary files") from None
+            raise OSError(error.errno, remedy, tempfile.tempdir or "temporary files") from None
         return f"{DESCRIPTORS}/{file.fileno()}"
 
     @property
