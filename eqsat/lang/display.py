@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from eqsat.lang.expr import Expr
-from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Buffer, Lazy
+from eqsat.lang.ops import FLOATS, OPS, REDUCTIONS, Lazy
 from eqsat.lang.slots import FORMULA, Displayed
 from eqsat.lang.text import Pieces, listed, pieces, to_text
 from eqsat.lang.traversal import Buffer, tree_size
