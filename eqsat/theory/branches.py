@@ -129,8 +129,7 @@ def wrapped(theory: Arithmetic, condition: Expr, common: LinearForm, x: LinearFo
     ``A + where(A < 0, n, 0)`` is ``A % n`` for an ``A`` in ``[-n, n)``; ``A//n + where(A % n < 1, 0, 1)`` is
     ``(A + n - 1) // n``.
     """
-    # the first branch is where this is never negative
-    gap = None if condition.op == "eq" else theory.difference(condition)
+    gap = _gap(theory, condition)
     if x.terms or y.terms or gap is None:
         return None
     step = x.constant - y.constant
@@ -156,10 +155,9 @@ def _off_its_end(
 
     ``A + where(A < 1, 1, 0)`` is ``max(A, 1)`` for an ``A`` from 0 on.
     """
-    if x.terms or y.terms or condition.op not in ("lt", "le") or condition.args[0].is_bool:
+    gap = _gap(theory, condition)
+    if x.terms or y.terms or gap is None:
         return None
-    # the first branch is where this is never negative
-    gap = theory.inner(condition.args[1]).plus(theory.inner(condition.args[0]), -1).shifted(-(condition.op == "lt"))
     low, high = theory.bounds(gap)
     # what is 0 in one branch and positive in the other, and by how much the first branch is more
     for is_end, rest, above, step in (
@@ -169,6 +167,11 @@ def _off_its_end(
         if is_end and above.terms and all(common.terms.get(a) == step * k for a, k in above.terms.items()):
             return rest.plus(theory.extreme("max", [above, number(1)]).plus(above, -1), step)
     return None
+
+
+def _gap(theory: Arithmetic, condition: Expr) -> LinearForm | None:
+    """What is never negative where an order holds, and negative elsewhere; ``None`` of other conditions."""
+    return None if condition.op == "eq" else theory.difference(condition)
 
 
 def rounding_up(theory: Arithmetic, gap: LinearForm, common: LinearForm, step: int) -> LinearForm | None:
