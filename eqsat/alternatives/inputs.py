@@ -127,11 +127,11 @@ class InputNodes(KindNodes):
             value = self.classes.value_of(term)
             if self._is_worth_adding(term, value):
                 self._originals[value].append(term)
-                if op == "where" and (extreme := self._as_extreme(term)) is not None:
-                    self._originals[value].append(extreme)
                 if all_terms and op == "mul":
                     self._add_without_literals(term)
                 if self.theory.is_canonical:
+                    if op == "where" and (extreme := self._as_extreme(term)) is not None:
+                        self._originals[value].append(extreme)
                     self._add_equal(term, value)
 
     def _as_extreme(self, selection: Expr) -> Expr | None:

@@ -27,7 +27,7 @@ from eqsat.egraph.budget import Budget
 from eqsat.extract.cost import Latency, PriceError
 from eqsat.extract.exact import exact
 from eqsat.extract.select import Priced, dag, total_cost
-from eqsat.interop import indexing, mlir, tiles
+from eqsat.interop import maps, mlir, tiles
 from eqsat.interop.hlo import Shape
 from eqsat.interop.indexing import IndexingMap
 from eqsat.interop.views import View, split_gate
@@ -483,7 +483,7 @@ def test_what_is_made_of_deep_terms_takes_little_longer_than_its_time(act):
 
 def test_free_names_of_symbols_are_looked_for_once(monkeypatch):
     asked = []
-    monkeypatch.setattr(indexing, "numbered", lambda *given: asked.append(given) or numbered(*given))
+    monkeypatch.setattr(maps, "numbered", lambda *given: asked.append(given) or numbered(*given))
     symbols = [var(f"s{n}", 0, 3) for n in range(100)]
     given = IndexingMap((V,), symbols, (sum(symbols, start=V) % 100,))
     assert [s.value for s in given.then(given).symbols] == [f"s{n}" for n in range(200)]
