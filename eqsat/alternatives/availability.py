@@ -45,7 +45,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     values = [(c, builder.values[c]) for c in needed]
     # what divides, or has an extreme
     forms = [(c, value) for c, value in values if isinstance(value, LinearForm) and not value.is_affine()]
-    conditions = [(c, value) for c, value in values if isinstance(value, Expr)]
+    conditions = list(_conditions(values, needed))
     wider = list(_wider_remainders(builder, forms))
     whole = list(_without_quotients(builder, needed))
     found = [*_by_bounds(builder), *wider, *whole]
@@ -74,6 +74,15 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     builder.grow()
     around = [_around(builder, needed, c) for c in compared if c not in needed]
     return [dict(wider), dict(whole), by_dividends, *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
+
+
+def _conditions(values: Iterable[tuple[int, Value]], needed: Mapping[int, Node]) -> Iterator[tuple[int, Expr]]:
+    """The conditions; of a junction of many operands no part that has many too, since all parts have their square."""
+    parts = {a for op, _, args in needed.values() if op in ("and", "or") for a in args if needed[a][0] == op}
+    most = LIMITS.wide_sum
+    for c, value in values:
+        if isinstance(value, Expr) and not (c in parts and len(chain_members(value, value.op, most + 1)) > most):
+            yield c, value
 
 
 def _add_beside(builder: Builder, needed: Mapping[int, Node], forms: Sequence[tuple[int, LinearForm]]) -> bool:

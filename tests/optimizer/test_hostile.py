@@ -814,8 +814,9 @@ def test_the_time_for_a_junction_grows_little_faster_than_the_junction(join):
         # the first run may prepare rules, or a session of egglog
         return min(calls(lambda: optimize(reduce(join, members), budget=Budget(seconds=LIMIT))) for _ in range(2))
 
-    # with each beginning as a junction of its own, and each pair of members compared, it was 2.8
-    assert work(200) < 2**1.3 * work(100)
+    # with each beginning as a junction of its own, and each pair of members compared, it was 2.8, from 100 to 200; with
+    # what each part of the junction says read anew, 1.7
+    assert work(400) < 2**1.1 * work(200)
 
 
 def test_constraints_of_other_variables_are_not_read_for_each_variable(monkeypatch):
