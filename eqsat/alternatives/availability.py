@@ -27,7 +27,7 @@ from eqsat.alternatives.providers import provides
 from eqsat.extract.cost import is_power_of_two
 from eqsat.extract.graph import Node, sum_of, sum_payload, sum_terms
 from eqsat.lang.expr import Expr
-from eqsat.lang.traversal import chain_members
+from eqsat.lang.traversal import chain_members, is_long_chain
 from eqsat.theory.arithmetic import Arithmetic
 from eqsat.theory.forms import LinearForm, Value, atom_form, literal_divisor, number, to_expr
 from eqsat.theory.periods import lacking
@@ -79,9 +79,8 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
 def _conditions(values: Iterable[tuple[int, Value]], needed: Mapping[int, Node]) -> Iterator[tuple[int, Expr]]:
     """The conditions; of a junction of many operands no part that has many too, since all parts have their square."""
     parts = {a for op, _, args in needed.values() if op in ("and", "or") for a in args if needed[a][0] == op}
-    most = LIMITS.wide_sum
     for c, value in values:
-        if isinstance(value, Expr) and not (c in parts and len(chain_members(value, value.op, most + 1)) > most):
+        if isinstance(value, Expr) and not (c in parts and is_long_chain(value, LIMITS.wide_sum)):
             yield c, value
 
 
@@ -262,16 +261,12 @@ def _of_shifted(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[
             ((atom, k),) = value.terms.items()
             parts[atom_form(atom)].append((c, k, value.constant))
     by_class = {builder.add_class(atom): found for atom, found in parts.items()}
-    for c in needed if by_class else ():
-        for node in list(builder.graph.classes[c]):
-            if not _adds_constant(node, by_class):
-                continue
-            constant, terms = sum_terms(node)
-            for a in terms.keys() & by_class.keys():
-                for part, k, of_part in by_class[a]:
-                    scale, uneven = divmod(terms[a], k)
-                    if not uneven and part != c and part not in terms and scale * of_part == constant:
-                        yield c, sum_of([(part, scale), *[(b, j) for b, j in terms.items() if b != a]], 0)
+    for c, constant, terms in _with_constants(builder, needed, by_class):
+        for a in terms.keys() & by_class.keys():
+            for part, k, of_part in by_class[a]:
+                scale, uneven = divmod(terms[a], k)
+                if not uneven and part != c and part not in terms and scale * of_part == constant:
+                    yield c, sum_of([(part, scale), *[(b, j) for b, j in terms.items() if b != a]], 0)
 
 
 def _one_term_apart(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, Node]]:
@@ -308,17 +303,13 @@ def _taken_in(builder: Builder, needed: Collection[int]) -> Iterator[tuple[int, 
     Either nothing is left of the constant ``c``, or the dividend is no longer negative: then the division is cheaper.
     """
     quotients, shifted_by = builder.quotients.of_shifted, cache(builder.quotients.shifted)
-    for c in needed if quotients else ():
-        for node in list(builder.graph.classes[c]):
-            if not _adds_constant(node, quotients):
-                continue
-            constant, terms = sum_terms(node)
-            for a in quotients.keys() & terms.keys():
-                by, uneven = divmod(constant, terms[a])
-                for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
-                    shifted = shifted_by(quotients[a], times) if times else None
-                    if shifted is not None:
-                        yield c, _with_shifted(terms, constant, a, shifted, times)
+    for c, constant, terms in _with_constants(builder, needed, quotients):
+        for a in quotients.keys() & terms.keys():
+            by, uneven = divmod(constant, terms[a])
+            for times in dict.fromkeys([0 if uneven else by, _times_below_zero(builder, quotients[a])]):
+                shifted = shifted_by(quotients[a], times) if times else None
+                if shifted is not None:
+                    yield c, _with_shifted(terms, constant, a, shifted, times)
 
 
 def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tuple[int, Node]]:
@@ -340,6 +331,16 @@ def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tupl
                 shifted = builder.quotients.shifted(quotients[a], times)
                 if shifted is not None:
                     yield c, _with_shifted(terms, constant, a, shifted, times)
+
+
+def _with_constants(
+    builder: Builder, needed: Collection[int], classes: Mapping[int, object]
+) -> Iterator[tuple[int, int, dict[int, int]]]:
+    """The sums of some of ``classes`` and a constant: of each its class, the constant, and its coefficients."""
+    for c in needed if classes else ():
+        for node in list(builder.graph.classes[c]):
+            if _adds_constant(node, classes):
+                yield c, *sum_terms(node)
 
 
 def _adds_constant(node: Node, classes: Mapping[int, object]) -> bool:

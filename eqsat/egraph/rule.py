@@ -81,8 +81,6 @@ _BINDING = {
     **{f"at_{x}": buffer(f"at_{x}") for x in TERMS},
     **{f"at_{p}": buffer(f"at_{p}", "bool") for p in CONDITIONS},
 }
-
-
 #: A reduction in the text of a pattern.
 _REDUCTION = re.compile(r"\b(sum|prod|max_over|min_over)\(")
 

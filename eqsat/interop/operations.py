@@ -232,16 +232,35 @@ def _dynamic_update_slice(i: Instruction) -> list[Relation]:
     return [relations.identity(sizes), found, *_scalars(i, offsets)]
 
 
+#: What a scatter calls the attributes of a gather.
+_OF_SCATTER = {
+    "offset_dims": "update_window_dims",
+    "collapsed_slice_dims": "inserted_window_dims",
+    "start_index_map": "scatter_dims_to_operand_dims",
+    "operand_batching_dims": "input_batching_dims",
+    "start_indices_batching_dims": "scatter_indices_batching_dims",
+}
+
+
+def _gather_dimensions(i: Instruction, names: Mapping[str, str]) -> GatherDimensions:
+    """The attributes of a gather; ``names`` has what ``i`` calls them, if it is no gather."""
+
+    def given(name: str, otherwise: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        return i.dimensions(names.get(name, name), otherwise)
+
+    return GatherDimensions(
+        offset_dims=given("offset_dims"),
+        collapsed_slice_dims=given("collapsed_slice_dims"),
+        start_index_map=given("start_index_map"),
+        index_vector_dim=i.dimension("index_vector_dim"),
+        operand_batching_dims=given("operand_batching_dims", ()),
+        start_indices_batching_dims=given("start_indices_batching_dims", ()),
+    )
+
+
 def _gather(i: Instruction) -> list[Relation]:
     sizes, indices = i.operand_sizes
-    dimensions = GatherDimensions(
-        offset_dims=i.dimensions("offset_dims"),
-        collapsed_slice_dims=i.dimensions("collapsed_slice_dims"),
-        start_index_map=i.dimensions("start_index_map"),
-        index_vector_dim=i.dimension("index_vector_dim"),
-        operand_batching_dims=i.dimensions("operand_batching_dims", ()),
-        start_indices_batching_dims=i.dimensions("start_indices_batching_dims", ()),
-    )
+    dimensions = _gather_dimensions(i, {})
     return relations.gathered(sizes, indices, i.operands[1], i.dimensions("slice_sizes"), dimensions)
 
 
@@ -252,14 +271,7 @@ def _scatter(i: Instruction) -> list[Relation]:
         raise ValueError(
             f"of {counted(len(i.operands), 'operand')} one must be the indices, and half of the others updates"
         )
-    dimensions = GatherDimensions(
-        offset_dims=i.dimensions("update_window_dims"),
-        collapsed_slice_dims=i.dimensions("inserted_window_dims"),
-        start_index_map=i.dimensions("scatter_dims_to_operand_dims"),
-        index_vector_dim=i.dimension("index_vector_dim"),
-        operand_batching_dims=i.dimensions("input_batching_dims", ()),
-        start_indices_batching_dims=i.dimensions("scatter_indices_batching_dims", ()),
-    )
+    dimensions = _gather_dimensions(i, _OF_SCATTER)
     sizes = i.operand_sizes
     same, rows, updates = relations.scattered(sizes[0], sizes[count], sizes[-1], i.operands[count], dimensions)
     if len(set(sizes[:count])) > 1 or len(set(sizes[count + 1 :])) > 1:

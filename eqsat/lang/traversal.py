@@ -233,10 +233,7 @@ def _rest[T: Term](term: T) -> T:
 
 def is_long_chain(term: Term, beyond: int) -> bool:
     """Whether a term is a sum, junction, minimum or maximum of more than ``beyond`` operands."""
-    op, length = term.op, 1
-    while op in _CHAINS and term.op == op and length <= beyond:
-        term, length = _rest(term), length + 1
-    return length > beyond
+    return term.op in _CHAINS and len(chain_members(term, term.op, beyond + 1)) > beyond
 
 
 def long_partial_chains[T: Term](order: Collection[T], beyond: int) -> set[T]:
