@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 from unittest.mock import patch
 
-from bench import BUNDLED, progress_bars, steps
+from bench import ROOT, progress_bars, steps
 from comparison.orders import PATIENT
 from comparison.report import Run, table, what
 from comparison.run import Item, compare, machine, read_corpora
@@ -40,6 +40,11 @@ from eqsat.optimizer import front, optimisation
 from eqsat.optimizer.modulo_theory import ModuloTheory
 from eqsat.optimizer.relevant import relevant_rules
 from eqsat.rules import DEFAULT, FAMILIES
+
+#: All corpora of the checkout, and the kinds of cases in them that are lists of expressions or reductions.
+SAMPLE = ROOT / "benchmarks/data/tinygrad_sample.jsonl"
+CORPORA = [*sorted((ROOT / "tests/data").glob("*.jsonl")), SAMPLE]
+KINDS = ("plain", "reduce")
 
 #: A provider that is left out; or a module or class, the name of something in it, and what stands in its place.
 Change = Provider | tuple[Any, str, Any]
@@ -198,7 +203,7 @@ def report(found: Mapping[str, Sequence[Row]], command: str) -> str:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("corpora", nargs="*", type=Path, default=BUNDLED, help="files of cases (default: those of the checkout)")
+    add("corpora", nargs="*", type=Path, default=CORPORA, help="files of cases (default: all of the checkout)")
     add("-o", "--output", type=Path, help="write the Markdown here too")
     add("--tables", default=",".join(TABLES), help=f"comma-separated (default: {','.join(TABLES)})")
     add("--cost", default="latency", help="the cost model: a name, or a file of eqsat calibrate")
@@ -215,7 +220,7 @@ def parse() -> argparse.Namespace:
 
 def main(given: argparse.Namespace) -> bool:
     """Measure and write the tables; whether all answers are right."""
-    items = read_corpora(given.corpora, given.limit, given.seed)
+    items = read_corpora(given.corpora, given.limit, given.seed, KINDS)
     model = model_of(given.cost)
     with progress_bars() as progress:
         found = {name: ablated(name, items, model, progress) for name in given.tables}

@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -59,8 +59,12 @@ def key_of(row: Row) -> tuple[str, int]:
     return row["corpus"], row["line"]
 
 
-def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[Item]:
-    """The plain cases of corpora, or ``limit`` of all of them, chosen by ``seed``; a case's families are its tags.
+def read_corpora(
+    paths: Sequence[Path], limit: int | None, seed: int, kinds: Collection[str] = ("plain",)
+) -> list[Item]:
+    """The cases of some kinds in corpora, or ``limit`` of all of them, chosen by ``seed``.
+
+    A case's families are its corpus and its tags. Peers are asked plain cases only.
 
     Raises ``ValueError`` if a line is no case, or no case is left.
     """
@@ -69,13 +73,13 @@ def read_corpora(paths: Sequence[Path], limit: int | None, seed: int) -> list[It
         for number, line in numbered_lines(path.read_text(encoding="utf-8").splitlines()):
             try:
                 record = load(line)
-                if kind_of(record) == "plain":
+                if kind_of(record) in kinds:
                     case = case_of(record, f"line {number}")
                     items.append(Item(path.stem, number, tuple(dict.fromkeys([path.stem, *case.tags])), case))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from None
     if not items:
-        raise ValueError(f"no plain case in {', '.join(map(str, paths))}")
+        raise ValueError(f"no {' or '.join(kinds)} case in {', '.join(map(str, paths))}")
     if limit is not None and limit < len(items):
         chosen = set(random.Random(seed).sample(range(len(items)), limit))
         items = [item for place, item in enumerate(items) if place in chosen]

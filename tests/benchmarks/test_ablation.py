@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import ablation
 import pytest
@@ -101,7 +100,7 @@ MASKED = {"id": "masked", "vars": {"u": [-9, 9], "i": [0, 9]}, "exprs": ["u*wher
 @pytest.fixture
 def command(monkeypatch, tmp_path, capsys):
     """Runs the command on three cases; the tables as lists of cells."""
-    sample = Path(ablation.BUNDLED[-1]).read_text().splitlines()
+    sample = ablation.SAMPLE.read_text().splitlines()
     lines = [line for line in sample if json.loads(line)["id"] in KERNELS]
     corpus = tmp_path / "three.jsonl"
     corpus.write_text("\n".join([*lines, json.dumps(MASKED)]))

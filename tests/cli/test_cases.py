@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from corpora import GATES, HAND, SEEDS, TESTS
+from corpora import BITS, GATES, HAND, REDUCTIONS, SEEDS
 
 from eqsat.cli.cases import case, case_of, read_case, read_corpus, write_corpus
 from eqsat.lang.expr import buffer, var
@@ -12,7 +12,7 @@ from eqsat.lang.expr import buffer, var
 X, Y = var("x", 0, 31), var("y", None, 5)
 
 
-@pytest.mark.parametrize("path", [HAND, SEEDS, GATES, TESTS / "data" / "bits.jsonl"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [HAND, SEEDS, GATES, BITS, REDUCTIONS], ids=lambda path: path.stem)
 def test_what_is_written_is_read(path, tmp_path):
     left_out: list[str] = []
     given = read_corpus(path, left_out.append)

@@ -5,7 +5,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from corpora import GATES, HAND, SAMPLE, SEEDS, TESTS, cases
+from corpora import BITS, GATES, HAND, SAMPLE, SEEDS, cases
 from hypothesis import given, settings
 from strategies import expressions
 
@@ -38,7 +38,7 @@ def _entered():
 
 @pytest.mark.parametrize(
     ("corpus", "some"),
-    [(HAND, True), (SEEDS, True), (GATES, False), (SAMPLE, True), (TESTS / "data" / "bits.jsonl", True)],
+    [(HAND, True), (SEEDS, True), (GATES, False), (SAMPLE, True), (BITS, True)],
     ids=lambda given: getattr(given, "stem", ""),
 )
 def test_no_rule_matches_where_none_may(corpus: Path, some: bool):

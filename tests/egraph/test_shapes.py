@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from corpora import GATES, HAND, TESTS, cases
+from corpora import BITS, GATES, HAND, cases
 
 from eqsat import Budget, Rule, optimize
 from eqsat.egraph.program import Kind
@@ -112,7 +112,7 @@ def _finished():
 
 
 @pytest.mark.parametrize("theory", [True, False], ids=["default", "rules alone"])
-@pytest.mark.parametrize("corpus", [HAND, GATES, TESTS / "data" / "bits.jsonl"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("corpus", [HAND, GATES, BITS], ids=lambda path: path.stem)
 def test_no_rule_that_is_left_out_would_match(corpus: Path, theory: bool):
     with _finished() as matched:
         for case in cases(corpus):

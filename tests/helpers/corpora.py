@@ -12,7 +12,9 @@ from eqsat.lang.expr import Expr, var
 from eqsat.lang.text import parse
 
 TESTS = Path(__file__).parents[1]
-HAND, SEEDS, GATES, LAYOUTS = [TESTS / "data" / f"{name}.jsonl" for name in ("hand", "seeds", "gates", "layouts")]
+HAND, SEEDS, BITS, GATES, LAYOUTS, REDUCTIONS = [
+    TESTS / "data" / f"{name}.jsonl" for name in ("hand", "seeds", "bits", "gates", "layouts", "reductions")
+]
 SAMPLE = TESTS.parent / "benchmarks" / "data" / "tinygrad_sample.jsonl"
 
 Ranges = dict[str, tuple[int, int]]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from corpora import TESTS, read
+from corpora import BITS, read, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import grid
@@ -24,7 +22,7 @@ from eqsat.optimizer.front import optimize
 from eqsat.theory.bits import known_bits
 from eqsat.theory.linear import LinearArithmetic
 
-CASES = [json.loads(line) for line in (TESTS / "data" / "bits.jsonl").read_text().splitlines()]
+CASES = records(BITS, "plain")
 
 
 def same(one: Expr, other: Expr, inputs: list[Expr]) -> bool:

@@ -7,10 +7,12 @@ from operator import add
 
 import numpy as np
 import pytest
-from corpora import SEEDS, cases
+from corpora import REDUCTIONS as CORPUS
+from corpora import SEEDS, cases, records
 from hypothesis import given, reject, settings
 from reductions import reduction_terms
 
+from eqsat.cli.cases import case_of
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
@@ -55,148 +57,35 @@ def test_a_large_power_of_a_sum_is_not_multiplied_out():
     assert optimize("prod(n % 5 - 1, r, 0, 40)", n=(0, 9)).nodes < 100
 
 
-#: (text, the number of loops that may stay)
-COLLAPSE = [
-    ("sum(r, r, 0, n)", 0),
-    ("sum(r*r*x + 3, r, m, n)", 0),
-    ("sum(r*r*r, r, 0, n)", 0),
-    ("sum(sum(s, s, 0, r), r, 0, n)", 0),
-    ("sum(sum(r*s + x, s, 0, r + 1), r, 0, n)", 0),
-    ("sum(r // 4, r, 0, n)", 0),
-    ("sum((r + x) // 4, r, m, n)", 0),
-    ("sum((x - r) // 4, r, m, n)", 0),
-    ("sum(r % 3, r, m, n)", 0),
-    ("sum((5*r + x) // 3, r, m, m + 6)", 0),
-    ("sum((6*r + x) // 4, r, m, m + 4)", 0),
-    ("sum((3*r + x) // 5, r, 0, 12)", 1),
-    ("sum(where(r % 4 == 1, r, 0), r, m, n)", 0),
-    ("sum(where((r + 2) % 4 == 1, x, 5), r, 0, n)", 0),
-    ("sum(where(2*r + x < m, 1, 0), r, 0, 12)", 0),
-    ("sum(where(x - 3*r < m, r, 2), r, 0, 12)", 0),
-    ("sum(where(r < n, r, x), r, m, 10)", 0),
-    ("sum(where(r < n and p == 1, r, x), r, m, 10)", 0),
-    ("sum(where(r == m, x // (r + 9), r), r, 0, 8)", 0),
-    ("sum(where(r == m and M[r], A[r], 0), r, 0, 8)", 0),
-    ("sum(A[r]*where(r == m, 1, 0), r, 0, 8)", 0),
-    ("sum(where(r < 4, A[r], 0) - where(r < 4, A[r], 0), r, 0, n)", 0),
-    ("sum(sum(A[r]*B[s], r, 0, 10), s, 0, 7)", 2),
-    ("sum(sum(where(r == s, A[r], 0), r, 0, 8), s, 0, 8)", 1),
-    ("sum(x*sum(sum(A[s*4 + t], t, 0, 4), s, 0, 8), r, 0, n)", 1),
-    ("sum(sum(sum(A[s*4 + t], t, 0, 4), s, 0, 8)*sum(sum(B[s*2 + t], t, 0, 2), s, 0, 4), r, 0, n)", 2),
-    ("sum(where(2*r == n, A[r], 0), r, 0, 10)", 0),
-    ("sum(where(3*r + 1 == n, r, x), r, 0, 10)", 0),
-    ("sum(where(r//4 == n, x, 0), r, 0, 40)", 0),
-    ("sum(where(r//4 != n, x, r), r, 0, 40)", 0),
-    ("sum(where((r + m)//4 == n, A[r], 0), r, 0, 40)", 1),
-    ("sum(where(r//4 == n and r%4 == m, A[r], 0), r, 0, 40)", 0),
-    ("sum(where(r%4 == n, A[r], 0), r, 0, 40)", 1),
-    ("sum(where(r%2 == 0, r, 0), r, 0, n)", 0),
-    ("sum(where(r%2 == 0 and r < n, r, x), r, 0, 10)", 0),
-    ("sum(where(r%8 < 3, x, 0), r, 0, n)", 0),
-    ("sum(where((k + x)%2 < 1, k, 0), r, 1, k)", 0),
-    ("sum(where((5*r + m)%8 >= n, x, 1), r, 0, 16)", 0),
-    ("sum(where((r + n)%8 < m, x, k), r, 0, 12)", 0),
-    ("sum(where(r == n or r == m, x, 0), r, 0, 10)", 0),
-    ("sum(where(r == n or r == m, A[r], 0), r, 0, 10)", 0),
-    ("sum(where(r != n and r < m, 0, x), r, 0, 10)", 0),
-    ("sum(where((r < n) == (r < m), r, x), r, 0, 10)", 0),
-    ("sum(where((r < n) != (r < m), x, k), r, 0, 10)", 0),
-    ("sum(where(where(x > 0, r < n, r >= m), k, 0), r, 0, 10)", 0),
-    ("sum(min(r, n), r, 0, 10)", 0),
-    ("sum(max(2*r - n, 0)*r, r, m, 10)", 0),
-    ("sum(min(max(r - n, 0), 3), r, 0, 10)", 0),
-    ("sum(sum(where(r + s < n, x, 0), s, 0, 4), r, 0, 10)", 0),
-    ("max_over(x + 3*r, r, 0, 8)", 0),
-    ("max_over(x - r//3, r, 0, n)", 0),
-    ("min_over(max(r, x), r, m, n)", 0),
-    ("max_over(k*r, r, 0, n)", 0),
-    ("max_over(A[r]*k, r, 0, 8)", 1),
-    ("max_over(where(r < n, 1, 0), r, 0, 10)", 0),
-    ("min_over(where(r//4 == n, x, m), r, 0, 40)", 0),
-    ("max_over(where(r%4 < n, x, m), r, 0, 9)", 0),
-    ("max_over(where(r < n, r, m), r, 0, 10)", 0),
-    ("max_over(where(r >= n and r < m, x - 3*r, k), r, 0, 10)", 0),
-    ("min_over(where(5*r < 3*n, k, r), r, 0, 10)", 0),
-    ("max_over(where(r != n, -2147483648, A[r]), r, 0, 10)", 0),
-    ("max_over(where(r < n, A[r], -2147483648), r, 0, 10)", 1),
-    ("max_over(where(r == k, 0, -r), r, 0, 9)", 0),
-    ("min_over(where(r != n, r//3, m), r, 0, n)", 0),
-    ("max_over(where(r == k and x < 2, A[r], x - r), r, n, m)", 0),
-    ("max_over(where(r == k, r*x, A[r]), r, 0, 9)", 1),
-    ("max_over(where(x > 0, r, m), r, 0, n)", 0),
-    ("max_over(x*r, r, 0, 10)", 0),
-    ("min_over(x*r - k*r + m, r, n, 10)", 0),
-    ("max_over(x*r*r, r, 0, 10)", 1),
-    ("prod(where(r < n, 0, 1), r, 0, 10)", 0),
-    ("prod(where(r%3 == n, 1, 0), r, m, 10)", 0),
-    ("prod(where(r == n, A[r], 1), r, 0, 10)", 0),
-    ("prod(where(r < n, 1, x), r, 0, 10)", 1),
-    ("prod(1, r, 0, n)", 0),
-    ("prod(0, r, m, n)", 0),
-    ("prod(-1, r, m, n)", 0),
-    ("prod(4, r, m, n)", 0),
-    ("prod(where(r < n, 2, 1), r, 0, m)", 0),
-    ("prod(6, r, 0, n)", 1),
-    ("prod(8, r, m*2, n)", 0),
-    ("prod(32, r, m, n)", 1),  # up to 2**70
-    ("prod(x, r, 0, 5)", 0),
-    ("prod(x%2, r, m, n)", 0),
-    ("prod(where(r < n, where(k < x, 1, 0), 1), r, 0, 10)", 0),
-    ("prod(where(r < n, 1, x%2), r, 0, 100)", 0),
-    ("prod(x%3, r, m, n)", 1),
-    ("prod(x%2 - 1, r, m, n)", 1),
-    ("prod(A[r]%2, r, m, n)", 1),
-    ("prod(x + 1, r, 0, 2)", 0),
-    ("prod(2*x*r + 2*x, r, 0, 4)", 0),
-]
+#: Reductions, each with the number of loops that its normal form may keep.
+COLLAPSE = [(case_of(record), record["loops"]) for record in records(CORPUS, "plain") if "loops" in record]
 
 
-@pytest.mark.parametrize(("text", "left"), COLLAPSE, ids=[row[0] for row in COLLAPSE])
-def test_collapses(text, left):
-    theory = LinearArithmetic()
-    term = parse(text, NAMES)
-    found = theory.simplify(term)
+@pytest.mark.parametrize(("case", "left"), COLLAPSE, ids=[case.id for case, _ in COLLAPSE])
+def test_collapses(case, left):
+    collapses(case.exprs[0], left)
+
+
+def test_a_condition_from_a_buffer_collapses_too():
+    # the buffers of cases hold no conditions
+    collapses(parse("sum(where(r == m and M[r], A[r], 0), r, 0, 8)", NAMES), 0)
+
+
+def collapses(term: Expr, left: int) -> None:
+    found = LinearArithmetic().simplify(term)
     assert check_equal([term], [found]).equal
     assert loops(found) == left, str(found)
-    sound(text)
+    result = optimize(term)
+    assert result.check().equal, str(result.expr)
 
 
-#: (text, what is cheapest)
-EXACT = [
-    ("sum(where(r < n, 0, x), r, 0, 10)", "(10 - max(n, 0))*x"),
-    ("sum(where(r >= m and r < n, x, 0), r, 0, 10)", "max(n - max(m, 0), 0)*x"),
-    ("sum(where(m != r, 0, A[r]), r, 0, 8)", "where(m < 8 and 0 <= m, A[m], 0)"),
-    ("sum(where(k != r, 0, A[r]), r, 0, 8)", "A[k]"),
-    ("max_over(x, r, 0, n)", "where(n < 1, -2147483648, x)"),
-    ("max_over(x, r, 0, 5)", "x"),
-    ("max_over(where(r == k, 0, -r), r, 0, 9)", "0"),
-    ("max_over(where(r == k, 5, r), r, 0, 9)", "where(k == 8, 7, 8)"),
-    ("min_over(where(r == k, 5, r), r, 0, 9)", "where(k == 0, 1, 0)"),
-    ("sum(x, r, 0, 0)", "0"),
-    ("prod(x, r, 0, -5)", "1"),
-    ("prod(2, r, 0, n)", "1 << max(n, 0)"),
-    ("prod(2, r, 0, k)", "1 << k"),
-    ("prod(2, r, 0, k)*x", "x << k"),
-    ("min_over(x, r, 3, 1)", "2147483647"),
-    ("prod(where(r < n, x%2, 1), r, 0, 10)", "where(n < 1, 1, x%2)"),
-    ("prod(where(r < n, where(k < x, 1, 0), 1), r, 0, 10)", "where(0 < n and x <= k, 0, 1)"),
-    ("prod(where(r < n or k < x, 1, 0), r, 0, 10)", "where(n < 10 and x <= k, 0, 1)"),
-    ("prod(where(r < n and k < x, 1, 0), r, 0, 10)", "where(n < 10 or x <= k, 0, 1)"),
-    ("sum(A[r], r, n, n + 1)", "A[n]"),
-    ("A[(n*8 + k)//8*8 + k]", "A[n*8 + k]"),
-    # rows that are empty from some row on
-    ("sum(sum(A[r*8 + s], s, 0, n - r), r, 0, 64)", "sum(sum(A[r*8 + s], s, 0, n - r), r, 0, n)"),
-    ("sum(sum(A[s], s, r, n)*r, r, 0, 64)", "sum(sum(A[s], s, r, n)*r, r, 0, n)"),
-    ("sum(sum(A[r*8 + s]*x, s, 0, n - r*2), r, 0, 64)", "sum(sum(A[r*8 + s], s, 0, n - r*2), r, 0, n - n//2)*x"),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), EXACT, ids=[row[0] for row in EXACT])
-def test_cheapest_form(text, expected):
-    found = sound(text)
-    wanted = parse(expected, NAMES)
-    assert check_equal([found], [wanted]).equal
-    assert cost_of([found], Latency()) <= cost_of([wanted], Latency())
+@pytest.mark.parametrize("case", [case for case in cases(CORPUS) if case.expected], ids=lambda case: case.id)
+def test_cheapest_form(case):
+    result = optimize(case.exprs)
+    wanted = case.parse(case.expected[0])
+    assert result.check().equal
+    assert check_equal(result.exprs, [wanted]).equal
+    assert cost_of(result.exprs, Latency()) <= cost_of([wanted], Latency())
 
 
 def test_a_long_equation_that_selects_between_conditions_keeps_both():
