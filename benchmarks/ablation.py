@@ -102,8 +102,9 @@ TITLES = {"default": "The default engine", "rules": "The rules alone"}
 LEGEND = """\
 Divisions and remainders left and cost without each part, in total over the cases; what that changes in cost; on how
 many cases the cost is higher, and lower, than with all parts; median and total time over those with all parts; and how
-many cases used up the 60 seconds of their budget. What these cost is up to the machine: a case counts in no other
-column if it stopped the engine of the table, with or without a part. Empty cells are zero."""
+many cases used up their budget, of 60 seconds. What these cost is up to the machine: a case counts in no other column
+if it stopped the engine of the table without a part, and is not tried without parts if it did with all. Empty cells are
+zero."""
 
 
 @contextmanager
@@ -130,13 +131,17 @@ def without(name: str, options: Mapping[str, Any], changes: Sequence[Change]) ->
 
 
 def ablated(name: str, items: Sequence[Item], model: CostModel, progress: Progress) -> list[Row]:
-    """The rows of a table: each case answered without each part."""
+    """The rows of a table: each case that no budget stops with all parts, answered without each part."""
     parts = TABLES[name]
     # each compiles its rules
     started = ((part, without(part, *how)) for part, how in parts.items())
     solvers = dict(steps(progress, "starting", len(parts), 0, started))
-    rows = compare(items, solvers, True, model, repeats=0)
-    return list(steps(progress, TITLES[name], len(items), 0, rows))
+    rows = []
+    for item in steps(progress, TITLES[name], len(items), 0, items):
+        [whole] = compare([item], {NOTHING: solvers[NOTHING]}, True, model, repeats=0)
+        if "error" not in whole["answers"][NOTHING]:
+            rows += compare([item], solvers, True, model, repeats=0)
+    return rows
 
 
 def idle(rows: Sequence[Row]) -> list[str]:
@@ -157,8 +162,8 @@ def finished(name: str, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not any("error" in row["answers"][part] for part in parts)]
 
 
-def section(name: str, found: Sequence[Row]) -> str:
-    """One table, with its title and what it shows of parts that change nothing.
+def section(name: str, found: Sequence[Row], cases: int) -> str:
+    """One table over the rows found for so many cases, with its title and what it shows of parts that change nothing.
 
     Raises ``ValueError`` if a budget stopped every case.
     """
@@ -180,19 +185,18 @@ def section(name: str, found: Sequence[Row]) -> str:
         table(head, lines),
         f"With all parts: {median(times):.1f} ms in the median, {sum(times) / 1000:.1f} s in all.",
     ]
-    if len(rows) < len(found):
-        parts.append(
-            f"Left out: {len(found) - len(rows)} cases that a budget stopped, all together or without some part."
-        )
+    if len(rows) < cases:
+        counts = f"{cases - len(found)} with all parts, {len(found) - len(rows)} without some part"
+        parts.append(f"Left out, since a budget stopped them: {counts}.")
     if unchanged := idle(rows):
         parts.append(f"No answer changes without: {', '.join(unchanged)}.")
     return "\n\n".join(parts)
 
 
-def report(found: Mapping[str, Sequence[Row]], command: str) -> str:
+def report(found: Mapping[str, Sequence[Row]], cases: int, command: str) -> str:
     """All tables as Markdown."""
     run = Run({"settings": {"gates": True}, "machine": machine(), "missing": {}}, next(iter(found.values())), command)
-    parts = [what(run), f"    {command}", LEGEND, *[section(name, rows) for name, rows in found.items()]]
+    parts = [what(run), f"    {command}", LEGEND, *[section(name, rows, cases) for name, rows in found.items()]]
     if found.keys() == TABLES.keys():
         unchanged = [idle(finished(name, rows)) for name, rows in found.items()]
         nowhere = [family for family in FAMILY if all(family in names for names in unchanged)]
@@ -224,7 +228,7 @@ def main(given: argparse.Namespace) -> bool:
     model = model_of(given.cost)
     with progress_bars() as progress:
         found = {name: ablated(name, items, model, progress) for name in given.tables}
-    text = report(found, shlex.join(["python", "benchmarks/ablation.py", *sys.argv[1:]]))
+    text = report(found, len(items), shlex.join(["python", "benchmarks/ablation.py", *sys.argv[1:]]))
     print(text, end="")
     if given.output:
         given.output.write_text(text, encoding="utf-8")

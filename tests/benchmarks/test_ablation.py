@@ -5,7 +5,11 @@ import sys
 
 import ablation
 import pytest
+from comparison.run import Item, read_corpora
+from corpora import HAND, SAMPLE
 
+from eqsat.cli.cases import read_case
+from eqsat.extract.cost import Latency
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.result import Result
 
@@ -86,10 +90,39 @@ def test_cases_that_the_budget_stopped_are_not_compared():
     whole = {name: {"out": ["x"], "ms": 1.0, "divmod": 0, "cost": 2} for name in names}
     late = {**whole, "select rules": {**whole[ablation.NOTHING], "cost": 9, "error": "stopped by the budget of time"}}
     rows = [{"id": "whole", "answers": whole}, {"id": "late", "answers": late}]
-    found = cells(ablation.section("rules", rows))["select rules"]
-    assert found == ["0", "2", "", "", "", "1.00", "1.00", "1"]
+    text = ablation.section("rules", rows, 5)
+    assert cells(text)["select rules"] == ["0", "2", "", "", "", "1.00", "1.00", "1"]
+    assert "Left out, since a budget stopped them: 3 with all parts, 1 without some part." in text
     with pytest.raises(ValueError, match="the budget stopped every case of the rules alone: give smaller ones"):
-        ablation.section("rules", rows[1:])
+        ablation.section("rules", rows[1:], 1)
+
+
+def test_a_case_that_stops_the_engine_with_all_parts_is_not_tried_without_one(monkeypatch):
+    tried = []
+
+    def solver(name, *how):
+        def solve(examiner):
+            tried.append((examiner.case.id, name))
+            return examiner.answer(examiner.case.exprs, name, 1.0, "late" if examiner.case.id == "hard" else "")
+
+        return solve
+
+    monkeypatch.setattr(ablation, "without", solver)
+    items = [
+        Item("some", n, (), read_case(json.dumps(MASKED | {"id": name}))) for n, name in enumerate(("hard", "easy"))
+    ]
+    with ablation.progress_bars() as progress:
+        rows = ablation.ablated("rules", items, Latency(), progress)
+    assert [row["id"] for row in rows] == ["easy"]
+    assert [part for name, part in tried if name == "hard"] == [ablation.NOTHING]
+    assert {part for name, part in tried if name == "easy"} == set(ablation.TABLES["rules"])
+
+
+def test_the_default_is_all_corpora_with_their_reductions(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["ablation.py"])
+    items = read_corpora(ablation.parse().corpora, None, 0, ablation.KINDS)
+    assert {item.corpus for item in items} == {path.stem for path in [*HAND.parent.glob("*.jsonl"), SAMPLE]}
+    assert len([item for item in items if any(root.op == "sum_over" for root in item.case.exprs)]) > 80
 
 
 #: Two kernels of the sample, and a term that only rules about selections simplify.
@@ -100,7 +133,7 @@ MASKED = {"id": "masked", "vars": {"u": [-9, 9], "i": [0, 9]}, "exprs": ["u*wher
 @pytest.fixture
 def command(monkeypatch, tmp_path, capsys):
     """Runs the command on three cases; the tables as lists of cells."""
-    sample = ablation.SAMPLE.read_text().splitlines()
+    sample = SAMPLE.read_text().splitlines()
     lines = [line for line in sample if json.loads(line)["id"] in KERNELS]
     corpus = tmp_path / "three.jsonl"
     corpus.write_text("\n".join([*lines, json.dumps(MASKED)]))

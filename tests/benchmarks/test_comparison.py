@@ -211,6 +211,7 @@ def test_corpora_are_read_sampled_and_tagged(tmp_path):
     path = tmp_path / "some.jsonl"
     cases = [{"id": str(n), "vars": {"x": [0, n]}, "exprs": ["x // 2"], "tags": ["even"][n % 2 :]} for n in range(9)]
     cases.append({"id": "other", "kind": "indexing", "map": "(d0) -> (d0)"})
+    cases.append({"id": "loop", "kind": "reduce", "vars": {}, "before": "sum(f(r), r, 0, 9)"})
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     items = read_corpora([path], None, 0)
     assert [(found.key, found.families) for found in items[:2]] == [
@@ -218,6 +219,7 @@ def test_corpora_are_read_sampled_and_tagged(tmp_path):
         (("some", 2), ("some",)),
     ]
     assert len(items) == 9
+    assert [found.case.id for found in read_corpora([path], None, 0, ["reduce"])] == ["loop"]
     samples = [[found.case.id for found in read_corpora([path], 4, seed)] for seed in (1, 1, 3)]
     assert [len(sample) for sample in samples] == [4, 4, 4]
     assert samples[0] == samples[1] != samples[2]
