@@ -100,8 +100,8 @@ def capture(system: str, scripts: Iterable[Path], python: str, cache: Path) -> l
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("system", choices=SYSTEMS)
-    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("system", choices=SYSTEMS, help="the compiler whose expressions are recorded")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="where the cases go, one JSON object a line")
     parser.add_argument("--script", action="append", default=[], type=Path, help="a program of your own")
     parser.add_argument("--python", default=sys.executable, help="builds the environment")
     parser.add_argument("--cache", type=Path, default=cache_directory() / "peers", help="where environments are kept")

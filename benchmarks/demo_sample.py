@@ -47,6 +47,6 @@ def choose(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("corpus", type=argparse.FileType(encoding="utf-8"))
+    parser.add_argument("corpus", type=argparse.FileType(encoding="utf-8"), help="a capture of tinygrad programs")
     for chosen_case in choose([json.loads(line) for line in parser.parse_args().corpus]):
         print(json.dumps(chosen_case))

@@ -313,7 +313,7 @@ PACKAGES = {"inductor": "torch", "tinygrad": "tinygrad", "triton": "triton"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("drop_ins", nargs="*", default=list(ROWS), metavar="DROP_IN")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=15, help="the best of N counts (default: %(default)s)")
     parser.add_argument("--only", default="", help="programs, with ';' between them")
     arguments = parser.parse_args()
     for drop_in in arguments.drop_ins:
