@@ -32,5 +32,5 @@ def cases(path: Path, kind: str = "plain") -> list[Case]:
 
 
 def read(text: str, ranges: Ranges) -> Expr:
-    """The term that ``text`` spells over variables with these inclusive ranges."""
+    """The term that ``text`` writes over variables with these inclusive ranges."""
     return parse(text, {name: var(name, *bounds) for name, bounds in ranges.items()})

@@ -8,7 +8,6 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 import sympy
-from corpora import HAND, SAMPLE, cases
 
 from eqsat.alternatives.choosing import Chooser
 from eqsat.alternatives.providers import without
@@ -24,7 +23,7 @@ from eqsat.lang.expr import Expr, buffer, const, var
 from eqsat.lang.properties import misfits
 from eqsat.lang.terms import written_sum
 from eqsat.lang.text import parse
-from eqsat.lang.traversal import term_count, topological, variables
+from eqsat.lang.traversal import topological, variables
 from eqsat.optimizer import rules_alone
 from eqsat.optimizer.front import optimize
 from eqsat.optimizer.limits import LIMITS
@@ -531,19 +530,17 @@ def test_a_tiny_budget_ends_with_a_right_answer(budget, stop, options):
 
 
 @every_way
-def test_a_budget_may_have_no_end(options):
-    budget = Budget(nodes=math.inf, seconds=math.inf, rounds=math.inf)
-    result = optimize("(x*126 + y*9 + k)//126 + y%3*x", budget=budget, x=(0, 9), y=(0, 9), k=(0, 8), **options)
-    assert (result.stop, result.cost) == ("saturated", 12)
-
-
-STOPS = [(Budget(nodes=1), "nodes"), (Budget(seconds=0.0), "time"), (Budget(rounds=1), "iterations")]
-
-
-@pytest.mark.parametrize(("budget", "stop"), STOPS, ids=str)
-def test_a_budget_that_runs_out_is_named(budget, stop):
-    text = "(x % 12 // 4 * 4 + x % 4) // 4 + (x*3 + y) % 24 // 8 * max(x, y)"
-    assert sound(optimize([text], budget=budget, theory=False, **XY)).stop == stop
+@pytest.mark.parametrize(
+    "endless", [["seconds"], ["seconds", "nodes"], ["seconds", "rounds"], ["seconds", "nodes", "rounds"]]
+)
+def test_a_budget_without_end_does_not_run_out(endless, options):
+    # half of infinite time is no less: no rule was run
+    texts = ["x*7//3 + x%5", "max(x*2, y*2)*3 + min(x//3*3 + x%3, y)"]
+    found = sound(
+        optimize(texts, budget=Budget(**{"seconds": 100, **dict.fromkeys(endless, math.inf)}), **XY, **options)
+    )
+    enough = sound(optimize(texts, budget=Budget(seconds=100), **XY, **options))
+    assert (found.stop, found.cost) == ("saturated", enough.cost)
 
 
 @pytest.mark.parametrize(
@@ -581,25 +578,6 @@ def test_rules_come_to_an_end_at_quotients_by_products(text):
 def test_a_quotient_of_what_facts_say_is_one_number():
     text = "x*4 + where(x < 5 and 3 <= x, x*x%5, 16%x)"
     assert sound(optimize([text, "x*2//20"], constraints=["x*x <= 12"], x=(3, 63))).exprs[1] is const(0)
-
-
-@every_way
-def test_time_without_end_does_not_run_out(options):
-    # half of infinite time is no less: no rule was run
-    text = "x*7//3 + x%5"
-    found = sound(optimize([text], budget=Budget(seconds=math.inf), **XY, **options))
-    enough = sound(optimize([text], budget=Budget(seconds=100), **XY, **options))
-    assert (found.stop, found.cost) == ("saturated", enough.cost)
-
-
-@every_way
-@pytest.mark.parametrize("name", ["nodes", "rounds"])
-def test_a_budget_without_end_does_not_run_out(name, options):
-    text = "max(x*2, y*2)*3 + min(x//3*3 + x%3, y)"
-    assert (
-        sound(optimize([text], budget=Budget(**{"seconds": math.inf, name: math.inf}), **XY, **options)).stop
-        == "saturated"
-    )
 
 
 def test_time_that_has_run_out_is_not_spent_on_improving_the_answer():
@@ -706,17 +684,6 @@ def test_rules_of_one_name_are_refused(options):
 def test_without_rules_the_input_stays():
     text = "where(x < 3, x, y) + where(x < 3, y, x)"
     assert sound(optimize([text], rules=[], theory=False, **XY)).rules == {}
-
-
-@pytest.mark.parametrize("theory", [True, False], ids=["theory", "rules"])
-def test_a_rule_of_ones_own(theory):
-    rule = Rule("difference-of-squares", "x*x - y*y", "(x + y) * (x - y)", why="x*y cancels")
-    text = "x*x - (y % 11)*(y % 11)"
-    plain = sound(optimize([text], theory=theory, **XY))
-    assert plain.cost == plain.cost_before
-    found = sound(optimize([text], rules=[*DEFAULT, rule], theory=theory, **XY))
-    assert found.cost == found.cost_before - 2
-    assert found.rules["difference-of-squares"] > 0
 
 
 @every_way
@@ -848,30 +815,9 @@ def test_a_gate_that_shortens_its_root_does_not_keep_it_from_sharing():
     assert str(result.exprs[3]) == "(i*8 + j)*8 + k - 152"
 
 
-# what rules add does not keep extraction from what is there without them
-
-
-def both_costs(case):
-    known = {"constraints": case.constraints, "gates": case.gates}
-    return optimize(case.exprs, **known).cost, optimize(case.exprs, **known, engine="theory").cost
-
-
-@pytest.mark.parametrize("case", cases(HAND), ids=lambda case: case.id)
-def test_rules_make_no_answer_dearer(case):
-    with_rules, without = both_costs(case)
-    assert with_rules <= without
-
-
 def test_what_the_input_shares_is_started_from_without_rules():
     exprs = ["(i*7 + j)*10 + (k*2 + l)", "(k*2 + l)*3 + (i*7 + j + (k*2 + l))//2", "(i*7 + j + (k*2 + l))%2 != 0"]
     assert sound(optimize(exprs, i=(0, 0), j=(0, 6), k=(0, 4), l=(0, 1))).cost == 13
-
-
-def test_rules_make_kernels_cheaper():
-    # which sums share what is found greedily: one kernel alone may cost more
-    small = [case for case in cases(SAMPLE) if term_count(case.exprs) < 400]
-    with_rules, without = map(sum, zip(*map(both_costs, small), strict=True))
-    assert with_rules < without * 0.98
 
 
 def test_other_choices_count_where_rules_have_the_cheapest_of_each_class():
@@ -912,16 +858,6 @@ def test_the_best_choice_so_far_is_the_answer_when_the_next_takes_all_the_time(m
     assert (result.stop, result.cost) == ("time", expected)
 
 
-# every hand case, by the rules alone
-
-
-@pytest.mark.parametrize("case", cases(HAND), ids=lambda case: case.id)
-def test_rules_alone_reach_what_is_expected(case):
-    result = sound(optimize(case.exprs, constraints=case.constraints, gates=case.gates, theory=False))
-    if case.expected and None not in case.expected:
-        assert result.cost <= cost_of([case.parse(text) for text in case.expected], COST_MODELS["latency"])
-
-
 def test_cost_of_pays_shared_terms_once():
     x, n = var("x", 0, 4095), var("n", 1, 64)
     quotient = x // n
@@ -945,7 +881,7 @@ def test_deep_terms_within_a_budget(text):
 
 
 def test_what_the_input_writes_is_bracketed_before_it_is_compared():
-    # a quotient spelled otherwise looks cheaper than the sum, until that is 7 times a shorter one
+    # a quotient written otherwise looks cheaper than the sum, until that is 7 times a shorter one
     a, b = var("a", 0, 4), var("b", 0, 5)
     result = sound(optimize((16 - a * 14 - b * 7) // 12))
     assert result.cost <= cost_of([(16 - (a * 2 + b) * 7) // 12], Latency())
@@ -1162,7 +1098,7 @@ def test_what_64_bits_hold_they_still_hold_in_the_answer(options):
     assert optimize(y * 4 // 4, **options).expr is y
 
 
-def test_a_closed_form_is_spelled_as_64_bits_hold_it():
+def test_a_closed_form_is_written_as_64_bits_hold_it():
     # n*n may be beyond them, (n - 1)*n is not
     result = optimize("sum(r, r, 0, n)", n=(0, 3_037_000_500))
     assert not misfits(result.exprs)

@@ -8,11 +8,12 @@ from operator import add
 import numpy as np
 import pytest
 from corpora import REDUCTIONS as CORPUS
-from corpora import SEEDS, cases, records
-from hypothesis import given, reject, settings
+from corpora import records
+from hypothesis import given, settings
 from reductions import reduction_terms
 
 from eqsat.cli.cases import case_of
+from eqsat.egraph.budget import Budget
 from eqsat.extract import Latency
 from eqsat.lang.costs import cost_of
 from eqsat.lang.evaluation import evaluate
@@ -42,17 +43,6 @@ def sound(text: str, **options) -> Expr:
     return result.expr
 
 
-@pytest.mark.parametrize("case", cases(SEEDS, "reduce"), ids=lambda case: case.id)
-def test_seed_cases_cost_no_more_than_expected(case):
-    result = optimize(case.exprs, constraints=case.constraints)
-    assert result.check().equal
-    assert result.cost <= cost_of([case.parse(case.expected[0])], Latency())
-    forbidden = [case.parse(text) for text in case.forbidden if text]
-    assert not set(forbidden) & set(result.exprs)
-    # the check of the corpus can fail
-    assert all(not check_equal(case.exprs, [wrong], constraints=case.constraints).equal for wrong in forbidden)
-
-
 def test_a_large_power_of_a_sum_is_not_multiplied_out():
     assert optimize("prod(n % 5 - 1, r, 0, 40)", n=(0, 9)).nodes < 100
 
@@ -75,17 +65,9 @@ def collapses(term: Expr, left: int) -> None:
     found = LinearArithmetic().simplify(term)
     assert check_equal([term], [found]).equal
     assert loops(found) == left, str(found)
-    result = optimize(term)
+    # some saturate in a minute, and what is there sooner must be right too
+    result = optimize(term, budget=Budget(seconds=1.0))
     assert result.check().equal, str(result.expr)
-
-
-@pytest.mark.parametrize("case", [case for case in cases(CORPUS) if case.expected], ids=lambda case: case.id)
-def test_cheapest_form(case):
-    result = optimize(case.exprs)
-    wanted = case.parse(case.expected[0])
-    assert result.check().equal
-    assert check_equal(result.exprs, [wanted]).equal
-    assert cost_of(result.exprs, Latency()) <= cost_of([wanted], Latency())
 
 
 def test_a_long_equation_that_selects_between_conditions_keeps_both():
@@ -272,20 +254,6 @@ def test_costs_count_the_steps_of_a_loop():
     body = NAMES["A"][i] * (n * n)
     # 10 steps of a load, a product and the loop's own; n*n is computed once
     assert cost_of([sum_over(body, i, 0, 10)], model) == 10 * (model.load + 3 + 2) + 3
-
-
-@given(reduction_terms())
-@settings(max_examples=60)
-def test_random_reductions_keep_their_value(drawn):
-    term, _ = drawn
-    try:
-        result = optimize(term)
-    except ValueError as error:
-        # what is refused is refused for one of these reasons
-        if "may be zero" not in str(error) and "bits" not in str(error):
-            raise
-        reject()
-    assert result.check().equal
 
 
 @given(reduction_terms())
