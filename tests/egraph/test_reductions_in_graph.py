@@ -162,12 +162,15 @@ def test_an_index_that_has_one_value_is_still_an_index():
     assert result.expr is sum_over(NAMES["A"][s], s, 0, 8)
 
 
-@given(reduction_terms(), st.booleans())
-@settings(max_examples=25)
-def test_random_reductions_keep_their_value(drawn, theory):
+WAYS = st.sampled_from([{}, {"engine": "greedy"}, {"theory": False, "budget": Budget(nodes=1000, seconds=3)}])
+
+
+@given(reduction_terms(), WAYS)
+@settings(max_examples=150)
+def test_random_reductions_keep_their_value(drawn, options):
     term, _ = drawn
     try:
-        result = optimize(term, theory=theory, budget=Budget(nodes=1000, seconds=3))
+        result = optimize(term, **options)
     except ValueError as error:
         # what is refused is refused for one of these reasons
         if "may be zero" not in str(error) and "bits" not in str(error):

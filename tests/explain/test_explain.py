@@ -225,7 +225,7 @@ def test_a_rule_without_a_reason_is_cited_by_its_name():
         assert str(optimize(text, i=(0, 100), j=(0, 4), rules=rules).explain()).splitlines()[1].endswith(f"  {cited}")
 
 
-def test_what_was_guessed_and_proved_is_cited():
+def test_what_was_conjectured_and_proved_is_cited():
     result = optimize("x//3 + (x + 1)//3 + (x + 2)//3", **X)
     assert result.conjectures
     assert sound(result).rules == ("conjecture",)
@@ -247,12 +247,9 @@ def test_a_branch_is_rewritten_where_its_condition_holds_and_nowhere_else():
     assert other.apply(where(x < 8, step.before, step.before)) is where(x < 8, step.before, step.after)
 
 
-def hand_results() -> list[Result]:
-    return [pytest.param(optimize(c.exprs, constraints=c.constraints, gates=c.gates), id=c.id) for c in cases(HAND)]
-
-
-@pytest.mark.parametrize("result", hand_results())
-def test_every_hand_case_by_single_laws_none_of_which_can_be_spared(result):
+@pytest.mark.parametrize("case", cases(HAND), ids=lambda case: case.id)
+def test_every_hand_case_by_single_laws_none_of_which_can_be_spared(case):
+    result = optimize(case.exprs, constraints=case.constraints, gates=case.gates)
     found = sound(result)
     assert found.coarse == 0
     assert found.minimal
@@ -313,7 +310,7 @@ def test_without_time_one_coarse_step_for_each_root():
 
 
 def test_without_time_no_shorter_forms_are_looked_for(monkeypatch):
-    # each is found by a walk over all that is below
+    # each is found by a traversal of all that is below
     monkeypatch.setattr(plan, "_simple", None)
     sound(optimize(["(x//8*8 + x%8)*2 + (x*3 + y)%3"], x=(0, 99), y=(0, 2)), seconds=0.0)
 

@@ -83,18 +83,6 @@ def test_why_egglog_was_not_entered(text, options, why):
     assert (f"not entered: {why}" in str(trace)) == (why is not None)
 
 
-def test_egglog_reads_the_rules_once_one_may_match(monkeypatch):
-    def refused(*_):
-        raise RuntimeError("started")
-
-    monkeypatch.setattr("eqsat.egraph.tables.WarmProgram", refused)
-    # tables of these rules that were compiled before would have a program
-    rule = Rule("nested-extremes", "min(x, max(y, z))", "min(x, max(z, y))*1 + 0*(x//7)", check=False)
-    assert optimize("x*4 + y", rules=[rule], **RANGES).trace.not_entered == NO_MATCH
-    with pytest.raises(RuntimeError, match="started"):
-        optimize("min(x, max(y, 7))", rules=[rule], **RANGES)
-
-
 def test_a_flat_index_has_an_e_graph_of_its_own():
     flat = "(i*20 + j*5 + k)"
     mixed = f"({flat}%6 + {flat}//96%5*6 + {flat}//6%16*30)"
