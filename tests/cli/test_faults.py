@@ -173,7 +173,7 @@ def test_signals_at_any_moment_lose_no_row(corpus, number, code):
         # not before the first row, but at any moment after that
         while running.poll() is None and not (output.exists() and output.stat().st_size):
             time.sleep(0.01)
-        time.sleep(random.random() / 5)
+        time.sleep(random.Random(int(number)).random() / 5)
         running.send_signal(number)
         said = running.communicate(timeout=60)[1]
     # at its very end a process has no row left to lose, and signals end it at once
