@@ -1,4 +1,4 @@
-"""Spellings by what is computed anyway: each is taken where it pays, and only there."""
+"""Alternatives by what is computed anyway: each is taken where it pays, and only there."""
 
 import pytest
 from comparison.shuffle import shuffled
@@ -236,7 +236,7 @@ def test_the_sums_of_the_input_do_not_depend_on_its_order(seed):
     assert optimize(shuffled(roots, seed)).exprs == optimize(roots).exprs
 
 
-def test_sums_are_offered_of_products_that_are_there():
+def test_sums_are_added_of_products_that_are_there():
     roots = [parse(text, NAMES) for text in ("x//2*14 + w", "x//2*14 - w + 13", "k == k//7*8")]
     theory = LinearArithmetic()
     builder = Builder(theory, NAMES)
@@ -255,7 +255,7 @@ def test_sums_are_offered_of_products_that_are_there():
             assert check_equal([root], [term]).equal
 
 
-def test_what_is_affine_is_offered_no_parts_that_are_not():
+def test_what_is_affine_gets_no_parts_that_are_not():
     roots = [parse(text, NAMES) for text in ("k%4*9 + x*3 + w", "k//4", "k*9 + x*3 + w")]
     builder = Builder(LinearArithmetic(), NAMES)
     builder.add_roots([builder.value_of(root) for root in roots])

@@ -19,7 +19,7 @@ from eqsat.theory.linear import LinearArithmetic
 
 R = var("r", 0, 9)
 
-#: Quotients and remainders, and how the law that their names stand for spells them.
+#: Quotients and remainders, and how the law that their names stand for writes them.
 LAWS = [
     # whole multiples of the divisor leave, and what is left keeps its sign
     ("(x*7 + y*4)//7", "x + y*4//7"),
@@ -70,7 +70,7 @@ def test_they_cost_no_more_than_by_the_law(text, wanted, ranges):
     assert (check.kind, check.equal) == ("exhaustive", True)
 
 
-def test_every_respelling_is_equal_to_its_term():
+def test_every_hidden_law_rewrite_is_equal_to_its_term():
     """Proved by evaluation at every point, for small coefficients, divisors of either sign, and ranges around zero."""
     x, y, z, n = var("x", -5, 6), var("y", -4, 3), var("z", -1, 0), var("n", 1, 4)
     terms = [

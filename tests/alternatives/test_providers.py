@@ -53,10 +53,10 @@ def test_all_can_be_left_out_together():
 
 
 def test_what_is_no_provider_is_refused():
-    message = "no provider is called 'guessing': there are answer read again, "
-    with pytest.raises(ValueError, match=message), without("guessing"):
+    message = "no provider is called 'rewording': there are answer read again, "
+    with pytest.raises(ValueError, match=message), without("rewording"):
         pass
     with pytest.raises(ValueError, match="did you mean 'partial sums'"), without("partial_sums"):
         pass
     with pytest.raises(AssertionError):
-        provides("guessing")
+        provides("rewording")

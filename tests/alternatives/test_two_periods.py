@@ -1,4 +1,4 @@
-"""A remainder or quotient over two periods is a selection: offered where it is cheaper, and read back."""
+"""A remainder or quotient over two periods is a selection: an alternative where it is cheaper, and read back."""
 
 import numpy as np
 import pytest

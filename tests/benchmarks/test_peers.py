@@ -59,7 +59,7 @@ def test_a_deep_term_survives_too(toy):
 
 
 @pytest.mark.parametrize(
-    ("answer", "spelled"),
+    ("answer", "priced"),
     [
         ("x + y*-8", "x - y*8"),
         ("x*-8 + y", "y - x*8"),
@@ -80,9 +80,9 @@ def test_a_deep_term_survives_too(toy):
         ("x % -3 + x*8", "x % -3 + x*8"),
     ],
 )
-def test_a_peer_is_not_charged_for_operators_that_it_lacks(answer, spelled):
+def test_a_peer_is_not_charged_for_operators_that_it_lacks(answer, priced):
     nodes, index = to_nodes([parse(answer, NAMES)])
-    assert from_nodes(nodes, [index[parse(answer, NAMES)]], NAMES) == [parse(spelled, NAMES)]
+    assert from_nodes(nodes, [index[parse(answer, NAMES)]], NAMES) == [parse(priced, NAMES)]
 
 
 @pytest.mark.parametrize("operator", ["ult", "ule", "word", "wrap"])

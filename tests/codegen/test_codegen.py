@@ -1,4 +1,4 @@
-"""The C text: how each operator is spelled, what becomes a local, and what names are escaped."""
+"""The C text: how each operator is written, what becomes a local, and what names are escaped."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def statements(*roots: Expr) -> list[str]:
         ("True", "true"),
     ],
 )
-def test_spelling(text: str, expected: str) -> None:
+def test_how_an_operator_is_written(text: str, expected: str) -> None:
     assert statements(parse(text, X)) == [f"*out0 = {expected};"]
 
 

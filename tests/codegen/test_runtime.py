@@ -84,7 +84,7 @@ DIVISORS = [-(2**31), -7, -4, -2, -1, 1, 2, 3, 7, 8, 2**30, 2**31 - 1]
 
 @pytest.mark.parametrize("op", ["x // y", "x % y", "tdiv(x, y)", "tmod(x, y)"])
 def test_division_tables(op: str) -> None:
-    """Each range of the dividend, which decides the spelling, by each literal divisor, and by a variable one."""
+    """Each range of the dividend, which decides how it is written, by each literal divisor, and by a variable one."""
     cases: list[Case] = []
     ranges = [(-20, 20), (0, 20), (-20, -1), (I32[0], I32[0] + 20), (I32[1] - 20, I32[1] + 1)]
     # what a product and a shift must get right is next to the ends of a long range

@@ -299,7 +299,7 @@ def renumbered(graph: Priced, seed: int) -> Priced:
 
 
 def test_a_search_that_is_late_keeps_its_best():
-    # a chain of sums of which each has a cheaper spelling
+    # a chain of sums of which each has a cheaper form
     table: Table = {0: [(0, ())]} | {c: [(2, (c - 1,)), (1, (c - 1,))] for c in range(1, 200)}
     found = priced(table, [199])
     dear = {c: nodes[0] for c, nodes in found.graph.classes.items()}

@@ -22,7 +22,7 @@ INSTANCES, ATTEMPTS = 8, 400
 def is_decided(rule: Rule) -> bool:
     """Whether both sides of most sampled instances of a rule have the same normal form.
 
-    The few that differ are spellings of one value, which the input and the theory offer too.
+    The few that differ are forms of one value, which the input and the theory have too.
     """
     theory = LinearArithmetic()
     return decides_most([theory.simplify(left) is theory.simplify(right) for left, right in rule_instances(rule)])

@@ -260,7 +260,7 @@ def test_rows_that_are_alike_have_no_interior(value):
     assert interior_of(flattened(kernel(Store(SAME[I, Q], value, [I, Q]))).stores[0]) is None
 
 
-#: Indices of unrolled lanes, however spelled, and the lengths of their runs.
+#: Indices of unrolled lanes, however written, and the lengths of their runs.
 U, R1, R2 = var("u", 0, 3), var("R1", 0, 9), var("R2", 0, 99)
 LANES = [
     ([R1 * 8000 + R2 * 16, R2 * 16 + R1 * 8000 + 1, 2 + (R2 * 16 + R1 * 8000)], [3]),
@@ -277,7 +277,7 @@ LANES = [
 
 
 @pytest.mark.parametrize(("lanes", "lengths"), LANES, ids=lambda x: str(x))
-def test_lanes_that_are_neighbours_are_found_however_they_are_spelled(lanes, lengths):
+def test_lanes_that_are_neighbours_are_found_however_they_are_written(lanes, lengths):
     runs = contiguous_runs(lanes)
     assert [run.length for run in runs] == lengths
     assert [run.base for run in runs] == [lanes[run.first] for run in runs]

@@ -292,7 +292,7 @@ DECIDED = [
 
 @pytest.mark.parametrize(("text", "becomes"), DECIDED, ids=[text for text, _ in DECIDED])
 def test_a_condition_that_a_rule_decides_decides_what_has_it(text: str, becomes: str) -> None:
-    # so many values are not tried
+    # that many values are not tried
     names = {"i": var("i", 0, 10**6), "j": var("j", 0, 9)}
     result = optimize(parse(text, names), rules=[*DEFAULT, RESIDUE])
     assert result.expr is parse(becomes, names)

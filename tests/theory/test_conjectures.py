@@ -1,4 +1,4 @@
-"""Guesses from sample points: what is found, that it is true, and that what only looks true is not concluded."""
+"""Conjectures from sample points: what is found, that it is true, and that what only looks true is not concluded."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_gate_that_never_holds_frees_its_root() -> None:
     assert [to_text(e) for e in result.exprs] == ["0", "False"]
 
 
-def test_the_result_records_what_was_guessed_and_how_it_was_proved() -> None:
+def test_the_result_records_what_was_conjectured_and_how_it_was_proved() -> None:
     result = optimize("i//3 + (i + 1)//3 + (i + 2)//3", **RANGES)
     assert [(to_text(g.before), to_text(g.after), g.proof) for g in result.conjectures] == [
         ("i//3 + (i + 1)//3 + (i + 2)//3", "i", "exhaustive")
@@ -304,7 +304,7 @@ def test_quotients_by_zero_are_on_neither_side_of_a_guess() -> None:
     assert [g.after for g in [*found.conjectures, *found.by_bounds]] == [parse("1 <= y", names)]
 
 
-def test_nothing_is_guessed_of_values_that_no_machine_integer_holds():
+def test_nothing_is_conjectured_of_values_that_no_machine_integer_holds():
     far = var("far", 2**64, 2**64 + 3)
     assert not find_conjectures([(far + 1) // 2, far // 2], []).conjectures
     assert optimize([(far + 1) // 2, far // 2]).check().equal
@@ -317,7 +317,7 @@ def test_nothing_is_evaluated_outside_the_ranges():
 
 
 def asserted_by_theory(texts: list[str], **ranges: tuple[int, int]) -> tuple[LinearArithmetic, list[tuple[Expr, Expr]]]:
-    """A theory that has learned what is guessed of the texts, and what that was."""
+    """A theory that asserts what is conjectured of the texts, and what that was."""
     theory = LinearArithmetic()
     names = {name: var(name, low, high) for name, (low, high) in ranges.items()}
     conjectures = find_conjectures([theory.simplify(parse(text, names)) for text in texts], []).conjectures
