@@ -610,6 +610,28 @@ def test_maps_that_read_maps_are_seen_through_once_each():
     assert "affine.load %m[%a0]" in rewrite(text)
 
 
+CASTS = {
+    "affine.store %x, %a[%i + symbol(%s) * 3 - symbol(%s) * 2] : memref<64xf32>": "symbol(%s) + %i",
+    "%z = affine.apply affine_map<(d0)[s0] -> ((d0 * 8 + s0 * 8) floordiv 8)>(%i)[%s]": "(s0 + d0)>(%i)[%s]",
+    "%z = affine.min affine_map<()[s0] -> (s0, s0 + 1)>()[%s]": "%a[%s]",
+    "affine.for %z = 0 to min affine_map<()[s0] -> (s0, s0 + 1)>()[%s] {": "affine_map<(d0) -> (d0)>(%s)",
+}
+
+
+@pytest.mark.parametrize("line", CASTS)
+@pytest.mark.parametrize("wide", [[], ["%w = arith.extsi %n : i32 to i64"]])
+def test_affine_operations_read_the_index_that_an_integer_was_cast_to(line, wide):
+    """They read the integer itself, whose type they do not take."""
+    cast = "%s = arith.index_cast %w : i64 to index" if wide else "%s = arith.index_cast %n : i32 to index"
+    read = [] if "affine.store" in line else ["memref.store %x, %a[%z] : memref<64xf32>"]
+    read += ["}"] * line.endswith("{")
+    found = rewrite(body(*wide, cast, "affine.for %i = 0 to 16 {", line, *read, "}"))
+    assert CASTS[line] in found
+    assert len(re.findall(r"%n\b", found)) == 2
+    if IREE_OPT is not None:
+        verified(found)
+
+
 def test_a_map_that_was_rewritten_goes_with_its_last_reader():
     lines = [
         "affine.for %i = 0 to 64 step 4 {",

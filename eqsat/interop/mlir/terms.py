@@ -212,6 +212,8 @@ class Terms:
     types: MutableMapping[Value, str] = field(default_factory=dict, init=False)
     #: The values whose terms are made from the terms of operands, or are literals.
     computed: set[Value] = field(default_factory=set, init=False)
+    #: Indices that were cast from integers of a width, and are a variable of that type.
+    _cast_to_index: set[Value] = field(default_factory=set, init=False)
     _being_read: set[Value] = field(default_factory=set, init=False)
     _facts: dict[Block, list[Expr]] = field(default_factory=dict, init=False)
 
@@ -244,6 +246,9 @@ class Terms:
                 self.known[value] = self._read(value, type_)
             finally:
                 self._being_read.discard(value)
+        if value in self._cast_to_index:
+            # affine maps take indices alone: what is read of the integer is written as the index read last
+            self.values[self.known[value]] = value
         return self.known[value]
 
     def type_of_variable(self, variable: Expr) -> str:
@@ -261,6 +266,8 @@ class Terms:
             term = self.result(value, type_) if value.is_result else None
             if term is not None and not (self.atoms and self.atoms(term)):
                 self.computed.add(value)
+                if self.base is not None and term.op == "var" and self.type_of_variable(term) != type_ == "index":
+                    self._cast_to_index.add(value)
                 return term
             least, most = self._range_of(value, type_) if term is None else (term.vmin, term.vmax)
             if low <= most and least <= high:
