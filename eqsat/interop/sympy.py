@@ -367,7 +367,7 @@ class _Reader:
             return _Ratio(const(int(e.p)), int(e.q))
         kind = type(e).__name__
         if (method := _READERS.get(kind)) is None:
-            if not getattr(e, "is_Function", False):
+            if not _is_applied(e):
                 remedy = "write floats as Rational(1, 2)" if kind == "Float" else "put an integer symbol in its place"
                 raise self.fail(e, f"{kind} is none of the classes that are read: {remedy}")
             return self._unknown(e, e.func)
@@ -386,7 +386,7 @@ class _Reader:
             name, is_own = str(getattr(head, "name", head)), str(getattr(head, "__module__", "")).startswith("sympy.")
             if e.is_Indexed:
                 remedy = f"make it by IndexedBase({name!r}, integer=True)"
-            elif is_own and not isinstance(head, self.sympy.core.function.UndefinedFunction):
+            elif not e.args or (is_own and not isinstance(head, self.sympy.core.function.UndefinedFunction)):
                 remedy = "put an integer symbol in its place"
             else:
                 remedy = f"make it by Function({name!r}, integer=True), or derive it from BooleanFunction"
@@ -592,7 +592,12 @@ def _operands(e: Any) -> list[Any]:
         return [end for end in _ends_of_index(e, literal=False) if end is not None]
     if kind in ("Sum", "Product"):
         return [e.function, *[part for limit in e.limits for part in limit.args]]
-    return list(e.args) if kind in _READERS or getattr(e, "is_Function", False) else []
+    return list(e.args) if kind in _READERS or _is_applied(e) else []
+
+
+def _is_applied(e: Any) -> bool:
+    """Whether it is a function of operands: a ``Lambda``, which says that it is a function, still waits for them."""
+    return getattr(e, "is_Function", False) and not callable(e)
 
 
 def _evaluated_operands(e: Any) -> list[Any]:

@@ -415,6 +415,8 @@ REFUSED = [
         "Integral is none of .* read: put an integer symbol in its place",
     ),
     (lambda: simplify(x * 0.5), ValueError, "Float is none of .* read: write floats as Rational\\(1, 2\\)"),
+    (lambda: simplify(sp.Lambda(x, x + 1)), ValueError, "Lambda is none of the classes .*: put an integer symbol"),
+    (lambda: simplify(Function("f", integer=True)()), ValueError, r"'f\(\)': f is not known .*: put an integer symbol"),
     (lambda: simplify(floor(sp.log(k))), ValueError, "log is not known to be .*: put an integer symbol in its place"),
     (lambda: simplify(sp.IndexedBase("A")[k]), ValueError, "A is not known .* by IndexedBase\\('A', integer=True\\)"),
     (lambda: simplify(sp.Matrix([k, 1])), TypeError, "'?Matrix.* is no SymPy expression: give .* a list of them"),
