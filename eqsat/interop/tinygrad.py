@@ -188,6 +188,9 @@ def _improved(tinygrad: Any, sink: Any) -> Any:
             found = kernel.rewritten(answer)
         except Kept as why:
             reason = str(why)
+        except Exception:
+            # an optimisation is never worth a failed compilation; it is counted
+            reason = "error"
         weak = tinygrad.dtype.dtypes.weakint
         _DROP_IN.record([reason], (_divisions(sink, weak), _divisions(found, weak)))
     return found

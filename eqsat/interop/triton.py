@@ -174,6 +174,9 @@ def _answer(text: str, instructions: Callable[[str], int]) -> str | Kept:
         return Kept("not read")
     except RuntimeError:
         return Kept("not taken")
+    except Exception:
+        # an optimisation is never worth a failed compilation; it is counted
+        return Kept("error")
 
 
 def _instructions(module: Any, metadata: dict[str, Any], stages: Mapping[str, Any]) -> int:

@@ -321,6 +321,17 @@ def test_why_a_kernel_stays_is_counted():
         assert (done.kernels, done.changed, done.kept) == (1, 0, {reason: 1})
 
 
+def test_a_kernel_that_cannot_be_optimised_is_compiled_as_it_is(monkeypatch):
+    def fails(*arguments, **options):
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(drop_in, "optimize", fails)
+    before = sink_of(floordiv(OUTER * 8 + INNER, 8))
+    after, done = optimised(before)
+    assert after is before
+    assert (done.kernels, done.changed, done.kept) == (1, 0, {"error": 1})
+
+
 def test_an_answer_does_not_divide_more():
     total = OUTER + INNER
     before = sink_of((total < 10).where(total, total + -10) * 3)

@@ -443,6 +443,19 @@ def test_why_a_kernel_stays_is_counted(compiler, monkeypatch):
         assert (done.kernels, done.changed, done.kept) == (1, 0, {reason: 1})
 
 
+def test_a_kernel_that_cannot_be_optimised_is_compiled_as_it_is(compiler, monkeypatch):
+    pytest.importorskip("triton")
+
+    def fails(text, options):
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(drop_in, "simplified", fails)
+    drop_in.reset_statistics()
+    with drop_in.enabled(programs=7):
+        shuffled(monkeypatch)
+    assert drop_in.statistics().kept == {"error": 1}
+
+
 def test_the_hook_of_another_is_kept_and_caches_are_apart(compiler):
     from triton import knobs
 
