@@ -14,9 +14,13 @@ import eqsat.extract
 import eqsat.rules
 
 SCRIPT = """
+from typing import Any, assert_type
+
 import numpy as np
+from numpy.typing import NDArray
 
 import eqsat
+from eqsat.interop import tinygrad, triton
 from eqsat.kernels.ranges import Axis, Nest
 from eqsat.kernels.staging import Pipeline
 from eqsat.interop.tiles import Tile
@@ -30,6 +34,10 @@ found = eqsat.compile(turn)(X=np.ones((4, 6), np.float32))["Y"]
 arrays = {"X": np.ones((4, 6), np.float32)}
 found = eqsat.compile(turn)(**arrays, out={"Y": np.empty((6, 4), np.float32)})["Y"]
 found = eqsat.compile(turn)(**arrays)["Y"]
+shape: tuple[int, ...] = found.shape
+assert_type(found, NDArray[Any])
+with triton.enabled(cost="gpu"), tinygrad.enabled(cost="gpu"):
+    pass
 stages = Pipeline([turn])
 nest = Nest([Axis(k, scopes=["sum"])], [k // 4, k % 4], [k < 9, None])
 view = View([4, 6], [6, 1], mask=[(0, 2), (1, k)])

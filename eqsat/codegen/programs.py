@@ -86,12 +86,12 @@ class Program:
         return partial(compile_kernel, **self.options), (self.given,)
 
     @overload  # of a dict of arrays, as in program(**arrays), a checker takes each value for an `out` too
-    def __call__(self, /, **arguments: ArrayLike) -> dict[str, Any]: ...
+    def __call__(self, /, **arguments: ArrayLike) -> Arrays: ...
 
     @overload
-    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None, **arguments: ArrayLike) -> dict[str, Any]: ...
+    def __call__(self, /, *, out: Mapping[str, NDArray[Any]] | None, **arguments: ArrayLike) -> Arrays: ...
 
-    def __call__(self, /, *unnamed: object, out: Any = None, **arguments: ArrayLike) -> dict[str, Any]:
+    def __call__(self, /, *unnamed: object, out: Any = None, **arguments: ArrayLike) -> Arrays:
         """The outputs by name: the arrays that ``out`` has to store to, and new ones, filled with 0.
 
         The arguments are the inputs, by the names of their buffers, and the parameters. Arrays of other libraries are

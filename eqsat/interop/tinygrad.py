@@ -68,7 +68,7 @@ _DROP_IN = DropIn("tinygrad")
 uninstall, statistics, reset_statistics = _DROP_IN.uninstall, _DROP_IN.statistics, _DROP_IN.reset_statistics
 
 
-def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> None:
+def install(*, cost: CostModel | str | None = None, budget: Budget | None = None) -> None:
     """Let tinygrad's compiler optimise the index expressions of every kernel that it lowers from now on.
 
     Kernels that were compiled before are compiled again, in this process alone: tinygrad's worker processes, which know
@@ -76,7 +76,7 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
 
     Parameters
     ----------
-    cost : CostModel, optional
+    cost : CostModel or str, optional
         What is cheap: latency if none is given.
     budget : Budget, optional
         For each kernel; that of :func:`eqsat.optimize` if none is given.
@@ -109,7 +109,7 @@ def install(*, cost: CostModel | None = None, budget: Budget | None = None) -> N
 
 
 @contextmanager
-def enabled(*, cost: CostModel | None = None, budget: Budget | None = None) -> Iterator[None]:
+def enabled(*, cost: CostModel | str | None = None, budget: Budget | None = None) -> Iterator[None]:
     """:func:`install` at the start of a ``with``, :func:`uninstall` at its end.
 
     Parameters

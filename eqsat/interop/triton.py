@@ -67,7 +67,10 @@ uninstall, statistics, reset_statistics = _DROP_IN.uninstall, _DROP_IN.statistic
 
 
 def install(
-    *, programs: int | tuple[int, int, int] = MOST_PROGRAMS, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET
+    *,
+    programs: int | tuple[int, int, int] = MOST_PROGRAMS,
+    cost: CostModel | str = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> None:
     """Make the index arithmetic of every kernel that Triton compiles from now on cheaper, in this process.
 
@@ -79,7 +82,7 @@ def install(
         The most programs that kernels are started with along each axis of the grid, 1 to 2**31 - 1. With more the
         results are undefined: it is for the caller to keep. By default what Triton starts at most, of which most
         products may wrap around; a kernel says it for itself with ``tl.assume(tl.program_id(0) < n)``.
-    cost : CostModel
+    cost : CostModel or str
         What is cheap.
     budget : Budget
         For each block of a kernel.
@@ -112,7 +115,10 @@ def install(
 
 @contextmanager
 def enabled(
-    *, programs: int | tuple[int, int, int] = MOST_PROGRAMS, cost: CostModel = LATENCY, budget: Budget = DEFAULT_BUDGET
+    *,
+    programs: int | tuple[int, int, int] = MOST_PROGRAMS,
+    cost: CostModel | str = LATENCY,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> Iterator[None]:
     """:func:`install` for a while.
 
