@@ -34,10 +34,7 @@ def has_bits(term: Expr) -> bool:
 
 
 #: Cases whose cheapest answer is a mask, though what is expected has none.
-MASKS = {
-    f"bits/{name}"
-    for name in ("align_down", "align_rest", "align_up", "mask_place", "flip_upper", "split_nibbles", "split_three")
-}
+MASKS = {f"bits/{name}" for name in ("align_down", "align_rest", "align_up", "mask_place", "flip_upper", "split_three")}
 
 WITHOUT_BITS = [case for case in cases(BITS) if case.expected and not has_bits(case.parse(case.expected[0]))]
 
