@@ -40,6 +40,9 @@ MAX_USERS = 4
 #: would be tried for each of them.
 WIDE = 256
 
+#: If the nodes of a class have more operands than this on average, each is tried by what the last one does not have.
+MANY_OPERANDS = 16
+
 #: Steps of a search between two looks at the clock: a small graph is searched to the end whatever the clock says.
 STEPS_PER_LOOK = 32
 #: With more chosen classes than this the search looks at the clock in every step.
@@ -553,7 +556,8 @@ class _Search:
     """Local search: reference counts tell exactly how much a change of one choice changes the total."""
 
     def __init__(self, priced: Priced, choice: Choice, late: Callable[[], bool]) -> None:
-        self.graph, self.ranked, self.wide = priced.graph, priced.ranked, priced.waits.wide
+        self.graph, self.ranked = priced.graph, priced.ranked
+        self.wide, self.widths = priced.waits.wide, priced.waits.widths
         self.late, self.steps, self.stopped = late, 0, False
         self.choice = choice
         classes, prices = self.graph.classes, priced.prices
@@ -642,37 +646,37 @@ class _Search:
         If they are given, only the alternatives ``among`` these that fit count, and the total may rise, by less than
         ``rise``.
         """
-        choice, paid, needed = self.choice, self.paid, self.needed
+        choice, needed = self.choice, self.needed
         current = choice[c]
-        free = paid[c] + self._release(current[2])
+        free = self.paid[c] + self._release(current[2])
         # prices may be too large to be added to an infinity of floats
         least: float = free if among is None else inf if rise == inf else free + rise
         best: tuple[Node, int, int] | None = None
         first = -1
+        is_wide, below, held = self.widths[c] > MANY_OPERANDS * len(self.graph.classes[c]), 0, set[int]()
         for price, place, node in self.ranked(c) if among is None else among:
             # of nodes that make the total the same it is the first
             if price >= least and (price > least or place > first):
                 break
             if node is current:
                 continue
-            # what is not needed yet is paid with all below it; what has no finite term is not chosen
-            taken, new = price, {a for a in node[2] if a not in needed}
-            if new:
-                if not new <= paid.keys():
+            # what has no finite term is not chosen
+            if is_wide:
+                if not (operands := {*node[2]}) <= self.paid.keys():
                     continue
-                waiting = list(new)
-                for a in waiting:
-                    taken += paid[a]
-                    if taken > least:
-                        break
-                    for b in choice[a][2]:
-                        if b not in needed and b not in new:
-                            new.add(b)
-                            waiting.append(b)
+                # such nodes differ in few of their many operands: what the last one needs is not given up first
+                below += self._take(operands - held) - self._release(held - operands)
+                taken, held = price + below, operands
+            else:
+                new = {a for a in node[2] if a not in needed}
+                if not new <= self.paid.keys():
+                    continue
+                taken = self._with_new(price, new, least) if new else price
             # the operands of `node` may not need `c` itself
             is_better = taken < least or (taken == least and place < first)
             if is_better and (fits is None or fits(node)) and not reaches(choice, node[2], c):
                 best, least, first = (node, price, taken), taken, place
+        self._release(held)
         if best is None:
             self._take(current[2])
             if among is None:
@@ -683,6 +687,23 @@ class _Search:
         self._choose(c, node, price)
         self.total += taken - free
         return True
+
+    def _with_new(self, price: int, new: set[int], most: float) -> int:
+        """A price with that of classes that are not needed yet and of all below them; once it is above ``most``, that.
+
+        What is paid for is added to ``new``.
+        """
+        choice, paid, needed = self.choice, self.paid, self.needed
+        waiting = list(new)
+        for a in waiting:
+            price += paid[a]
+            if price > most:
+                break
+            for b in choice[a][2]:
+                if b not in needed and b not in new:
+                    new.add(b)
+                    waiting.append(b)
+        return price
 
     def abandon(self) -> bool:
         """Try to give up every class with several users that all have alternatives; return whether the total fell."""
