@@ -72,7 +72,7 @@ def add_available(builder: Builder, needed: Mapping[int, Node]) -> list[dict[int
     if not found and not has_more and not by_dividends:
         return None
     builder.grow()
-    around = [_around(builder, needed, c) for c in compared if c not in needed]
+    around = _around(builder, needed, [c for c in compared if c not in needed])
     return [dict(wider), dict(whole), by_dividends, *[nodes for nodes in around if len(nodes) >= LIMITS.users]]
 
 
@@ -114,17 +114,25 @@ def _in_time(builder: Builder, *found: Iterable[tuple[int, Node]]) -> list[tuple
     return kept
 
 
-def _around(builder: Builder, needed: Mapping[int, Node], c: int) -> dict[int, Node]:
-    """By class of the answer, its first alternative that uses ``c`` or a user of ``c`` outside the answer."""
+def _around(builder: Builder, needed: Mapping[int, Node], some: Iterable[int]) -> Iterator[dict[int, Node]]:
+    """For each of ``some``, by class of the answer its first alternative that uses it or a user outside the answer."""
     classes = builder.graph.classes
-    above = {user for user, nodes in classes.items() if user not in needed and any(c in args for _, _, args in nodes)}
-    above.add(c)
-    found: dict[int, Node] = {}
-    for user in needed:
-        node = next((node for node in classes[user] if not above.isdisjoint(node[2])), None)
-        if node is not None:
-            found[user] = node
-    return found
+    above: dict[int, set[int]] = {c: {c} for c in some}
+    # by operand, the classes of the answer with an alternative that uses it, each with the place of the first
+    places: dict[int, dict[int, int]] = defaultdict(dict)
+    for user, nodes in classes.items() if above else ():
+        for place, (_, _, args) in enumerate(nodes):
+            for a in args:
+                if user in needed:
+                    places[a].setdefault(user, place)
+                elif a in above:
+                    above[a].add(user)
+    for operands in above.values():
+        first: dict[int, int] = {}
+        for a in operands:
+            for user, place in places[a].items():
+                first[user] = min(place, first.get(user, place))
+        yield {user: classes[user][first[user]] for user in needed if user in first}
 
 
 def _wider_remainders(builder: Builder, forms: Iterable[tuple[int, LinearForm]]) -> Iterator[tuple[int, Node]]:
@@ -319,7 +327,7 @@ def _without_sign(builder: Builder, needed: Mapping[int, Node]) -> Iterator[tupl
     """
     quotients = builder.quotients.signed
     for c in needed if quotients else ():
-        for node in list(builder.graph.classes[c]):
+        for node in builder.graph.classes[c][: LIMITS.nodes_with_constants]:
             if node[0] == "floordiv" and c in quotients and builder.form_of(node[2][0]).constant:
                 constant, terms = 0, {c: 1}
             elif _adds_constant(node, quotients):
@@ -338,7 +346,7 @@ def _with_constants(
 ) -> Iterator[tuple[int, int, dict[int, int]]]:
     """The sums of some of ``classes`` and a constant: of each its class, the constant, and its coefficients."""
     for c in needed if classes else ():
-        for node in list(builder.graph.classes[c]):
+        for node in builder.graph.classes[c][: LIMITS.nodes_with_constants]:
             if _adds_constant(node, classes):
                 yield c, *sum_terms(node)
 

@@ -18,6 +18,9 @@ class AlternativeLimits:
     # e-nodes of one class
     #: Classes with this number of nodes or more also keep them in a set, to look nodes up.
     listed_nodes: int = 64
+    #: The first e-nodes of one class whose constants are taken into quotients; what is added last are sums as multiples
+    #: of others, of which a class of dozens of quotients has thousands.
+    nodes_with_constants: int = 64
     #: A sum of more terms is wide: rules take it for one value, its quotients are not compared with each other, and its
     #: partial sums are no classes. Otherwise time and nodes would grow with the square of its terms.
     wide_sum: int = THEORY_LIMITS.wide_chain
@@ -78,6 +81,9 @@ class AlternativeLimits:
     parts: int = 16
     #: The same number for wide sums.
     parts_of_wide: int = 2
+    #: Terms, in all, of the e-nodes of one class with a multiple of another sum; beyond, none of its other e-nodes is
+    #: written so. Only sums of dozens of quotients have as many.
+    terms_by_sums: int = 16_384
     #: A sum by which conditions may be compared is tried for all of them at once, if at least this number of classes
     #: can use it.
     users: int = 3

@@ -78,9 +78,12 @@ def by_sums(classes: CanonicalGraph, needed: Mapping[int, Node], others: Collect
     parts = _Parts(classes, atoms, sums | more, digits)
     for c in sums:
         used = needed[c][2] if c in needed else ()
+        found = 0
         for node in list(classes.graph.classes[c]):
-            if node[0] == "sum" and len(node[2]) > 2:
-                yield from ((c, sum_by(terms, left)) for left, terms in parts.shorter(c, node, used))
+            if node[0] == "sum" and len(node[2]) > 2 and found <= LIMITS.terms_by_sums:
+                for left, terms in parts.shorter(c, node, used):
+                    found += len(terms)
+                    yield c, sum_by(terms, left)
 
 
 def _of_atoms(classes: CanonicalGraph, atoms: Mapping[Expr, int], some: Iterable[int]) -> dict[int, dict[int, int]]:
