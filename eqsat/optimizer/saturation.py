@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import islice
 from math import gcd, inf
 from operator import attrgetter
@@ -491,12 +491,14 @@ class Derived:
 
     def shared_terms(self) -> None:
         """Add sums with the other form of a multiple that has one: ``where(p, 0, 12)`` for ``where(p, 0, 3)*4``."""
+        # long sums have hundreds of e-nodes, with the same terms but for a few
+        shared = cache(self._shared_term)
         with self.builder.adding("rules"):
             for c, nodes in self.classes.items():
                 for op, payload, operands in [*nodes]:
                     if op == "sum" and len(operands) > 1:
                         constant, coefficients = sum_payload(payload)
-                        terms = [self._shared_term(a, k) for a, k in zip(operands, coefficients, strict=True)]
+                        terms = [*map(shared, operands, coefficients)]
                         if any(a != b for (a, _), b in zip(terms, operands, strict=True)):
                             self.additions.add_node(c, sum_of(terms, constant))
 
