@@ -193,13 +193,24 @@ class EGraph:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> EGraph:
-        """The graph that :meth:`to_dict` wrote."""
-        return cls(
-            {int(c): [_to_node(*node) for node in nodes] for c, nodes in record["classes"].items()},
-            {int(c): _to_bounds(*ends) for c, ends in record["bounds"].items()},
-            [*record["roots"]],
-            {int(c): weight for c, weight in record["weights"].items()},
-        )
+        """The graph that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ValueError
+            If ``record`` is none of these.
+
+        >>> EGraph.from_dict({})
+        Traceback (most recent call last):
+        ValueError: the record is no e-graph: give what EGraph.to_dict() returned
+        """
+        try:
+            classes = {int(c): [_to_node(*node) for node in nodes] for c, nodes in record["classes"].items()}
+            bounds = {int(c): _to_bounds(*ends) for c, ends in record["bounds"].items()}
+            roots, weights = [*record["roots"]], {int(c): weight for c, weight in record["weights"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ValueError("the record is no e-graph: give what EGraph.to_dict() returned") from None
+        return cls(classes, bounds, roots, weights)
 
 
 def require_graph(given: object) -> None:

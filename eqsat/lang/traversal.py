@@ -113,6 +113,11 @@ def topological[T: Term](roots: Iterable[T]) -> list[T]:
     roots : iterable of Expr
         Terms, which may share subterms.
 
+    Raises
+    ------
+    TypeError
+        If ``roots`` is one term, or no terms.
+
     >>> from eqsat.lang.expr import var
     >>> topological([var("i", 0, 7) * 2 + var("i", 0, 7)])
     [Expr('i'), Expr('2'), Expr('i*2'), Expr('i*2 + i')]
@@ -121,7 +126,10 @@ def topological[T: Term](roots: Iterable[T]) -> list[T]:
     # the operands still to visit of a term (or the roots), and on two stacks those of the terms above it: the garbage
     # collector would have to visit pairs on one stack
     user: T | None = None
-    operands = iter(roots)
+    try:
+        operands = iter(roots)
+    except TypeError:
+        raise TypeError(f"the roots must be a list of terms, not {roots!r}") from None
     users: list[T | None] = []
     left: list[Iterator[T]] = []
     while True:

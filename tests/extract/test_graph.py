@@ -7,6 +7,15 @@ import pytest
 from eqsat.extract import EGraph
 from eqsat.extract.graph import added, flattened, united
 
+WHOLE = EGraph({0: [("var", "x", ())]}, {0: (0, 9)}, [0]).to_dict()
+
+
+@pytest.mark.parametrize("record", [3, {}, WHOLE | {"classes": [1]}, WHOLE | {"classes": {"0": [["var"]]}}])
+def test_a_record_of_no_e_graph_is_refused_in_one_line(record):
+    assert EGraph.from_dict(WHOLE).roots == [0]
+    with pytest.raises(ValueError, match=r"^the record is no e-graph: give what EGraph.to_dict\(\) returned$"):
+        EGraph.from_dict(record)
+
 
 def test_congruence_follows_unions():
     add, neg = ("sum", (0, (1, 1)), (0, 1)), ("sum", (0, (1, 1)), (0, 2))

@@ -366,6 +366,7 @@ def _sums(depth: int) -> Expr:
 
 REFUSED = [
     (lambda: X // 0, ValueError, "division by zero"),
+    (lambda: topological(X + 1), TypeError, r"the roots must be a list of terms, not Expr\('x \+ 1'\)"),
     (lambda: X % (Y * 0), ValueError, "always 0"),
     (lambda: X << 64, ValueError, r"shift amount '64' has range \[64, 64\]"),
     (lambda: X >> (Y - 1), ValueError, r"\[-1, 2\]: it must lie in \[0, 63\]"),
