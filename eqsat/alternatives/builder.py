@@ -182,6 +182,7 @@ class Builder:
         yield from self.quotients.remainders_of_cases(form)
         yield from self.quotients.of_multiples(form)
         yield from self.quotients.absorbing(form)
+        yield from self.quotients.over_one_divisor(form)
         yield from self.products.factored(form)
         yield from self.products.of_variables(form)
         yield from self.products.by_maximum(form)

@@ -27,6 +27,10 @@ class AlternativeLimits:
     #: Terms, in all, of the e-nodes of one sum in which some of its terms enter one of its quotients; beyond, no other
     #: quotient is tried. Sums of 64 terms always stay within it.
     partly_absorbed: int = 64 * 64
+    #: Cases that are tried to see that a divisor always divides a polynomial.
+    divided_cases: int = 2000
+    #: Terms of the dividend that quotients of polynomials are put together in, unless their sum has as many.
+    dividend_terms: int = 4
     #: Sums over ranges, among the terms of one sum, that are joined two by two; further ones are left as they are.
     joined_ranges: int = 4
     #: A ``min`` or ``max`` of several operands is that of one of them and of the others: the first of this number are

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import reduce
-from math import gcd
+from math import gcd, lcm
 from operator import or_
 
 from eqsat.alternatives.canonical import CanonicalGraph, KindNodes, shift_to_non_negative
@@ -16,7 +16,7 @@ from eqsat.lang.expr import Expr
 from eqsat.lang.ops import is_finite
 from eqsat.lang.properties import may_divide_by_zero
 from eqsat.theory.forms import ZERO, LinearForm, atom_form, factors, literal_divisor, number, read
-from eqsat.theory.periods import lacking
+from eqsat.theory.periods import constant_remainder, lacking
 
 
 class QuotientNodes(KindNodes):
@@ -241,6 +241,41 @@ class QuotientNodes(KindNodes):
             completes = more == 1 and len(form.terms) > 2 and is_power_of_two(n)
             if more <= 0 or (completes and self._has_remainder(dividend)):
                 yield from self._by_literal(dividend, n)
+
+    def over_one_divisor(self, form: LinearForm) -> Iterator[Node]:
+        """Quotients of polynomials that their divisors always divide, as one: ``(n*n + n)//2*4`` is ``(n*n + n)*2``.
+
+        ``(n*n*n - n)//3 + (n*n - n)//2`` is ``(n*n*n*2 + n*n*3 - n*5)//6``.
+        """
+        found = [self._exact(atom) for atom in form.terms] if len(form.terms) <= LIMITS.wide_sum else []
+        exact = [(k, *whole) for k, whole in zip(form.terms.values(), found, strict=False) if whole is not None]
+        if not exact or (len(form.terms) == 1 and gcd(exact[0][0], exact[0][2]) == 1):
+            return
+        divisor = lcm(*[n // gcd(k, n) for k, _, n in exact])
+        total = number(form.constant * divisor)
+        for (atom, k), whole in zip(form.terms.items(), found, strict=True):
+            dividend, n = (atom_form(atom), 1) if whole is None else whole
+            total = total.plus(dividend, k * divisor // n)
+        if len(total.terms) > max(len(form.terms), LIMITS.dividend_terms):
+            # multiplied out, polynomials of several variables are longer than their factors
+            return
+        common = gcd(total.common_factor(), divisor)
+        dividend, divisor = total.divided(common), divisor // common
+        yield self.sum_node([(dividend, 1)]) if divisor == 1 else self.node("floordiv", dividend, number(divisor))
+
+    def _exact(self, atom: Expr) -> tuple[LinearForm, int] | None:
+        """A product with quotients that have no remainder, as one dividend and divisor; ``None`` if it has none."""
+        parts = factors(atom)
+        dividend, divisor = number(1), 1
+        for part in parts:
+            n = literal_divisor(part)
+            inner = self.theory.inner(part.args[0]) if n > 1 else None
+            if inner is not None and constant_remainder(inner, n, LIMITS.divided_cases) == 0:
+                divisor *= n
+                dividend = self.theory.times(dividend, inner)
+            else:
+                dividend = self.theory.times(dividend, read(part))
+        return (dividend, divisor) if divisor > 1 else None
 
     def _has_remainder(self, form: LinearForm) -> bool:
         """Whether a sum has a multiple of some ``x - n*(x//n)``."""
