@@ -186,6 +186,10 @@ I9, N5, X = {"i": var("i", 0, 9)}, {"n": var("n", 1, 5)}, {"x": var("x", 0, 9)}
         ("sum(where(r%8 < 3, i, 0), r, 0, x)", X | I9, "(x//8*3 + min(x%8, 3))*i"),
         ("sum(where(r%4 < i, 1, 0), r, 0, x)", X | I9, "x//4*min(i, 4) + min(x%4, i)"),
         ("sum(r%8, r, 0, x)", X, "x//8*28 + x%8*(x%8 - 1)//2"),
+        ("sum(r%2, r, 0, x)", X, "x//2"),
+        ("sum((r + i)%2, r, x, x + n)", X | N5 | I9, "(i + x + n)//2 - (i + x)//2"),
+        ("max_over((r + i)%8, r, 0, n)", N5 | I9, "where(i//8 == (i + n - 1)//8, (i + n - 1)%8, 7)"),
+        ("min_over((r + i)%8, r, 0, n)", N5 | I9, "where(i//8 == (i + n - 1)//8, i%8, 0)"),
         ("sum((r + 1)//2, r, 0, x)", X, "x//2*(x - x//2)"),
         # one value up to where a condition holds, another from there on
         ("min_over(where(r < n, r, 99), r, 3, 20)", {"n": var("n", 0, 20)}, "where(3 < n, 3, 99)"),
@@ -251,6 +255,9 @@ def test_what_is_expected_of_reductions_is_found(text, names, expected):
         "max_over((r + x)%(m + 2), r, 0, m + 1) + min_over((r + x)%(m + 2), r, n, m + 2)",
         "sum(where((r + x)%4 < m, x, 0), r, n, m) + sum((r + x)%(m + 1), r, n, 7)",
         "sum(where((r + x)%(m + 1) == m + 1, x, 0), r, 0, n) + sum((r + x)//(m + 1), r, n, 9)",
+        # a branch that is worse where both hold, or an end that cuts nothing off
+        "max_over(where(r == n or r == m, -r, 0), r, 0, 9) + min_over(where(r < n, r, 3 - r), r, m, 9)",
+        "prod(where(r == n, x, m), r, 0, 4) + prod(where(r < n, x, 2), r, m, 4)",
         # a residue that is no residue
         "sum(where(r%4 == m, 1, 0), r, 0, n)",
         # values beyond what an empty part of a range gives
@@ -464,7 +471,7 @@ def test_what_rules_make_of_a_sum_with_a_closed_form_is_rewritten_one_step_furth
 
 def test_a_closed_form_that_shares_much_is_chosen_though_a_loop_is_the_cheaper_tree():
     names = {name: var(name, -5, 12) for name in "nmxk"}
-    term = parse("sum(where((r + n)%8 < m, x, k), r, 0, 12)", names)
+    term = parse("sum((r + x)//4, r, 0, 6)", names)
     found = optimize(term)
     assert not {t.op for t in topological([found.expr])} & {"sum_over"}
     assert found.cost < found.cost_before

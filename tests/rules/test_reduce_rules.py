@@ -51,6 +51,7 @@ FALSE_RULES = [
     ("d itself is one too many", "sum(x % d, i, u, v)", "sum(x, i, u, v)", "0 <= vmin(x) and vmax(x) < d + 1"),
     ("y may be less by one", "max_over(min(x, y), i, u, v)", "max_over(x, i, u, v)", "vmax(x) < vmin(y) + 2"),
     ("not all of d is common", "sum(x, i, u, v) % d", "0", "d > 0 and gcd(x, d) > 1"),
+    ("a part of a period may begin anew", "max_over((i + x) % y, i, u, v)", "(v - 1 + x) % y", "free(x) and free(y) and 0 < y and u < v"),
     ("the remainder counts", "sum(x*y, i, u, v) % d", "0", "d > 0 and modulus(x) % d == 0"),
 ]  # fmt: skip
 
@@ -89,6 +90,7 @@ TRUE_AT_EDGE = {
     "a divisor is not zero": [
         *[(f"{name}-quotient", "d > 0") for name in ("sum", "max", "min")],
         ("sum-quotient", "0 < y"),
+        *[(f"{name}-remainder-part", "0 < y") for name in ("max", "min")],
         ("count-least-residues", "d > 0"),
     ],
     "no loop is taken": [*[(f"{name}-merge", "d > 0") for name in ("sum", "max", "min")], ("sum-merge-later", "0 < d")],
@@ -112,6 +114,7 @@ LEFT_TO_COST |= {
     f"{name}-{law}" for name in ("max", "min") for law in ("distributes", "quotient", "split", "bound-split")
 }
 LEFT_TO_COST |= {"prod-index", "prod-index-from-zero"}
+LEFT_TO_COST |= {"max-remainder-part", "min-remainder-part"}
 LEFT_TO_COST |= {"max-below", "min-above", "gather-beside", "max-remainder", "min-remainder", "max-peak", "min-valley"}
 #: Rules of which the theory says the same of literals alone, or with more terms.
 LEFT_TO_COST |= {"sum-quotients", "sum-remainder", "count-residues", "count-least-residues", "sum-max"}
