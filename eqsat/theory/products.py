@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from eqsat.lang.expr import Expr, const, instantiate, make
 from eqsat.lang.ops import MAX_SHIFT
+from eqsat.lang.properties import has_reductions
 from eqsat.lang.traversal import chain_members
-from eqsat.theory.forms import ZERO, LinearForm, common_factors, factors, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, common_factors, factors, number, to_expr
 from eqsat.theory.limits import LIMITS
-from eqsat.theory.ranges import Reducer, chosen, equated, in_range, selected, selection_in
+from eqsat.theory.ranges import Range, Reducer, chosen, equated, in_range, selected, selection_in
 
 _ONE = number(1)
 
@@ -80,10 +81,45 @@ class ProductOver(Reducer):
         if x == _ONE:
             condition, x, y = theory.negate(condition), y, x
         if y != _ONE:
-            return None
+            return self._of_branches(condition, x, y)
+        condition, x = self._merged(condition, x)
         if (value := equated(theory, self.index, condition)) is not None:
             return self._at_only(value, condition, x)
+        if (value := equated(theory, self.index, theory.negate(condition))) is not None and self.is_free(x):
+            return self._but_one(value, condition, x)
         return self.over_part("prod_over", condition, x, y)
+
+    def _of_branches(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+        """A product of ``where(condition, x, y)`` as those of ``x`` and of ``y``, if neither needs a loop."""
+        found = _ONE
+        for branches in ((x, _ONE), (_ONE, y)):
+            part = self._of_selection(atom_form(make("where", condition, *map(to_expr, branches))))
+            if part is None or has_reductions(part.terms):
+                return None
+            found = self.theory.times(found, part)
+        return found
+
+    def _but_one(self, value: LinearForm, condition: Expr, x: LinearForm) -> LinearForm:
+        """``x`` for each index but ``value``, if ``condition`` fails there and that is in the range."""
+        theory, over = self.theory, self.over
+        fails = theory.negate(theory.condition(instantiate(condition, self.index, to_expr(value))))
+        there = theory.junction("and", [*in_range(theory, over, value), fails])
+        shorter = Range(self.index, over.low, over.high.shifted(-1))
+        less, all_of_them = [theory.form(part.reduction("prod_over", to_expr(x))) for part in (shorter, over)]
+        return selected(theory, there, less, all_of_them)
+
+    def _merged(self, condition: Expr, x: LinearForm) -> tuple[Expr, LinearForm]:
+        """The condition and the branch of ``where(condition, x, 1)``; ``where(d, y, 1)`` as ``x`` adds ``d``."""
+        theory = self.theory
+        while (inner := selection_in(x)) is not None:
+            also, *branches = inner
+            value, other = [theory.inner(arg) for arg in branches]
+            if value == _ONE:
+                also, value, other = theory.negate(also), other, value
+            if other != _ONE:
+                break
+            condition, x = theory.junction("and", [condition, also]), value
+        return condition, x
 
     def _of_zeros(self, condition: Expr, holds: bool) -> LinearForm | None:
         """A product that is 0 where a condition holds and 1 elsewhere, or if not ``holds`` the other way round."""
