@@ -14,9 +14,10 @@ from functools import partial, reduce
 from math import prod
 from operator import or_
 
-from eqsat.lang.expr import TRUE, Expr, instantiate
+from eqsat.lang.expr import TRUE, Expr, instantiate, make
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.properties import has_reductions
+from eqsat.lang.traversal import chain_members
 from eqsat.theory.arithmetic import Answers, kept
 from eqsat.theory.forms import LinearForm, atom_form, factors, literal_divisor, number, product_form, to_expr
 from eqsat.theory.limits import LIMITS
@@ -29,6 +30,7 @@ from eqsat.theory.ranges import (
     new_range,
     selected,
     selection_in,
+    solved_for,
 )
 
 _OPPOSITE = {"max_over": "min_over", "min_over": "max_over"}
@@ -83,7 +85,8 @@ class ExtremeOver(Reducer):
     def _of_moving(self, body: LinearForm) -> LinearForm:
         """As :meth:`_of_some`, for a body that changes with the index in every addend."""
         trend, last = self._trend(body), self.over.high.shifted(-1)
-        if (found := self._of_selection(body) or self._of_exception(body) or self._of_windows(body)) is not None:
+        methods = (self._of_selection, self._of_exception, self._of_parts, self._of_windows)
+        if (found := next((f for method in methods if (f := method(body)) is not None), None)) is not None:
             return found
         if trend is not Trend.UNKNOWN:
             return self._at(body, last if (trend is Trend.RISES) == (self.op == "max_over") else self.over.low)
@@ -173,6 +176,9 @@ class ExtremeOver(Reducer):
             condition, x, y = theory.negate(condition), y, x
         if not self.is_free(y):
             return None
+        gap = x.plus(y, -1).times(1 if self.op == "max_over" else -1)
+        if condition.op == "or" and theory.is_never_negative(gap):
+            return self._of_alternatives(condition, x, y)
         if (holding := self.holding(condition)) is None:
             return None
         somewhere = theory.at_least_zero(holding.shifted(-1))
@@ -182,14 +188,52 @@ class ExtremeOver(Reducer):
         best = x if self.is_free(x) else inside.over_part(self.op, condition, x, y)
         if best is None:
             return None
-        gap = x.plus(y, -1)
-        if theory.is_never_negative(gap if self.op == "max_over" else gap.times(-1)):
+        if theory.is_never_negative(gap):
             return selected(theory, somewhere, best, y)
         if has_reductions(best.terms):
             return None
         everywhere = theory.equal_zero(self.trip_count().plus(holding, -1))
         both = inside._extreme([best, y])
         return selected(theory, somewhere, selected(theory, everywhere, best, both), y)
+
+    def _of_alternatives(self, condition: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
+        """An extreme of ``where(p or q, x, y)`` if ``x`` is never worse than ``y``: one by ``p`` and one by ``q``."""
+        parts = [atom_form(make("where", p, to_expr(x), to_expr(y))) for p in chain_members(condition, "or")]
+        found = [self._of_selection(part) for part in parts]
+        if any(part is None or has_reductions(part.terms) for part in found):
+            return None
+        return self._extreme([part for part in found if part is not None])
+
+    def _of_parts(self, body: LinearForm) -> LinearForm | None:
+        """An extreme of ``where(index < end, x, y)`` over a range that is not empty: that of both parts of the range.
+
+        Of ``where(r < n, r, -r)`` over ``[0, 9)`` it is ``where(n < 1, 0, min(n, 9) - 1)``.
+        """
+        theory, over = self.theory, self.over
+        if (selection := selection_in(body)) is None:
+            return None
+        condition, x, y = selection
+        solved = solved_for(theory, self.index, condition)
+        if solved is None or solved.rest is not TRUE or (solved.first is None) == (solved.beyond is None):
+            return None
+        if solved.beyond is None:
+            x, y = y, x
+        end = solved.first or solved.beyond
+        assert end is not None
+        some = [theory.at_least_zero(gap.shifted(-1)) for gap in (end.plus(over.low, -1), over.high.plus(end, -1))]
+        parts = self.part(None, end), self.part(end, None)
+        found: list[LinearForm] = []
+        for condition, part, value in zip(some, parts, (x, y), strict=True):
+            if (there := theory.assuming(condition)) is None:
+                continue
+            best = there.form(part.reduction(self.op, value))
+            if has_reductions(best.terms):
+                return None
+            found.append(best)
+        if len(found) == 1:
+            return found[0]
+        both = self._extreme(found)
+        return selected(theory, some[0], selected(theory, some[1], both, found[0]), found[1])
 
     def _of_exception(self, body: LinearForm) -> LinearForm | None:
         """An extreme of ``where(index == value and ..., x, y)`` by a ``y`` that rises or falls.
