@@ -131,6 +131,12 @@ class TheoryLimits:
     computed_steps: int = 4096
     #: The same, with the steps of the reductions in its body.
     nested_steps: int = 1 << 24
+    #: Steps of a loop over a short body without loads that is written out; longer ones stay loops.
+    written_steps: int = 3
+    #: Terms of such a body.
+    written_terms: int = 24
+    #: Selections in what it becomes; with more it stays a loop.
+    written_selections: int = 2
     #: The highest power of an index that is summed.
     degree: int = 8
     #: Members of a disjunction that a sum is split by.

@@ -12,13 +12,16 @@ from functools import partial, reduce
 from typing import NamedTuple, Self
 
 from eqsat.lang.evaluation import evaluate, most_steps
-from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, make
+from eqsat.lang.expr import FALSE, TRUE, Expr, any_var, const, instantiate, make
 from eqsat.lang.ops import REDUCTIONS
 from eqsat.lang.properties import has_reductions
-from eqsat.lang.traversal import chain_members
+from eqsat.lang.traversal import chain_members, topological
 from eqsat.theory.arithmetic import Arithmetic
-from eqsat.theory.forms import ZERO, LinearForm, atom_form, number, to_expr
+from eqsat.theory.forms import ZERO, LinearForm, atom_form, combination, literal, number, to_expr
 from eqsat.theory.limits import LIMITS
+
+#: Operators of bodies that stay loops, however few their steps are.
+_NEVER_WRITTEN = frozenset({"load", *REDUCTIONS})
 
 
 @dataclass(frozen=True)
@@ -116,12 +119,37 @@ class Reducer(ABC):
 
     def residual(self, op: str, body: LinearForm) -> LinearForm:
         """A reduction without closed form, as an atom; its value if it has no free variables and few steps."""
+        if (written := self.written_out(op, body)) is not None:
+            return written
         ends = [self._bounded(end) for end in (self.over.low, self.over.high)]
         term = make(op, to_expr(body), self.index, *ends)
         steps = term.args[3].vmax - term.args[2].vmin
         if self.theory.variables.of(term) or steps > LIMITS.computed_steps or most_steps([term]) > LIMITS.nested_steps:
             return atom_form(term)
         return number(int(evaluate([term], {}, total=True)[0]))
+
+    def written_out(self, op: str, body: LinearForm) -> LinearForm | None:
+        """The few values of a short body, combined: ``sum(min(i + r, 9), r, 0, 2)`` is ``min(i, 9) + min(i + 1, 9)``.
+
+        Loops over loads stay: they are loops of kernels, whose order of loads is chosen later.
+        """
+        extent, term = literal(self.over.extent), to_expr(body)
+        if extent is None or not 1 < extent <= LIMITS.written_steps:
+            return None
+        parts = topological([term])
+        if len(parts) > LIMITS.written_terms or any(part.op in _NEVER_WRITTEN or part.element for part in parts):
+            return None
+        places = [to_expr(self.over.low.shifted(step)) for step in range(extent)]
+        values = [self.theory.form(instantiate(term, self.index, place)) for place in places]
+        if op == "sum_over":
+            found = combination([(value, 1) for value in values], 0)
+        elif op == "prod_over":
+            found = reduce(self.theory.times, values)
+        else:
+            found = self.theory.extreme(op.removesuffix("_over"), values)
+        # rules would try each combination of the branches of many
+        selections = sum(part.op == "where" for part in topological([to_expr(found)]))
+        return found if selections <= LIMITS.written_selections else None
 
 
 def inside_reduction[T: Arithmetic](theory: T, term: Expr) -> T | None:

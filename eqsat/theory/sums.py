@@ -60,6 +60,10 @@ class SumOver(Reducer):
             or self._of_prefixes(inside)
             or self.residual("sum_over", self._selected_product(inside))
         )
+        if (written := self.written_out("sum_over", product_form(inside))) is not None:
+            # of a short range a closed form may be the longer one
+            size = self.theory.simplicity.size
+            found = min(found, written, key=lambda form: size(to_expr(form)))
         return self.theory.times(found, product_form(outside))
 
     def _of_prefixes(self, inside: Sequence[Expr]) -> LinearForm | None:
@@ -228,8 +232,25 @@ class SumOver(Reducer):
             return self._of_residue(dividend, n, number(n - 1), y, x)
         # the remainder is below k, 0 <= k <= n, where dividend//n and (dividend - k)//n differ: by 1
         k = theory.extreme("min", [theory.extreme("max", [most.shifted(1), ZERO]), number(n)])
+        if abs(slope := dividend.terms.get(self.index, 0)) == 1 and self.is_free(dividend.without(self.index), x, y):
+            count = self._least_residues(dividend, slope, n, k)
+            return theory.times(x.plus(y, -1), count).plus(self._repeated(y))
         below = to_expr(dividend) // n - to_expr(dividend.plus(k, -1)) // n
         return self._counted(below, x, y)
+
+    def _least_residues(self, dividend: LinearForm, slope: int, n: int, k: LinearForm) -> LinearForm:
+        """How often ``dividend % n < k``: ``k`` times in each period, and at most as often in a part of one."""
+        theory, over, total = self.theory, self.ordered().over, ZERO
+        rest = dividend.without(self.index)
+        if slope < 0:
+            # the index from the other end: low + high - 1 - index
+            rest = rest.plus(over.low.plus(over.high).shifted(-1), -1)
+        for end, sign in ((over.high, 1), (over.low, -1)):
+            reach = end.plus(rest)
+            periods = theory.quotient_by(reach, n)
+            total = total.plus(theory.times(periods, k), sign)
+            total = total.plus(theory.extreme("min", [reach.plus(periods, -n), k]), sign)
+        return total
 
     def _counted(self, ones: Expr, x: LinearForm, y: LinearForm) -> LinearForm | None:
         """A sum of ``x`` where ``ones`` is 1 and ``y`` where it is 0, if neither speaks of the index."""
