@@ -247,9 +247,11 @@ class QuotientNodes(KindNodes):
 
         ``(n*n*n - n)//3 + (n*n - n)//2`` is ``(n*n*n*2 + n*n*3 - n*5)//6``.
         """
-        found = [self._exact(atom) for atom in form.terms] if len(form.terms) <= LIMITS.wide_sum else []
-        exact = [(k, *whole) for k, whole in zip(form.terms.values(), found, strict=False) if whole is not None]
-        if not exact or (len(form.terms) == 1 and gcd(exact[0][0], exact[0][2]) == 1):
+        if len(form.terms) > LIMITS.wide_sum or not any(map(self._has_exact_quotient, form.terms)):
+            return
+        found = [self._exact(atom) for atom in form.terms]
+        exact = [(k, *whole) for k, whole in zip(form.terms.values(), found, strict=True) if whole is not None]
+        if len(form.terms) == 1 and gcd(exact[0][0], exact[0][2]) == 1:
             return
         divisor = lcm(*[n // gcd(k, n) for k, _, n in exact])
         total = number(form.constant * divisor)
@@ -265,17 +267,25 @@ class QuotientNodes(KindNodes):
 
     def _exact(self, atom: Expr) -> tuple[LinearForm, int] | None:
         """A product with quotients that have no remainder, as one dividend and divisor; ``None`` if it has none."""
-        parts = factors(atom)
+        if not self._has_exact_quotient(atom):
+            return None
         dividend, divisor = number(1), 1
-        for part in parts:
-            n = literal_divisor(part)
-            inner = self.theory.inner(part.args[0]) if n > 1 else None
-            if inner is not None and constant_remainder(inner, n, LIMITS.divided_cases) == 0:
-                divisor *= n
-                dividend = self.theory.times(dividend, inner)
-            else:
-                dividend = self.theory.times(dividend, read(part))
-        return (dividend, divisor) if divisor > 1 else None
+        for part in factors(atom):
+            is_exact = self._is_exact(part)
+            divisor *= literal_divisor(part) if is_exact else 1
+            dividend = self.theory.times(dividend, self.theory.inner(part.args[0]) if is_exact else read(part))
+        return dividend, divisor
+
+    def _has_exact_quotient(self, atom: Expr) -> bool:
+        return atom.op in ("floordiv", "mul") and any(map(self._is_exact, factors(atom)))
+
+    def _is_exact(self, atom: Expr) -> bool:
+        """Whether this is the quotient of a polynomial by a literal that always divides it."""
+        if atom.op != "floordiv" or (n := literal_divisor(atom)) < 2:
+            return False
+        dividend = self.theory.inner(atom.args[0])
+        is_linear = all(part.op != "mul" for part in dividend.terms)
+        return not is_linear and constant_remainder(dividend, n, LIMITS.divided_cases) == 0
 
     def _has_remainder(self, form: LinearForm) -> bool:
         """Whether a sum has a multiple of some ``x - n*(x//n)``."""
