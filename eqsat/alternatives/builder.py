@@ -24,7 +24,7 @@ from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.products import ProductNodes
 from eqsat.alternatives.providers import provides
 from eqsat.alternatives.quotients import QuotientNodes
-from eqsat.alternatives.ranges import with_one_range
+from eqsat.alternatives.ranges import with_one_loop, with_one_range
 from eqsat.alternatives.selections import SelectionNodes
 from eqsat.extract.graph import EGraph, Node
 from eqsat.extract.select import Choice, with_nodes
@@ -188,6 +188,7 @@ class Builder:
         yield from self.products.by_maximum(form)
         yield from self.extremes.of_sum(form)
         yield from with_one_range(self.classes, form)
+        yield from with_one_loop(self.classes, form)
 
     def _as_it_is(self, value: Value) -> Iterator[Node]:
         """The node that a value is; without the theory, rules need the other nodes that are added here."""

@@ -43,7 +43,7 @@ PROVIDERS = (
     Provider("input", "terms of the input as they are written", Proof.NORMAL_FORM),
     Provider("hidden laws", "divisions and products of the input by laws that normal forms hide", Proof.LAW),
     Provider("sums in selections", "where(p, x + z, y + z) for where(p, x, y) + z", Proof.NORMAL_FORM),
-    Provider("ranges", "a sum over two ranges that meet, or over what only one of two has", Proof.NORMAL_FORM),
+    Provider("ranges", "sums over ranges as one, or over what only one of two has", Proof.NORMAL_FORM),
     Provider("factored products", "(y + z)*x for x*y + x*z", Proof.NORMAL_FORM),
     Provider("nested quotients", "x//(n*k) as a quotient of a quotient that is there", Proof.NORMAL_FORM),
     Provider("other comparisons", "comparisons with terms moved across, or digit by digit", Proof.NORMAL_FORM),

@@ -1,4 +1,4 @@
-"""E-nodes of sums over ranges: two of them as one, or what only one of two has.
+"""E-nodes of sums over ranges: several of them as one, or what only one of two has.
 
 ``sum(A[r], r, 0, 8) + sum(A[r], r, 8, 16)`` is ``sum(A[r], r, 0, 16)``, and ``sum(A[r], r, 0, n + 1)`` less
 ``sum(A[r], r, 0, n)`` is ``A[n]``. ``sum(A[r + 1] - A[r], r, 0, 8)`` is a difference of two sums, and so
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from math import gcd
 
 from eqsat.alternatives.canonical import CanonicalGraph
 from eqsat.alternatives.limits import LIMITS
 from eqsat.alternatives.providers import provides
 from eqsat.extract.graph import Node
-from eqsat.theory.forms import LinearForm
+from eqsat.lang.expr import Expr, make
+from eqsat.theory.forms import LinearForm, combination, to_expr
 
 
 @provides("ranges")
@@ -31,3 +33,25 @@ def with_one_range(classes: CanonicalGraph, form: LinearForm) -> Iterator[Node]:
                     break
         elif k == -scale and (left := classes.theory.difference_of_ranges(one, other)) is not None:
             yield classes.sum_node([(rest.plus(left, scale), 1)])
+
+
+@provides("ranges")
+def with_one_loop(classes: CanonicalGraph, form: LinearForm) -> Iterator[Node]:
+    """Different multiples of sums over one range as one sum: ``sum(x, i, u, v) - sum(x//8, i, u, v)*8``.
+
+    That is ``sum(x%8, i, u, v)``. Equal multiples are for a rule to put together.
+    """
+    over: dict[tuple[Expr, ...], list[Expr]] = {}
+    for atom in form.terms:
+        if atom.op == "sum_over":
+            over.setdefault(atom.args[1:], []).append(atom)
+    for ends, sums in over.items():
+        if len({abs(form.terms[atom]) for atom in sums}) < 2:
+            continue
+        scale = gcd(*[form.terms[atom] for atom in sums])
+        part = LinearForm({atom: form.terms[atom] // scale for atom in sums}, 0)
+        if part != form:
+            yield classes.sum_node([(part, scale)], form.plus(part, -scale))
+            continue
+        body = combination([(classes.theory.inner(atom.args[0]), k) for atom, k in part.terms.items()], 0)
+        yield classes.own_node(make("sum_over", to_expr(body), *ends))

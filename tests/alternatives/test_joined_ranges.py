@@ -29,6 +29,10 @@ JOINED = [
     ("sum(A[r]*B[r + k], r, 0, n) + sum(A[r]*B[r + k], r, n, 12)", "sum(A[r]*B[r + k], r, 0, 12)"),
     ("sum(A[r], r, 0, 8)*3 + sum(A[r + 8], r, 0, 8)*3", "sum(A[r], r, 0, 16)*3"),
     ("sum(A[r] % 7, r, 0, 9) - sum(A[r] % 7, r, 1, 9)", "A[0] % 7"),
+    # multiples of sums over one range
+    ("sum(A[r], r, k, 20) - sum(A[r]//8, r, k, 20)*8", "sum(A[r]%8, r, k, 20)"),
+    ("sum(where(k <= r + 1 and r < n, A[r + k]%8, 0), r, 0, 9)", "sum(A[r + k]%8, r, max(0, k - 1), min(n, 9))"),
+    ("sum(A[r]%8*3, r, m, n) - k + sum(B[r]*B[r], r, m, n)", "sum(A[r]%8*3 + B[r]*B[r], r, m, n) - k"),
     # what only one of two overlapping ranges has, where the index of the other is shifted
     ("sum(A[r + 1] - A[r], r, 0, 8)", "A[8] - A[0]"),
     ("sum(A[r + 1] - A[r], r, 0, n)", "A[n] - A[0]"),
@@ -72,6 +76,7 @@ APART = [
     "sum(A[r], r, 0, n) + sum(A[r + 1], r, n, 14)",
     "sum(A[r], r, 0, 9)*2 - sum(A[r], r, 0, 8)",
     "sum(A[r + 1]*B[r] - A[r]*B[r], r, 0, n) - k",
+    "sum(A[r], r, k, 20) - sum(A[r]//8, r, k, 19)*8",
     # two ranges with a gap
     "sum(A[r + 9] - A[r], r, 0, 8) - k",
     # a range that may be empty, or longer than the other
