@@ -54,4 +54,6 @@ def with_one_loop(classes: CanonicalGraph, form: LinearForm) -> Iterator[Node]:
             yield classes.sum_node([(part, scale)], form.plus(part, -scale))
             continue
         body = combination([(classes.theory.inner(atom.args[0]), k) for atom, k in part.terms.items()], 0)
+        # those of a remainder are narrow, and then so are those of the sum
+        classes.graph.bounds[classes.add_class(body)] = classes.theory.bounds(body)
         yield classes.own_node(make("sum_over", to_expr(body), *ends))
