@@ -30,6 +30,8 @@ class QuotientNodes(KindNodes):
         self.signed: dict[int, Expr] = {}
         # quotients, each with another dividend and divisor; added if the atoms of that dividend have classes
         self._nested: list[tuple[Expr, LinearForm, LinearForm]] = []
+        # of products and quotients, whether they have a quotient without remainder: each stands in many sums
+        self._are_exact: dict[Expr, bool] = {}
 
     def nodes(self, atom: Expr) -> Iterator[Node]:
         """A quotient rounded down."""
@@ -277,7 +279,11 @@ class QuotientNodes(KindNodes):
         return dividend, divisor
 
     def _has_exact_quotient(self, atom: Expr) -> bool:
-        return atom.op in ("floordiv", "mul") and any(map(self._is_exact, factors(atom)))
+        if atom.op not in ("floordiv", "mul"):
+            return False
+        if (found := self._are_exact.get(atom)) is None:
+            found = self._are_exact[atom] = any(map(self._is_exact, factors(atom)))
+        return found
 
     def _is_exact(self, atom: Expr) -> bool:
         """Whether this is the quotient of a polynomial by a literal that always divides it."""
