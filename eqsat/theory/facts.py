@@ -267,7 +267,9 @@ class Facts(Arithmetic):
 
         ``x % 8 == 0`` makes ``x`` ``8*(x//8)``, and ``x % n == 0`` makes it ``n*(x//n)``.
         """
-        for atom, coefficient in sorted(form.sorted_terms(), key=lambda pair: pair[0].op != "var"):
+        largest = max([literal_divisor(atom) for atom in form.terms], default=0)
+        ordered = sorted(form.sorted_terms(), key=lambda term: self._turn_to_be_solved(term[0], largest))
+        for atom, coefficient in ordered:
             if abs(coefficient) == 1 and self._is_solvable(atom):
                 rest = form.without(atom).times(-coefficient)
                 with_itself = [a for a in rest.terms if mentions(a, atom)]
@@ -283,6 +285,14 @@ class Facts(Arithmetic):
                         self._assume_positive_factor(rest)
                     return
         self._solve_product(form)
+
+    def _turn_to_be_solved(self, atom: Expr, divisor: int) -> tuple[bool, float]:
+        """Which atom of an equation with quotients by ``divisor`` is solved for first: the variable with most periods.
+
+        If ``x % n == y``, then ``x`` is ``x//n*n + y``, while ``y`` would become a remainder wherever it stands.
+        """
+        low, high = self.range(atom)
+        return atom.op != "var", low - high if 0 < divisor <= high - low else 0
 
     def _period_of_remainder(self, form: LinearForm, variable: Expr, atoms: Sequence[Expr]) -> LinearForm | None:
         """The quotient that is zero if ``form == 0`` says what a remainder with the variable is.
@@ -412,11 +422,11 @@ def _members(facts: Iterable[Expr]) -> list[Expr]:
     return list({part: None for fact in facts for part in chain_members(fact, "and")})
 
 
-def _first_read(fact: Expr) -> tuple[bool, int, int, int]:
+def _first_read(fact: Expr) -> tuple[bool, int, int, int, int]:
     """The order in which facts are read: what is simple first, bounds before equations, those before exceptions."""
     inside = topological(fact.args)
     is_sum = all(term.op in _IN_SUMS for term in inside)
-    return not is_sum, sum(term.op == "var" for term in inside), _READ.get(fact.op, len(_READ)), fact.key
+    return not is_sum, sum(term.op == "var" for term in inside), _READ.get(fact.op, len(_READ)), len(inside), fact.key
 
 
 def _without_content(form: LinearForm) -> LinearForm:

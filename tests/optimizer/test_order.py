@@ -137,6 +137,24 @@ def test_which_quotient_is_composed_does_not_depend_on_names(text):
     assert len(forms) == 1
 
 
+#: Two equations of X, Y and Z, each of which may be solved for several of these.
+EQUATIONS = [
+    ("(X + Z) % 2 == Y", "(X + Y*2 + Z*4 + 5)//4 == X"),
+    ("X + Y + Z//2*2 == 9", "(X + Z + Y + 1)//4*2 + Z == 6"),
+]
+
+
+@pytest.mark.parametrize("facts", EQUATIONS, ids=str)
+def test_what_equations_are_solved_for_does_not_depend_on_names(facts):
+    forms, first = set(), {name: var(name, 0, most) for name, most in zip("XYZ", (14, 2, 14), strict=True)}
+    for number in range(12):
+        terms = {name: var(f"{name}{number}", x.vmin, x.vmax) for name, x in first.items()}
+        theory = LinearArithmetic([parse(fact, terms) for fact in facts])
+        found = as_term(theory.value(parse("X + Y*5 + Z*3", terms)))
+        forms.add(LinearArithmetic().value(found.substitute({terms[name]: first[name] for name in first})))
+    assert len(forms) == 1
+
+
 def test_shuffling_changes_terms_but_not_values():
     changed = 0
     for case in SMALL:
