@@ -77,6 +77,10 @@ class CanonicalGraph:
                 self.pending.append(found)
         return found
 
+    def known(self, value: Value) -> int | None:
+        """The class of a normal form, if there is one."""
+        return self._ids.get(value)
+
     def add_atom(self, atom: Expr) -> int:
         """The class of an atom, which may be known to equal another form."""
         if (found := self._atoms.get(atom)) is None:

@@ -479,10 +479,22 @@ class _Pairing:
         # the partial sums of a wide one are nearly as long as it is; a single term may be a condition, which is no sum
         if others and (len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2)):
             return self._wide(ordered)
+        if len(ordered) > 2 and (beside := self._beside_needed(ordered)) is not None:
+            total, (c, coefficient) = beside
+            return self.plus(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
         total = self.scaled(first, coefficient)
         for c, coefficient in others:
             total = self.plus(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
         return total
+
+    def _beside_needed(self, terms: Sequence[tuple[int, int]]) -> tuple[int, tuple[int, int]] | None:
+        """The class of all terms but one, if it is needed anyway, and that term."""
+        total = combination([(self._form(c), k) for c, k in terms], 0)
+        for c, k in reversed(terms):
+            rest = self.classes.known(total.plus(self._form(c), -k))
+            if rest is not None and rest in self.choice:
+                return rest, (c, k)
+        return None
 
     def _by_program(self, terms: dict[int, int]) -> int | None:
         """The class of a combination, if a program is found that costs less than to add it term by term."""

@@ -80,6 +80,10 @@ class PlainClasses:
                 self._indices.weigh(found)
         return found
 
+    def known(self, value: Value) -> int | None:
+        """The class of a value, if there is one."""
+        return self._ids.get(value)
+
     def add_node(self, c: int, node: Node) -> bool:
         """Add a node to a class, unless it needs the class itself or an index that the class does not speak of.
 

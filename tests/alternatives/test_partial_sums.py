@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from eqsat.alternatives import partial_sums
 from eqsat.alternatives.linear_programs import Coefficients, LinearPrograms, programs_by
-from eqsat.alternatives.partial_sums import hoisted_sums
+from eqsat.alternatives.partial_sums import hoisted_sums, share_sums
 from eqsat.alternatives.plain import PlainClasses
 from eqsat.extract.cost import COST_MODELS, CostModel, Latency, OpCount, Throughput
-from eqsat.extract.graph import EGraph, Node
+from eqsat.extract.graph import EGraph, Node, sum_by
 from eqsat.extract.select import Priced, ProductPrices, reachable, tree
 from eqsat.lang.costs import cost_of
 from eqsat.lang.expr import buffer, var
@@ -99,6 +99,18 @@ def test_of_equal_savings_small_products_are_shared_whatever_the_names() -> None
 def test_no_part_is_wider_than_its_sum() -> None:
     assert str(optimize("x*7", x=(0, 2**31 // 7)).expr) == "x*7"
     assert str(optimize("x*9", x=(0, 2**31 // 9)).expr) == "x*8 + x"
+
+
+def test_a_sum_is_added_to_a_needed_one_whatever_the_numbers_of_their_classes() -> None:
+    for x, y, z, alone in permutations(range(4)):
+        leaves: dict[int, list[Node]] = {c: [("var", f"x{c}", ())] for c in range(4)}
+        other: Node = ("mod", None, (x, y))
+        short, long = sum_by({x: 1, y: 1, z: 1}, 0), sum_by({x: 1, y: 1, z: 1, alone: 1}, 0)
+        nodes = {**leaves, 4: [other, short], 5: [long]}
+        graph = EGraph(nodes, dict.fromkeys(nodes, (0, 99)), [4, 5])
+        choice = {c: own[0] for c, own in nodes.items()}
+        classes = PlainClasses(graph, choice | {4: short}, lambda: False)
+        assert share_sums(classes, choice, programs_by(ProductPrices(Latency())))[5] == ("add", None, (4, alone))
 
 
 def test_a_partial_sum_may_cancel_what_is_subtracted() -> None:
