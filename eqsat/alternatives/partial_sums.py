@@ -480,9 +480,9 @@ class _Pairing:
         if others and (len(ordered) > LIMITS.wide_sum or self._is_late(len(ordered) ** 2)):
             return self._wide(ordered)
         if len(ordered) > 2 and (beside := self._beside_needed(ordered)) is not None:
-            total, (c, coefficient) = beside
-            return self.plus(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
-        total = self.scaled(first, coefficient)
+            total, *others = beside
+        else:
+            total = self.scaled(first, coefficient)
         for c, coefficient in others:
             total = self.plus(total, self.scaled(c, abs(coefficient)), 1 if coefficient > 0 else -1)
         return total

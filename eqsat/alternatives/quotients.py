@@ -289,9 +289,7 @@ class QuotientNodes(KindNodes):
         """Whether this is the quotient of a polynomial by a literal that always divides it."""
         if atom.op != "floordiv" or (n := literal_divisor(atom)) < 2:
             return False
-        dividend = self.theory.inner(atom.args[0])
-        is_linear = all(part.op != "mul" for part in dividend.terms)
-        return not is_linear and constant_remainder(dividend, n, LIMITS.divided_cases) == 0
+        return constant_remainder(self.theory.inner(atom.args[0]), n, LIMITS.divided_cases) == 0
 
     def _has_remainder(self, form: LinearForm) -> bool:
         """Whether a sum has a multiple of some ``x - n*(x//n)``."""

@@ -133,9 +133,10 @@ class Reducer(ABC):
 
         Loops over loads stay: they are loops of kernels, whose order of loads is chosen later.
         """
-        extent, term = literal(self.over.extent), to_expr(body)
+        extent = literal(self.over.extent)
         if extent is None or not 1 < extent <= LIMITS.written_steps:
             return None
+        term = to_expr(body)
         parts = topological([term])
         if len(parts) > LIMITS.written_terms or any(part.op in _NEVER_WRITTEN or part.element for part in parts):
             return None
